@@ -1,0 +1,1 @@
+"""fbed: forward-backward selection with early dropping."""
