@@ -1,0 +1,227 @@
+"""Logistic regression for a binary outcome, by fitting every model.
+
+The likelihood is its *supremum*: where a model separates the classes the coefficients are infinite, but the deviance
+has a limit (0 when every row is separated), and the likelihood-ratio statistic is finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fbed.criteria import Evidence
+from fbed.design import Design
+from fbed.families.base import FittedModel, Indices, Span, original_scale
+from fbed.tails import ChiSquare, Floats
+
+SATURATED = 1e-6
+"""A deviance below this part of the null deviance leaves nothing to explain."""
+
+_CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
+_MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
+_JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
+_CERTAIN = 18.0  # a linear predictor beyond this is on its way to infinity
+_BLOCK_VALUES = 2**22
+
+
+class Binomial:
+    """A binary outcome, y in {0, 1}."""
+
+    name = "binomial"
+    has_likelihood = True
+
+    def __init__(self, design: Design, y: Floats) -> None:
+        self.design = design
+        self.n = design.n
+        self.y = y
+        self.block_size = design.block_size
+        mean = float(design.weights @ y / design.n)
+        self.null_predictor = np.log(mean / (1.0 - mean))
+        self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
+
+    def fit(self, selected: Sequence[int]) -> BinomialFit:
+        """Maximise the likelihood on a set of variables."""
+        return BinomialFit(self, selected)
+
+    def describe(self, selected: Sequence[int]) -> FittedModel:
+        """Coefficients on the log-odds scale; where the classes are separated they are merely large."""
+        fit = self.fit(selected)
+        mean = special.expit(fit.predictor)
+        information = None if fit.separated else self.design.weights * mean * (1.0 - mean)
+        terms, coefficients, errors = original_scale(self.design, selected, fit.predictor, information)
+        return FittedModel("binomial", terms, coefficients, errors, fit.deviance, self.null_deviance, fit.separated)
+
+
+class BinomialFit:
+    """Maximum likelihood on the span of S."""
+
+    def __init__(self, model: Binomial, selected: Sequence[int]) -> None:
+        self.model = model
+        self.selected = selected
+        self.span = Span(model.design, selected)
+        self.Z = self.span.Z
+        start = np.zeros((self.span.rank, 1))
+        start[0] = model.null_predictor
+        found = maximise(self.Z, None, start, model.y, model.design.weights)
+        self.coefficients, self.deviance = found.coefficients[:, 0], float(found.deviance[0])
+        self.predictor = self.Z @ self.coefficients
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the classes are separated, or as good as."""
+        return self.deviance <= SATURATED * self.model.null_deviance
+
+    @property
+    def separated(self) -> bool:
+        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite."""
+        return self.deviance == 0.0 or bool(np.abs(self.predictor).max() > _CERTAIN)
+
+    def gains(self, candidates: Indices) -> Evidence:
+        """Fall of the deviance when each candidate is added."""
+        larger, df = np.full(len(candidates), self.deviance), np.zeros(len(candidates))
+        width = self.model.design.width[candidates]
+        single = np.flatnonzero(width == 1)
+        if len(single):
+            larger[single], df[single] = self._single_deviances(candidates[single])
+        for i in np.flatnonzero(width > 1):
+            larger[i], df[i] = self._group_deviance(int(candidates[i]))
+        return _evidence(self.deviance - larger, df)
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Rise of the deviance when each variable is removed."""
+        smaller, df = np.zeros(len(variables)), np.zeros(len(variables))
+        for i, variable in enumerate(variables):
+            without = self.model.fit([s for s in self.selected if s != variable])
+            smaller[i], df[i] = without.deviance, self.span.rank - without.span.rank
+        return _evidence(smaller - self.deviance, df)
+
+    def _single_deviances(self, candidates: Indices) -> tuple[Floats, Floats]:
+        columns = np.hstack([self.model.design.columns(int(c)) for c in candidates])
+        unit, degenerate = self.span.residuals(columns)
+        out = np.full(len(candidates), self.deviance)
+        tested = np.flatnonzero(~degenerate)
+        if len(tested):
+            x = unit[:, tested] * (np.sqrt(self.model.n) / self.span.root)[:, None]
+            start = np.zeros((self.span.rank + 1, len(tested)))
+            start[:-1] = self.coefficients[:, None]
+            out[tested] = maximise(self.Z, x, start, self.model.y, self.model.design.weights).deviance
+        return out, (~degenerate).astype(float)
+
+    def _group_deviance(self, variable: int) -> tuple[float, int]:
+        new = self.span.group(variable) * (np.sqrt(self.model.n) / self.span.root)[:, None]
+        start = np.concatenate([self.coefficients, np.zeros(new.shape[1])])[:, None]
+        found = maximise(np.hstack([self.Z, new]), None, start, self.model.y, self.model.design.weights)
+        return float(found.deviance[0]), new.shape[1]
+
+
+class Maximum:
+    """Where the Newton iterations of `maximise` ended, one column a model."""
+
+    def __init__(self, coefficients: Floats, deviance: Floats) -> None:
+        self.coefficients = coefficients
+        self.deviance = deviance
+
+
+def deviance(predictor: Floats, y: Floats, weights: Floats) -> Floats:
+    """−2·log-likelihood = 2Σ a·log(1 + exp(∓η)), for one predictor or one a column."""
+    sign = 1.0 - 2.0 * y
+    loss = np.logaddexp(0.0, sign[:, None] * predictor if predictor.ndim == 2 else sign * predictor)
+    return np.asarray(2.0 * (weights @ loss))
+
+
+def maximise(Z: Floats, x: Floats | None, start: Floats, y: Floats, weights: Floats) -> Maximum:
+    """Damped Newton iterations for many models at once: model b has the columns Z, and x[:, b] if x is given.
+
+    A model in which every row is on its side of the boundary is separated: its deviance is 0, the supremum.
+    """
+    beta = start.copy()
+    predictor = _predict(Z, x, beta)
+    value = np.atleast_1d(deviance(predictor, y, weights))
+    out_beta, out_value = beta.copy(), value.copy()
+    left = np.arange(beta.shape[1])  # models still iterating
+    for _ in range(_MAX_ITERATIONS):
+        columns = None if x is None else x[:, left]
+        separated = _all_on_their_side(predictor, y)
+        step, decrement = _newton_step(Z, columns, predictor, y, weights)
+        done = separated | (decrement <= _CONVERGED)
+        out_beta[:, left] = beta
+        out_value[left] = np.where(separated, 0.0, value)
+        if done.all():
+            break
+        left, beta, step, value = left[~done], beta[:, ~done], step[:, ~done], value[~done]
+        columns = None if x is None else x[:, left]
+        beta, predictor, value = _damped(Z, columns, beta, step, value, y, weights)
+    return Maximum(out_beta, out_value)
+
+
+def _predict(Z: Floats, x: Floats | None, beta: Floats) -> Floats:
+    k = Z.shape[1]
+    return Z @ beta if x is None else Z @ beta[:k] + x * beta[k]
+
+
+def _all_on_their_side(predictor: Floats, y: Floats) -> NDArray[np.bool_]:
+    return np.asarray(((2.0 * y - 1.0)[:, None] * predictor > 0).all(axis=0))
+
+
+def _newton_step(Z: Floats, x: Floats | None, predictor: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """H⁻¹g for every model and the squared decrement gᵀH⁻¹g."""
+    mean = special.expit(predictor)
+    residual = weights[:, None] * (y[:, None] - mean)
+    curvature = weights[:, None] * mean * special.expit(-predictor)
+    gradient = Z.T @ residual
+    hessian = _gram(Z, curvature)
+    if x is not None:
+        gradient = np.vstack([gradient, np.einsum("ij,ij->j", x, residual)])
+        hessian = _bordered(hessian, Z.T @ (curvature * x), np.einsum("ij,ij->j", x, curvature * x))
+    size = hessian.shape[1]
+    diagonal = np.arange(size)
+    hessian[:, diagonal, diagonal] += _JITTER * np.einsum("bii->b", hessian)[:, None] / size + 1e-300
+    step = np.linalg.solve(hessian, gradient.T[:, :, None])[:, :, 0].T
+    return step, np.einsum("ij,ij->j", gradient, step)
+
+
+def _gram(Z: Floats, curvature: Floats) -> Floats:
+    """ZᵀW_bZ for every model b, as one matrix product of the weights with all products of two columns."""
+    n, k = Z.shape
+    row, column = np.triu_indices(k)
+    packed = np.zeros((len(row), curvature.shape[1]))
+    rows_in_block = max(1, _BLOCK_VALUES // len(row))
+    for start in range(0, n, rows_in_block):
+        block = Z[start : start + rows_in_block]
+        packed += (block[:, row] * block[:, column]).T @ curvature[start : start + rows_in_block]
+    out = np.empty((curvature.shape[1], k, k))
+    out[:, row, column] = packed.T
+    out[:, column, row] = packed.T
+    return out
+
+
+def _bordered(hessian: Floats, cross: Floats, corner: Floats) -> Floats:
+    batch, k, _ = hessian.shape
+    out = np.empty((batch, k + 1, k + 1))
+    out[:, :k, :k] = hessian
+    out[:, :k, k] = out[:, k, :k] = cross.T
+    out[:, k, k] = corner
+    return out
+
+
+def _damped(
+    Z: Floats, x: Floats | None, beta: Floats, step: Floats, value: Floats, y: Floats, weights: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Halve each step until its deviance falls; a step that rounding keeps from falling is not taken."""
+    size = np.ones(beta.shape[1])
+    while True:
+        trial = beta + size * step
+        predictor = _predict(Z, x, trial)
+        new = np.atleast_1d(deviance(predictor, y, weights))
+        worse = (new > value * (1.0 + 1e-12)) & (size > 0)
+        if not worse.any():
+            return trial, predictor, new
+        size[worse] = np.where(size[worse] > 1e-4, size[worse] / 2.0, 0.0)
+
+
+def _evidence(difference: Floats, df: Floats) -> Evidence:
+    statistic = np.where(df > 0, np.maximum(difference, 0.0), 0.0)
+    return Evidence(statistic, df, ChiSquare().log_sf(statistic, df), ChiSquare())

@@ -1,0 +1,302 @@
+"""The result of a selection: one frozen object that people read, programs save and other tools build on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fbed.errors import InvalidInput
+from fbed.families.base import FittedModel, Indices
+from fbed.scan import Finding
+from fbed.search import STATUSES, Plan, Step, Trail
+from fbed.tables import Name, Table
+from fbed.tails import Floats
+
+SCHEMA = 1
+"""Version of the JSON form; it grows when a reader of the old form would misread the new one."""
+
+
+@dataclass(frozen=True)
+class TestCount:
+    """Number of tests: a candidate evaluated once is one test."""
+
+    forward: int
+    backward: int
+
+    @property
+    def total(self) -> int:
+        """Tests of both phases."""
+        return self.forward + self.backward
+
+
+@dataclass(frozen=True)
+class TraceRow:
+    """One scan. The variable and its numbers are None when the scan changed nothing (action 'stop')."""
+
+    phase: str
+    run: int | None
+    action: str
+    variable: Name | None
+    statistic: float | None
+    df: float | None
+    log_p: float | None
+    p_value: float | None
+    score: float | None
+    tested: int
+    n_dropped: int
+    seconds: float
+    dropped: Indices = field(compare=False, repr=False)
+    runners_up: tuple[Finding, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """What is known of every variable, selected or not: the last scan that tested it and its statistic there.
+
+    `row` is the row of the trace (−1: never tested); `lower` and `upper` enclose the statistic, and are equal where it
+    was computed exactly.
+    """
+
+    row: NDArray[np.int32]
+    lower: Floats
+    upper: Floats
+    df: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What was selected, and how.
+
+    Attributes
+    ----------
+    selected : names of the selected variables (indices for plain arrays), forced ones first, in order of selection.
+    indices : their indices among the predictors.
+    trace : a row a scan, those that changed nothing included.
+    n_tests : tests in the forward and the backward phase.
+    model : coefficients and deviance of the final model.
+    status : 'converged', 'max_features', 'saturated', 'time_limit' or 'interrupted'.
+    notes : remarks on the data that a person should read.
+    settings : what was asked for.
+    """
+
+    selected: tuple[Name, ...]
+    indices: Indices
+    trace: tuple[TraceRow, ...]
+    n_tests: TestCount
+    model: FittedModel
+    status: str
+    family: str
+    criterion: str
+    classes: tuple[Any, ...] | None
+    n_rows: int
+    n: float
+    n_variables: int
+    feature_names: tuple[str, ...] | None
+    n_forced: int
+    notes: tuple[str, ...]
+    settings: Mapping[str, Any]
+    candidates: Candidates = field(repr=False)
+    seconds: float
+
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        """Mask of the selected variables among the predictors."""
+        mask = np.zeros(self.n_variables, dtype=bool)
+        mask[self.indices] = True
+        return mask
+
+    def transform(self, X: Any) -> Any:
+        """The selected columns of a table, in order of selection."""
+        if sparse.issparse(X):
+            self._check_width(X.shape[1])
+            return sparse.csc_array(X)[:, self.indices]
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if not isinstance(frame, nw.DataFrame):
+            array = np.asarray(X)
+            self._check_width(array.shape[1] if array.ndim == 2 else 0)
+            return array[:, self.indices]
+        if self.feature_names is None:
+            self._check_width(frame.shape[1])
+            return frame.select(nw.nth(*self.indices.tolist())).to_native()
+        missing = [name for name in self.selected if name not in frame.columns]
+        if missing:
+            raise InvalidInput(f"the table lacks selected columns: {missing}")
+        return frame.select([cast(str, name) for name in self.selected]).to_native()
+
+    def _check_width(self, found: int) -> None:
+        if found != self.n_variables:
+            raise InvalidInput(f"X has {found} columns; the selection was made on {self.n_variables}")
+
+    def to_frame(self) -> Any:
+        """The trace as a pandas data frame, a row a scan."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install 'fbed[cli]'") from error
+        hidden = ("dropped", "runners_up")
+        fields = [name for name in TraceRow.__dataclass_fields__ if name not in hidden]
+        rows = [{name: getattr(row, name) for name in fields} for row in self.trace]
+        return pd.DataFrame(rows, columns=fields).rename(columns={"n_dropped": "dropped"})
+
+    def summary(self) -> str:
+        """A readable account for a terminal of 80 columns."""
+        from fbed.text import summary
+
+        return summary(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def to_json(self, path: str | Path | None = None, indent: int | None = None) -> str:
+        """JSON form, with a schema version; also written to a file when a path is given."""
+        text = json.dumps(_to_plain(self), indent=indent, allow_nan=False)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | Path) -> Result:
+        """Read a result back from its JSON text or file."""
+        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
+        if not text.lstrip().startswith("{"):
+            text = Path(text).read_text(encoding="utf-8")
+        plain = json.loads(text)
+        if plain.get("schema") != SCHEMA:
+            raise InvalidInput(
+                f"this is not a result of schema {SCHEMA} (found {plain.get('schema')!r}): it was saved by another "
+                "version of fbed, or is something else"
+            )
+        return _from_plain(plain)
+
+
+def build(trail: Trail, plan: Plan, table: Table, **rest: Any) -> Result:
+    """The result of a search that has ended."""
+    return Result(
+        selected=tuple(table.name(j) for j in trail.selected),
+        indices=np.array(trail.selected, dtype=np.intp),
+        trace=tuple(_row(step, table) for step in trail.steps),
+        n_tests=_count(trail),
+        status=trail.status,
+        n_rows=table.n_rows,
+        n_variables=table.n_variables,
+        feature_names=table.names,
+        n_forced=len(plan.forced),
+        candidates=_candidates(trail, table.n_variables),
+        **rest,
+    )
+
+
+def _row(step: Step, table: Table) -> TraceRow:
+    chosen = step.scan.chosen
+    return TraceRow(
+        phase=step.phase,
+        run=step.run,
+        action=step.action,
+        variable=None if chosen is None else table.name(chosen.variable),
+        statistic=None if chosen is None else chosen.statistic,
+        df=None if chosen is None else chosen.df,
+        log_p=None if chosen is None else chosen.log_p,
+        p_value=None if chosen is None else chosen.p_value,
+        score=None if chosen is None else chosen.score,
+        tested=len(step.scan.candidates),
+        n_dropped=len(step.dropped),
+        seconds=step.seconds,
+        dropped=step.dropped,
+        runners_up=step.scan.runners_up,
+    )
+
+
+def _count(trail: Trail) -> TestCount:
+    tested = {phase: sum(len(s.scan.candidates) for s in trail.steps if s.phase == phase) for phase in _PHASES}
+    return TestCount(**tested)
+
+
+_PHASES = ("forward", "backward")
+
+
+def _candidates(trail: Trail, p: int) -> Candidates:
+    out = Candidates(np.full(p, -1, dtype=np.int32), np.full(p, np.nan), np.full(p, np.nan), np.full(p, np.nan))
+    for i, step in enumerate(trail.steps):
+        where = step.scan.candidates
+        out.row[where] = i
+        out.lower[where], out.upper[where], out.df[where] = step.scan.lower, step.scan.upper, step.scan.df
+    return out
+
+
+def _to_plain(result: Result) -> dict[str, Any]:
+    shallow = {name: getattr(result, name) for name in Result.__dataclass_fields__}
+    known = np.isfinite(result.candidates.lower)
+    return {
+        "schema": SCHEMA,
+        **shallow,
+        "selected": list(result.selected),
+        "indices": result.indices.tolist(),
+        "trace": [_row_to_plain(row) for row in result.trace],
+        "n_tests": asdict(result.n_tests),
+        "model": _model_to_plain(result.model),
+        "classes": None if result.classes is None else list(result.classes),
+        "feature_names": None if result.feature_names is None else list(result.feature_names),
+        "settings": dict(result.settings),
+        "candidates": {
+            "row": result.candidates.row.tolist(),
+            **{
+                name: [
+                    v if ok else None for v, ok in zip(getattr(result.candidates, name).tolist(), known, strict=True)
+                ]
+                for name in ("lower", "upper", "df")
+            },
+        },
+    }
+
+
+def _row_to_plain(row: TraceRow) -> dict[str, Any]:
+    plain = {name: getattr(row, name) for name in TraceRow.__dataclass_fields__}
+    return {**plain, "dropped": row.dropped.tolist(), "runners_up": [asdict(f) for f in row.runners_up]}
+
+
+def _model_to_plain(model: FittedModel) -> dict[str, Any]:
+    def finite(values: tuple[float, ...] | None) -> list[float | None] | None:
+        return None if values is None else [v if np.isfinite(v) else None for v in values]
+
+    return {
+        **asdict(model),
+        "coefficients": finite(model.coefficients),
+        "standard_errors": finite(model.standard_errors),
+    }
+
+
+def _from_plain(plain: dict[str, Any]) -> Result:
+    plain = {name: value for name, value in plain.items() if name != "schema"}
+    model: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain["model"].items()}
+    candidates = plain["candidates"]
+    values = {k: np.array([np.nan if v is None else v for v in candidates[k]]) for k in ("lower", "upper", "df")}
+    return Result(
+        **{
+            **plain,
+            "selected": tuple(plain["selected"]),
+            "indices": np.array(plain["indices"], dtype=np.intp),
+            "trace": tuple(_row_from_plain(row) for row in plain["trace"]),
+            "n_tests": TestCount(**plain["n_tests"]),
+            "model": FittedModel(**model),
+            "classes": None if plain["classes"] is None else tuple(plain["classes"]),
+            "feature_names": None if plain["feature_names"] is None else tuple(plain["feature_names"]),
+            "notes": tuple(plain["notes"]),
+            "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
+        }
+    )
+
+
+def _row_from_plain(plain: dict[str, Any]) -> TraceRow:
+    dropped = np.array(plain["dropped"], dtype=np.intp)
+    return TraceRow(**{**plain, "dropped": dropped, "runners_up": tuple(Finding(**f) for f in plain["runners_up"])})
+
+
+__all__ = ["STATUSES", "Candidates", "Result", "TestCount", "TraceRow", "build"]

@@ -1,0 +1,225 @@
+"""`select`: from a table to a result."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fbed import families
+from fbed.criteria import Criterion, as_criterion
+from fbed.design import Design
+from fbed.errors import InvalidInput
+from fbed.families.base import Model
+from fbed.outcomes import Outcome, read_outcome, suggested_family
+from fbed.progress import Progress, listener
+from fbed.result import Result, build
+from fbed.scan import Scanner
+from fbed.search import Plan, Trail, search
+from fbed.tables import Name, Table, read_table, take_column
+from fbed.tails import Floats
+
+
+def select(
+    X: Any,
+    y: Any,
+    *,
+    family: str = "auto",
+    criterion: str | Criterion = "lr",
+    alpha: float = 0.05,
+    gamma: float | None = None,
+    k: float = 1,
+    early_dropping: bool = True,
+    backward: bool = True,
+    alpha_backward: float | None = None,
+    include: Iterable[Name] = (),
+    exclude: Iterable[Name] = (),
+    max_features: int | None = None,
+    sample_weight: Any = None,
+    feature_names: Sequence[str] | None = None,
+    time_limit: float | None = None,
+    n_jobs: int | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+) -> Result:
+    """Select variables by forward-backward selection with early dropping (FBED^K).
+
+    Parameters
+    ----------
+    X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
+        Predictors, a row a sample. Text and category columns of a table enter and leave as a unit.
+    y : array, series, or the name of a column of X
+        Outcome.
+    family : {'auto', 'gaussian', 'binomial'}
+        Kind of outcome; 'auto' takes two different values for binomial and other numbers for gaussian.
+    criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
+        'lr' is a likelihood-ratio test (exact F for gaussian). Objects such as ``fbed.EBIC(gamma=0.5)`` carry their own
+        parameters, and ``alpha``, ``gamma`` and ``alpha_backward`` are then not used.
+    alpha : float
+        Significance level of criterion 'lr'.
+    gamma : float in [0, 1], optional
+        Parameter of criterion 'ebic'; by default 1 − ½·log n / log p, clipped to [0, 1].
+    k : int or math.inf
+        Number of extra runs that bring dropped variables back: FBED^0, FBED^1, …, FBED^∞.
+    early_dropping : bool
+        False gives forward-backward selection (FBS), whatever k.
+    backward : bool
+        Whether the backward phase is run.
+    alpha_backward : float, optional
+        Level for staying in the backward phase; alpha by default.
+    include, exclude : names or indices
+        Variables forced into every model, and variables that are not considered.
+    max_features : int, optional
+        Most variables to select, forced ones not counted.
+    sample_weight : array or the name of a column of X, optional
+        Frequencies: weight 2 is the row twice, weight 0 no row.
+    feature_names : sequence of str, optional
+        Names of the columns of an array.
+    time_limit : float, optional
+        Seconds after which the search stops and returns what it has found.
+    n_jobs : int, optional
+        Threads; −1 for all processors. The answer does not depend on it.
+    progress : bool or callable, optional
+        True draws progress on the terminal; a callable gets a `Progress` after every scan.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np, fbed
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 10))
+    >>> y = 2 * X[:, 3] - X[:, 7] + rng.normal(size=200)
+    >>> fbed.select(X, y, criterion="ebic").selected
+    (3, 7)
+    """
+    started = time.perf_counter()
+    chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
+    _check_options(k, max_features, time_limit)
+    named = [name for name in (y, sample_weight) if isinstance(name, str)]
+    table = read_table(X, feature_names, leave_out=named, exclude=exclude)
+    y_values = take_column(X, y, "y") if isinstance(y, str) else y
+    weights, notes = _weights(
+        take_column(X, sample_weight, "sample_weight") if isinstance(sample_weight, str) else sample_weight,
+        table.n_rows,
+    )
+    outcome = read_outcome(y_values, table.n_rows)
+    plan = _plan(table, include, exclude, k, early_dropping, backward, max_features)
+    if family == "auto":
+        family, note = suggested_family(outcome)
+        notes += [note] if note else []
+    design, model, outcome = _bound(table, outcome, weights, families.check_name(family))
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    p = len(plan.candidates)
+    scanner = Scanner(model, chosen.bind(model.n, p), len(plan.forced), n_jobs, deadline)
+    trail = Trail(list(plan.forced), listener(progress, design.table.name))
+    search(scanner, plan, trail)
+    return build(
+        trail,
+        plan,
+        design.table,
+        model=model.describe(trail.selected),
+        family=model.name,
+        criterion=chosen.describe(model.n, p),
+        classes=outcome.levels if model.name == "binomial" else None,
+        n=model.n,
+        notes=tuple(notes + _remarks(design)),
+        settings=_settings(plan, chosen, table, n_jobs, time_limit),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _check_options(k: float, max_features: int | None, time_limit: float | None) -> None:
+    whole = isinstance(k, (int, np.integer, float)) and not isinstance(k, bool) and (k == math.inf or k == int(k))
+    if not whole or k < 0:
+        raise InvalidInput(f"k is the number of extra runs: 0, 1, 2, … or math.inf, got {k!r}")
+    if max_features is not None and (
+        isinstance(max_features, bool) or not isinstance(max_features, (int, np.integer)) or max_features < 0
+    ):
+        raise InvalidInput(f"max_features must be a whole number that is 0 or more, or None, got {max_features!r}")
+    if time_limit is not None and not time_limit >= 0:
+        raise InvalidInput(f"time_limit must be a number of seconds, 0 or more, got {time_limit!r}")
+
+
+def _plan(
+    table: Table,
+    include: Iterable[Name],
+    exclude: Iterable[Name],
+    k: float,
+    early_dropping: bool,
+    backward: bool,
+    max_features: int | None,
+) -> Plan:
+    forced, excluded = table.find(include, "include"), table.find(exclude, "exclude")
+    both = [table.name(j) for j in forced if j in excluded]
+    if both:
+        raise InvalidInput(f"{both} are both included and excluded: leave them out of one of the two")
+    candidates = np.setdiff1d(np.arange(table.n_variables, dtype=np.intp), np.array(forced + excluded, dtype=np.intp))
+    limit = math.inf if max_features is None else max_features
+    return Plan(candidates, tuple(forced), k, bool(early_dropping), bool(backward), limit)
+
+
+def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
+    """Frequencies as floats, and a note when they are not whole numbers."""
+    if sample_weight is None:
+        return np.ones(n_rows), []
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"sample_weight must hold numbers: {error}") from error
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise InvalidInput(
+            f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}: give one weight a row (Sample weights must "
+            "be 1D array or scalar)"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise InvalidInput("sample_weight must be finite and 0 or more: weight 2 stands for the row twice, 0 for none")
+    if int((weights > 0).sum()) < 3:
+        raise InvalidInput(f"only {int((weights > 0).sum())} rows have a positive weight; selection needs at least 3")
+    if np.any(weights != np.round(weights)):
+        return weights, [
+            "the weights are not whole numbers; they count as frequencies, so the sample size is their sum "
+            f"({weights.sum():g})"
+        ]
+    return weights, []
+
+
+def _bound(table: Table, outcome: Outcome, weights: Floats, family: str) -> tuple[Design, Model, Outcome]:
+    """Rows of weight 0 leave before anything is computed."""
+    if not (weights > 0).all():
+        keep = np.flatnonzero(weights > 0)
+        table, outcome, weights = table.rows(keep), outcome.rows(keep), weights[keep]
+    design = Design(table, weights)
+    return design, families.bind(family, design, outcome), outcome
+
+
+def _remarks(design: Design) -> list[str]:
+    constant = int((design.width == 0).sum()) - sum(f.levels == ("excluded",) for f in design.table.factors.values())
+    if constant <= 0:
+        return []
+    return [f"{constant:,} constant column{'s' if constant != 1 else ''} cannot be selected"]
+
+
+def _settings(
+    plan: Plan, criterion: Criterion, table: Table, n_jobs: int | None, time_limit: float | None
+) -> dict[str, Any]:
+    excluded = table.n_variables - len(plan.candidates) - len(plan.forced)
+    name = "FBS" if not plan.early_dropping else f"FBED^{'∞' if plan.k == math.inf else int(plan.k)}"
+    return {
+        "algorithm": name,
+        "criterion": repr(criterion),
+        "k": None if plan.k == math.inf else int(plan.k),
+        "early_dropping": plan.early_dropping,
+        "backward": plan.backward,
+        "include": [table.name(j) for j in plan.forced],
+        "n_excluded": excluded,
+        "max_features": None if plan.max_features == math.inf else int(plan.max_features),
+        "time_limit": time_limit,
+        "n_jobs": n_jobs,
+    }
