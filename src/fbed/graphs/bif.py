@@ -264,9 +264,7 @@ class _Syntax:
 def _meaning(source: _Source, levels: dict[str, tuple[str, ...]], blocks: dict[str, _Block]) -> BifNetwork:
     """Blocks → tables, in the order of the variables."""
     if not levels:
-        raise GraphError(
-            f"{source.name}: expected variable and probability blocks, got none. Is it a .bif file?"
-        )
+        raise GraphError(f"{source.name}: expected variable blocks, got none. Is it a .bif file?")
     for name, block in blocks.items():
         _check_declared(source, name, block, levels)
     if missing := [name for name in levels if name not in blocks]:

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from fbed.graphs.bif import read_bif
 from fbed.graphs.convert import arrowheads_of_matrix, arrowheads_of_networkx
+from fbed.graphs.errors import about
 from fbed.graphs.mag import MAG, project
 from fbed.graphs.mixed import MixedGraph, Node, Nodes
 from fbed.graphs.validate import Edge
@@ -66,9 +67,9 @@ class DAG(MixedGraph):
     def from_bif(cls, path: str | PathLike[str]) -> Self:
         """The structure of the network in a .bif or .bif.gz file (`DiscreteNetwork` has the tables too)."""
         network = read_bif(path)
-        return cls(
-            ((parent, node) for node, above in network.parents.items() for parent in above), network.levels
-        )
+        edges = [(parent, node) for node, above in network.parents.items() for parent in above]
+        with about(path):
+            return cls(edges, network.levels)
 
     def to_mag(self, hidden: Nodes = ()) -> MAG:
         """The MAG of the nodes outside `hidden`: exactly the separations that the DAG has among them."""

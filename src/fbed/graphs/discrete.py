@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fbed.graphs.bif import read_bif
 from fbed.graphs.dag import DAG
-from fbed.graphs.errors import GraphError, listing
+from fbed.graphs.errors import GraphError, about, listing
 from fbed.graphs.mixed import Node
 from fbed.graphs.probability import as_distributions
 from fbed.graphs.sample import Sample, Seed, as_sample_size
@@ -59,12 +59,12 @@ class DiscreteNetwork:
     def from_bif(cls, path: str | PathLike[str]) -> Self:
         """The network in a .bif or .bif.gz file."""
         file = read_bif(path)
-        return cls(
-            {
-                name: ConditionalTable(levels, file.parents[name], file.tables[name])
-                for name, levels in file.levels.items()
-            }
-        )
+        tables: dict[Node, ConditionalTable] = {
+            name: ConditionalTable(levels, file.parents[name], file.tables[name])
+            for name, levels in file.levels.items()
+        }
+        with about(path):
+            return cls(tables)
 
     @classmethod
     def random(

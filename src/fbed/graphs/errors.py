@@ -1,11 +1,21 @@
 """The error of the package, and the wording that its messages share."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
 class GraphError(ValueError):
     """A graph, a network file or a question about them that makes no sense; the message says what to do."""
+
+
+@contextmanager
+def about(source: object) -> Iterator[None]:
+    """Put the name of a file before the errors about what is in it."""
+    try:
+        yield
+    except GraphError as problem:
+        raise GraphError(f"{source}: {problem}") from None
 
 
 def listing(names: Iterable[object], limit: int = 5) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.graphs.dag import DAG
-from fbed.graphs.errors import GraphError, listing
+from fbed.graphs.errors import GraphError, about, listing
 from fbed.graphs.mixed import Node
 from fbed.graphs.sample import Sample, Seed, as_sample_size
 
@@ -66,11 +66,10 @@ class GaussianNetwork:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
         except ValueError as problem:
             raise GraphError(f"{path}: expected a JSON file, but it cannot be read: {problem}.") from problem
-        if not isinstance(content, dict):
-            raise GraphError(
-                f"{path}: expected an object {{node: {{parents, coef, intercept, sd}}}} at the top."
-            )
-        return cls({node: _parsed(f"{path}, node {node!r}", fields) for node, fields in content.items()})
+        with about(path):
+            if not isinstance(content, dict):
+                raise GraphError("expected an object {node: {parents, coef, intercept, sd}} at the top.")
+            return cls({node: _parsed(node, fields) for node, fields in content.items()})
 
     @classmethod
     def random(cls, dag: DAG, seed: Seed = None, *, strength: tuple[float, float] = (0.5, 1.0)) -> Self:
@@ -132,7 +131,8 @@ def _checked(node: Node, equation: LinearEquation) -> LinearEquation:
     return equation
 
 
-def _parsed(where: str, fields: Any) -> LinearEquation:
+def _parsed(node: str, fields: Any) -> LinearEquation:
+    where = f"node {node!r}"
     if not isinstance(fields, dict) or sorted(fields) != sorted(_FIELDS):
         got = listing(fields) if isinstance(fields, dict) else repr(fields)
         raise GraphError(f"{where}: expected an object with {listing(_FIELDS)}, got {got}.")
