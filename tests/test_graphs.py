@@ -433,6 +433,20 @@ def test_random_graphs_have_the_density_asked_for_and_repeat():
 # -- errors ---------------------------------------------------------------------------------------------
 
 
+def check_inducing_path(g, message):
+    """The error shows a primitive inducing path, with its arrows, between nodes without an edge."""
+    start, *steps = message.split("inducing path ")[1].split(" joins")[0].split(" ")
+    path = [int(start), *map(int, steps[1::2])]
+    assert len(set(path)) == len(path) > 3
+    assert path[0] not in g.adjacent(path[-1])
+    arrows = {(True, True): "↔", (True, False): "→", (False, True): "←"}
+    for (a, b), arrow in zip(pairwise(path), steps[::2], strict=True):
+        assert arrow == arrows[is_into(g, a, b), is_into(g, b, a)]
+    for a, b, c in zip(path, path[1:], path[2:], strict=False):
+        assert is_collider(g, a, b, c)
+        assert is_descendant(g, path[0], b) or is_descendant(g, path[-1], b)
+
+
 def test_maximality_is_that_every_missing_edge_can_be_separated():
     rng = np.random.default_rng(3)
     outcomes = {"almost directed": 0, "not maximal": 0, "": 0}
@@ -448,8 +462,10 @@ def test_maximality_is_that_every_missing_edge_can_be_separated():
         expected = "almost directed" if not ancestral else "" if maximal else "not maximal"
         outcomes[expected] += 1
         if expected:
-            with pytest.raises(GraphError, match=expected):
+            with pytest.raises(GraphError, match=expected) as caught:
                 MAG(*edges, nodes=range(6))
+            if ancestral:
+                check_inducing_path(g, str(caught.value))
         else:
             assert MAG(*edges, nodes=range(6)) == g
     assert min(outcomes.values()) >= 10

@@ -20,6 +20,7 @@ from fbed.graphs import (
     LinearEquation,
     random_dag,
 )
+from fbed.graphs.discrete import _draw
 
 SIZES = {
     "asia": (8, 8),
@@ -95,6 +96,13 @@ def test_a_small_bif_file(sprinkler):
     # A table of a variable with parents counts the variable itself slowest.
     assert tables["sprinkler"].probabilities.tolist() == [[0.4, 0.6], [0.01, 0.99], [0.0, 1.0]]
     assert repr(sprinkler) == "DiscreteNetwork(3 nodes, 3 →)"
+
+
+def test_a_default_is_for_what_is_left_wherever_it_stands(written, sprinkler):
+    default = "  default 0.95, 0.05;\n"
+    first = changed(default, "").replace("sprinkler ) {\n", f"sprinkler ) {{\n{default}", 1)
+    tables = DiscreteNetwork.from_bif(written(first)).tables
+    assert (tables["wet"].probabilities == sprinkler.tables["wet"].probabilities).all()
 
 
 def test_gzip_is_recognised_by_content(written, sprinkler):
@@ -190,6 +198,11 @@ def test_the_check_of_samples_notices_a_wrong_table(sprinkler):
     off[0, 0] = [0.86, 0.14]  # instead of .9 and .1
     other = DiscreteNetwork(sprinkler.tables | {"wet": ConditionalTable(table.levels, table.parents, off)})
     assert stats.chi2.sf(*fit_of(other, columns, "wet")) < 1e-6
+
+
+def test_impossible_levels_are_never_drawn():
+    table = np.array([0.0, *[0.1] * 10, 0.0])  # ten times 0.1 is less than 1 in floating point
+    assert _draw(table, [], np.array([0.0, np.nextafter(1, 0)])).tolist() == [1, 10]
 
 
 @pytest.mark.parametrize("kind", [DiscreteNetwork, GaussianNetwork])
@@ -486,6 +499,8 @@ BAD_NETWORKS = [
         lambda: GaussianNetwork({"a": LinearEquation(sd=np.inf)}),
         "finite coefficients and sd ≥ 0 for node 'a'",
     ),
+    (lambda: DiscreteNetwork.random(PAIR, concentration=0), "concentration > 0, got 0"),
+    (lambda: GaussianNetwork.random(PAIR, strength=(1, 0.5)), r"0 ≤ low ≤ high, got \(1, 0.5\)"),
     (lambda: GaussianNetwork.random(PAIR, 0).sample(-1), "whole number n ≥ 0 of rows to draw, got -1"),
     (lambda: DiscreteNetwork.random(PAIR, 0).sample(2.5), "whole number n ≥ 0 of rows to draw, got 2.5"),
 ]

@@ -16,7 +16,7 @@ from fbed.graphs.probability import as_distributions
 from fbed.graphs.sample import Sample, Seed, as_sample_size
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no single answer to ==
 class ConditionalTable:
     """P(node | parents).
 
@@ -84,6 +84,8 @@ class DiscreteNetwork:
             The parameter of the Dirichlet: 1 is uniform, less makes distributions more extreme and dependence
             stronger.
         """
+        if not concentration > 0:
+            raise GraphError(f"Expected concentration > 0, got {concentration!r}.")
         rng = np.random.default_rng(seed)
         counts = {node: _n_levels(node, levels) for node in dag.nodes}
         tables = {}
@@ -155,7 +157,6 @@ def _draw(
     for codes, size in zip(parents, table.shape[:-1], strict=True):
         rows = rows * size + codes
     cumulative = table.reshape(-1, table.shape[-1]).cumsum(axis=1)
-    cumulative /= cumulative[
-        :, -1:
-    ]  # exactly 1 from the last possible level on: impossible ones stay undrawn
+    # Exactly 1 from the last possible level on, so that rounding never draws an impossible one.
+    cumulative /= cumulative[:, -1:]
     return np.asarray(sum((uniform >= bound[rows] for bound in cumulative.T[:-1]), start=np.zeros_like(rows)))

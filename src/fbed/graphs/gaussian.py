@@ -85,10 +85,13 @@ class GaussianNetwork:
             Sizes of the coefficients are uniform between these; signs are random. Away from 0 by default,
             because an edge without a visible effect makes no test.
         """
+        low, high = strength
+        if not 0 <= low <= high < np.inf:
+            raise GraphError(f"Expected strength = (low, high) with 0 ≤ low ≤ high, got {strength!r}.")
         rng, equations = np.random.default_rng(seed), {}
         for node in dag.nodes:
             parents = tuple(dag.in_order(dag.parents(node)))
-            coef = rng.uniform(*strength, size=len(parents)) * rng.choice([-1.0, 1.0], size=len(parents))
+            coef = rng.uniform(low, high, size=len(parents)) * rng.choice([-1.0, 1.0], size=len(parents))
             equations[node] = LinearEquation(parents, tuple(coef.tolist()))
         return cls(equations)
 

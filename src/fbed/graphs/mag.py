@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from fbed.graphs.convert import arrowheads_of_matrix, arrowheads_of_networkx, split_by_heads
+from fbed.graphs.inducing import ancestry, inducing_pairs
 from fbed.graphs.mixed import MixedGraph, Node, Nodes
 from fbed.graphs.validate import check_ancestral, check_maximal
-from fbed.graphs.walks import ancestry, inducing_pairs, mask
+from fbed.graphs.walks import mask
 
 
 class MAG(MixedGraph):

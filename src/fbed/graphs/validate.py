@@ -6,16 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from fbed.graphs.acyclic import directed_path, find_cycle, topological_order
 from fbed.graphs.errors import GraphError, listing, unknown_node
-from fbed.graphs.walks import (
-    Links,
-    ancestry,
-    directed_path,
-    find_cycle,
-    inducing_pairs,
-    inducing_path,
-    topological_order,
-)
+from fbed.graphs.inducing import ancestry, inducing_pairs, inducing_path
+from fbed.graphs.walks import Links
 
 Edge = tuple[Hashable, Hashable]
 Names = Sequence[Hashable]

@@ -17,11 +17,8 @@ In all three, cutting a loop out of a walk leaves a walk that is allowed too. He
 reach can be reached by a path (no node twice), as the definitions ask, and a shortest walk is such a path.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 Neighbours = tuple[tuple[int, ...], ...]
 Pairs = Iterable[tuple[int, int]]
@@ -129,58 +126,6 @@ def collider_connected(links: Links, source: int) -> set[int]:
     return {state >> 1 for state in reach(links, [source], bytearray(b"\1") * n, bytearray(n))}
 
 
-def ancestry(links: Links, order: Iterable[int]) -> NDArray[np.bool_]:
-    """Row v flags the ancestors of v, itself included; `order` has parents before children."""
-    table = np.eye(len(links), dtype=bool)
-    for node in order:
-        if links.parents[node]:
-            table[node] |= table[list(links.parents[node])].any(axis=0)
-    return table
-
-
-def inducing_pairs(
-    links: Links, ancestors: NDArray[np.bool_], hidden: Sequence[int]
-) -> Iterator[tuple[int, int]]:
-    """Pairs x < y of nodes outside `hidden` that an inducing path relative to `hidden` joins.
-
-    Letting a path pass any collider gives the few candidates of x in one walk; only they are worth a walk of
-    their own.
-    """
-    n, concealed = len(links), mask(len(links), hidden)
-    for x in range(n):
-        if concealed[x]:
-            continue
-        candidates = {state >> 1 for state in reach(links, [x], bytearray(b"\1") * n, concealed)}
-        neighbours = links.adjacent(x)
-        for y in sorted(candidates):
-            if y <= x or concealed[y]:
-                continue
-            if y in neighbours or inducing_path(links, ancestors, concealed, x, y):
-                yield x, y
-
-
-def inducing_path(
-    links: Links, ancestors: NDArray[np.bool_], concealed: Sequence[int], x: int, y: int
-) -> list[int]:
-    """A shortest inducing path from x to y relative to the flagged nodes, empty when there is none."""
-    collider = (ancestors[x] | ancestors[y]).tobytes()
-    previous = reach(links, [x], collider, concealed)
-    paths = [trace(previous, state) for state in (2 * y, 2 * y + 1) if state in previous]
-    return [state >> 1 for state in min(paths, key=len, default=[])]
-
-
-def directed_path(children: Neighbours, start: int, end: int) -> list[int]:
-    """A shortest directed path from start to end, which must be a descendant of start."""
-    previous = {start: start}
-    queue = [start]
-    for node in queue:  # the list grows while it is read
-        for child in children[node]:
-            if child not in previous:
-                previous[child] = node
-                queue.append(child)
-    return trace(previous, end)
-
-
 def trace(previous: dict[int, int], step: int) -> list[int]:
     """The way from the start of a search, which is its own predecessor, to `step`."""
     steps = [step]
@@ -188,29 +133,3 @@ def trace(previous: dict[int, int], step: int) -> list[int]:
         step = previous[step]
         steps.append(step)
     return steps[::-1]
-
-
-def topological_order(links: Links) -> list[int]:
-    """Parents before children, else by number; nodes on or below a directed cycle are missing."""
-    waiting = [len(above) for above in links.parents]
-    order = [node for node, count in enumerate(waiting) if count == 0]
-    for node in order:  # the list grows while it is read
-        for child in links.children[node]:
-            waiting[child] -= 1
-            if waiting[child] == 0:
-                order.append(child)
-    return order
-
-
-def find_cycle(links: Links, order: Iterable[int]) -> list[int]:
-    """A directed cycle among the nodes that are missing from the topological `order`, first node repeated."""
-    left = set(range(len(links))).difference(order)
-    step = {node: next(parent for parent in links.parents[node] if parent in left) for node in left}
-    node = min(left)
-    trail: dict[int, None] = {}
-    while node not in trail:  # going up never ends among these nodes, so some node comes twice
-        trail[node] = None
-        node = step[node]
-    names = list(trail)
-    cycle = names[names.index(node) :]
-    return [node, *cycle[::-1]]
