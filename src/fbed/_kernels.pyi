@@ -31,27 +31,28 @@ class SparseColumns:
         """Inner products of raw columns with v."""
 
 class LogisticNull:
-    """A fitted logistic model, asked about columns that could join it."""
+    """A fitted logistic model, asked about columns that could join it; rows with active = 0 are bounded, not modelled."""
 
-    def __init__(
-        self, G: Floats, weight: Floats, y: Floats, eta: Floats, idle_below: float, deviance: float, inexact: float
-    ) -> None: ...
+    counts: list[int]
+    """How far candidates had to be looked at: brackets, columns formed, refinements and their iterations."""
+
+    def __init__(self, G: Floats, weight: Floats, y: Floats, eta: Floats, active: Floats, deviance: float) -> None: ...
     def sparse(
-        self, columns: SparseColumns, which: Which, critical: float, floor: float, resolve: bool
+        self, columns: SparseColumns, which: Which, critical: float, refine: bool
     ) -> tuple[Floats, Floats, Floats]:
         """Lower and upper bounds of the statistic, and the norm² left of each column after the model."""
-    def dense(
-        self, X: Floats, projections: Floats, critical: float, floor: float, resolve: bool
-    ) -> tuple[Floats, Floats, Floats]:
+    def dense(self, X: Floats, projections: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
         """The same for columns of a dense block."""
     def first(self, u: Floats, low: Floats, high: Floats, norm: float) -> tuple[Floats, Floats]:
         """Bounds for a model with an intercept only, from scores and extremes of standardised columns."""
-    def resolve_sparse(
-        self, columns: SparseColumns, column: int, critical: float, floor: float
-    ) -> tuple[float, float, Floats]:
-        """One candidate to the end: bounds, and the linear predictor of the model with it."""
-    def resolve_dense(self, x: Floats, critical: float, floor: float) -> tuple[float, float, Floats]:
-        """The same for a dense column."""
+    def contest_sparse(
+        self, columns: SparseColumns, which: Which, lower: Floats, upper: Floats, critical: float, race: bool
+    ) -> tuple[Floats, Floats, int, Floats]:
+        """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
+    def contest_dense(
+        self, X: Floats, which: Which, lower: Floats, upper: Floats, critical: float, race: bool
+    ) -> tuple[Floats, Floats, int, Floats]:
+        """The same for columns of a dense block."""
 
 def fit_logistic(Z: Floats, weight: Floats, y: Floats, start: Floats) -> tuple[Floats, Floats, float, float, bool]:
     """Coefficients, linear predictor, deviance, squared Newton decrement, and whether the classes are separated."""

@@ -137,13 +137,39 @@ class Scanner:
             return self.rule.critical(df, k, fit.reference)
 
         parts = self._mapped(lambda block: fit.gain_bounds(block, critical), candidates)
-        lower, upper, df = (np.concatenate([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df"))
+        lower, upper, df = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df")
+        )
         passes = exceeds(lower, critical(df))
-        contest = Contest(fit, candidates, lower, upper, df, passes, lambda e: self.rule.merit(e, k), critical)
-        order = contest.ranking()
+        order = self._contest(fit, candidates, lower, upper, df, np.flatnonzero(passes), k)
         evidence = Evidence(lower, df, fit.reference.log_sf(lower, df), fit.reference)
         scan = self._answer(candidates, evidence, passes, order, passes, k)
         return replace(scan, upper=upper)
+
+    def _contest(
+        self, fit: CertifiedFit, candidates: Indices, lower: Floats, upper: Floats, df: Floats, rows: Indices, k: int
+    ) -> list[int]:
+        """Winner and runners-up of those who pass; narrows the intervals of contenders in place."""
+        if len(rows) == 0:
+            return []
+        race = bool((df[rows] == df[rows[0]]).all())
+
+        def value(statistic: Floats) -> Floats:
+            """What is ranked: the statistic itself while all have the same df, since merit rises with it."""
+            if race:
+                return statistic[rows]
+            log_p = fit.reference.log_sf(statistic[rows], df[rows])
+            return self.rule.merit(Evidence(statistic[rows], df[rows], log_p, fit.reference), k)
+
+        low, high = value(lower), value(upper)
+        contenders = rows[high >= low.max() - TIE * max(1.0, abs(low.max()))]
+        contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
+        lower[contenders], upper[contenders] = fit.contest(
+            candidates[contenders], lower[contenders], upper[contenders], race
+        )
+        winner, *_ = _ranked(value(lower), lower[rows], candidates[rows])
+        others = [int(i) for i in np.argsort(-value(upper), kind="stable")[: _RUNNERS_UP + 1] if i != winner]
+        return [int(rows[i]) for i in (winner, *others[:_RUNNERS_UP])]
 
     def check_time(self) -> None:
         """Raise when the time limit has passed."""
@@ -214,82 +240,6 @@ class Scanner:
             evidence.statistic,
             evidence.df,
         )
-
-
-class Contest:
-    """Finds the best of those who pass from their intervals, resolving contenders only."""
-
-    def __init__(
-        self,
-        fit: CertifiedFit,
-        candidates: Indices,
-        lower: Floats,
-        upper: Floats,
-        df: Floats,
-        passes: NDArray[np.bool_],
-        merit: Callable[[Evidence], Floats],
-        critical: Callable[[Floats], Floats],
-    ) -> None:
-        self.fit, self.candidates = fit, candidates
-        self.lower, self.upper, self.df = lower, upper, df
-        self.rows = np.flatnonzero(passes)
-        self.one_df = bool(len(self.rows) == 0 or (df[self.rows] == df[self.rows[0]]).all())
-        self._merit, self._critical = merit, critical
-
-    def ranking(self) -> list[int]:
-        """The winner first (of those tied, the lowest index), then others by their upper bounds; [] if nobody passes."""
-        if len(self.rows) == 0:
-            return []
-        low, high = self.value(self.lower), self.value(self.upper)
-        open_ = np.ones(len(self.rows), dtype=bool)
-        winner = -1
-        while True:
-            contenders = self._contenders(low, high, open_, winner)
-            if len(contenders) == 0:
-                break
-            i = int(contenders[np.lexsort((self.candidates[self.rows[contenders]], -high[contenders]))[0]])
-            self._resolve(i, low, high, winner)
-            open_[i] = False
-            winner = self._better(winner, i, low, high)
-        few = np.argsort(-high, kind="stable")[: _RUNNERS_UP + 1]
-        return [int(self.rows[winner]), *(int(self.rows[i]) for i in few if i != winner)][: _RUNNERS_UP + 1]
-
-    def value(self, statistic: Floats) -> Floats:
-        """What is ranked: the statistic itself while all have the same df, since merit rises with it."""
-        if self.one_df:
-            return statistic[self.rows]
-        return self._value_at(statistic[self.rows], self.df[self.rows])
-
-    def _value_at(self, statistic: Floats, df: Floats) -> Floats:
-        log_p = self.fit.reference.log_sf(statistic, df)
-        return self._merit(Evidence(statistic, df, log_p, self.fit.reference))
-
-    def _contenders(self, low: Floats, high: Floats, open_: NDArray[np.bool_], winner: int) -> Indices:
-        """Who may still beat the winner: strictly, or by a tie and a lower index."""
-        bar = low.max() if winner < 0 else low[winner]
-        tie = TIE * max(1.0, abs(float(bar)))
-        could = open_ & (high >= bar - tie)
-        if winner >= 0:
-            could &= (high > bar + tie) | (self.candidates[self.rows] < self.candidates[self.rows[winner]])
-        return np.flatnonzero(could)
-
-    def _resolve(self, i: int, low: Floats, high: Floats, winner: int) -> None:
-        row = int(self.rows[i])
-        floor = low[winner] * (1.0 - 2.0 * TIE) if winner >= 0 and self.one_df else 0.0
-        critical = float(self._critical(self.df[[row]])[0])
-        if self.lower[row] < self.upper[row] or winner < 0:
-            self.lower[row], self.upper[row] = self.fit.resolve_gain(int(self.candidates[row]), critical, floor)
-        ends = np.array([self.lower[row], self.upper[row]])
-        low[i], high[i] = ends if self.one_df else self._value_at(ends, np.full(2, self.df[row]))
-
-    def _better(self, winner: int, i: int, low: Floats, high: Floats) -> int:
-        if winner < 0:
-            return i
-        tie = TIE * max(1.0, abs(float(low[winner])))
-        if low[i] > low[winner] + tie:
-            return i
-        tied = high[i] >= low[winner] - tie
-        return i if tied and self.candidates[self.rows[i]] < self.candidates[self.rows[winner]] else winner
 
 
 def _ranked(merit: Floats, statistic: Floats, candidates: Indices) -> list[int]:

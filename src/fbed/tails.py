@@ -9,7 +9,9 @@ tests, `ExactF` for the linear model, where the statistic n·log(RSS₀/RSS₁) 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +22,18 @@ Floats = NDArray[np.float64]
 
 _TINY = 1e-300  # keeps Lentz's recurrences away from a division by zero
 _MAX_TERMS = 20_000  # the fractions converge in O(√a) terms; this is far beyond any use and bounds the loop
+
+
+def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLike) -> Floats:
+    """Critical values for each df; there are few different ones, and each is slow to find."""
+    df = np.asarray(df, dtype=float)
+    different, where = np.unique(df, return_inverse=True)
+    return np.array([critical(alpha, float(value)) for value in different])[where].reshape(df.shape)
+
+
+@cache
+def _chi2_isf(alpha: float, df: float) -> float:
+    return 2.0 * float(special.gammainccinv(df / 2.0, alpha)) if df > 0 else np.inf
 
 
 class Reference(Protocol):
@@ -42,8 +56,7 @@ class ChiSquare:
 
     def isf(self, alpha: float, df: ArrayLike) -> Floats:
         """Critical value at level alpha; +inf where df = 0, since nothing was tested there."""
-        df = np.asarray(df, dtype=float)
-        return np.where(df > 0, 2.0 * special.gammainccinv(np.maximum(df, 1.0) / 2.0, alpha), np.inf)
+        return _by_df(_chi2_isf, alpha, df)
 
 
 @dataclass(frozen=True)

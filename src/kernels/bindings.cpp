@@ -4,6 +4,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -190,12 +192,13 @@ using Answer = std::tuple<OutVector, OutVector, OutVector>;
 
 struct LogisticNull {
     RowMajor G;
-    std::vector<double> a, sign, eta, weight, mu, w, res, dev;
+    std::vector<double> a, sign, eta, weight, mu, w, res, dev, g0;
     Null f;
+    mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
 
-    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, double idle_below, double deviance, double inexact) : G(G_) {
+    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, double deviance) : G(G_) {
         const size_t n = G.shape(0);
-        require(weight_.shape(0) == n && y.shape(0) == n && eta_.shape(0) == n, "one value a row");
+        require(weight_.shape(0) == n && y.shape(0) == n && eta_.shape(0) == n && active.shape(0) == n, "one value a row");
         a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n);
         eta.assign(eta_.data(), eta_.data() + n);
         weight.assign(weight_.data(), weight_.data() + n);
@@ -211,8 +214,8 @@ struct LogisticNull {
             w[i] = wrong * right;
             res[i] = sign[i] * wrong;
             dev[i] = loss(m);
-            const bool idle = m > 0 && weight[i] * dev[i] < idle_below;
-            a[i] = idle ? 0.0 : weight[i];
+            a[i] = active(i);
+            const bool idle = a[i] == 0.0;
             double norm = 0;
             for (int64_t k = 0; k < f.r; ++k) norm += G.data()[i * f.r + k] * G.data()[i * f.r + k];
             (idle ? idle_kappa : kappa) = std::max(idle ? idle_kappa : kappa, norm);
@@ -227,21 +230,29 @@ struct LogisticNull {
         f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
         f.res = res.data(), f.dev = dev.data(), f.weight = weight.data();
         f.deviance = deviance;
-        f.inexact = inexact;
+        g0.assign(f.r, 0.0);
+        for (size_t i = 0; i < n; ++i)
+            for (int64_t k = 0; k < f.r; ++k) g0[k] += a[i] * res[i] * G.data()[i * f.r + k];
+        for (double v : g0) f.inexact += v * v;
+        f.g0 = g0.data();
     }
     LogisticNull(const LogisticNull&) = delete;
 
     // x is in work.x, not yet orthogonal; known encloses the statistic so far.
     Interval dense_column(Work& work, const Question& q, Interval known, double total, double& left, double* predictor) const {
+        counts[1]++;
         const double norm = orthogonalise(f, work.x.data(), work.grad.data());
         left = norm;
         if (norm <= 1e-13 * total) return {0.0, known.upper};  // as good as in the span: the caller looks closer
         const Interval b = bracket_column(f, work.x.data(), norm);
         known.lower = std::max(known.lower, b.lower);
         known.upper = std::max(known.lower, std::min(known.upper, b.upper));
-        if (q.settled(known) && !predictor) return known;
+        counts[2]++;
+        if (q.settled(known) || !q.refine) return known;
+        counts[3]++;
         Refinement refinement(f, work, f.a, work.x.data(), norm, 0.0);
         const Interval out = refinement.run(q, known);
+        counts[4] += refinement.iterations;
         if (predictor) refinement.predictor(predictor);
         return out;
     }
@@ -250,7 +261,9 @@ struct LogisticNull {
         std::vector<double> left_out(a);
         for (int64_t i = 0; i < s.m; ++i) left_out[s.rows[i]] = 0.0;
         Refinement refinement(f, work, left_out.data(), nullptr, 0.0, 2.0 * s.gain);
+        counts[5]++;
         const Interval out = refinement.run(q, known);
+        counts[6] += refinement.iterations;
         if (predictor) {
             refinement.predictor(predictor);
             double b = 0;  // far enough along x that every row of T is explained
@@ -280,14 +293,29 @@ struct LogisticNull {
         std::vector<int32_t> rows(work.rows.begin(), work.rows.begin() + kept);
         s.rows = rows.data();
         s.x = x.data();
+        counts[0]++;
         along_support(f, s);
         Interval out = bracket_support(f, s, work.grad.data());
         support_norm(s, work, left, total);
-        if (q.settled(out) && !predictor) return out;
+        if (q.settled(out)) return out;
+        bool usable;
+        const Interval sharp = bracket_support_sharply(f, s, work.grad.data(), work, usable);
+        if (usable) {
+            out.lower = std::max(out.lower, sharp.lower);
+            out.upper = std::max(out.lower, std::min(out.upper, sharp.upper));
+        }
+        counts[1]++;
+        if (q.settled(out) || !q.refine) return out;
         if (s.pure && !s.conflict) return pure_column(work, s, q, out, predictor);
         std::fill(work.x.begin(), work.x.end(), 0.0);
         for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];
-        return dense_column(work, q, out, total, left, predictor);
+        Refinement refinement(f, work, f.a, work.x.data(), 0.0, 0.0);
+        if (!s.conflict) refinement.start_at(s.b);
+        const Interval refined = refinement.run(q, out);
+        counts[3]++;
+        counts[4] += refinement.iterations;
+        if (predictor) refinement.predictor(predictor);
+        return refined;
     }
 
     // What is left of a sparse column after the model, in the metric of the fit: sum a w x² - |G'aw x|².
@@ -305,7 +333,7 @@ struct LogisticNull {
         for (int64_t k = 0; k < f.r; ++k) left -= work.step[k] * work.step[k];
     }
 
-    Answer sparse(const SparseColumns& columns, Which which, double critical, double floor_, bool resolve) const {
+    Answer sparse(const SparseColumns& columns, Which which, double critical, bool refine) const {
         require(columns.m.n == f.n, "rows");
         check_range(which, columns.m.p);
         double *lower, *upper, *left;
@@ -313,7 +341,7 @@ struct LogisticNull {
         OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left);
         nb::gil_scoped_release release;
         Work work(f);
-        const Question q{critical, floor_, resolve};
+        const Question q{critical, 0.0, false, refine};
         for (size_t j = 0; j < count; ++j) {
             double total = 0;
             const Interval v = sparse_column(columns.m, which.data()[j], work, q, left[j], total, nullptr);
@@ -323,7 +351,7 @@ struct LogisticNull {
     }
 
     // Columns n × count, centred and scaled; projections G'aw x, count × r (row-major), of a matrix product elsewhere.
-    Answer dense(ColumnMajor X, RowMajor projections, double critical, double floor_, bool resolve) const {
+    Answer dense(ColumnMajor X, RowMajor projections, double critical, bool refine) const {
         const size_t count = X.shape(1);
         require(static_cast<int64_t>(X.shape(0)) == f.n, "rows");
         require(projections.shape(0) == count && static_cast<int64_t>(projections.shape(1)) == f.r, "projections");
@@ -331,7 +359,7 @@ struct LogisticNull {
         OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left);
         nb::gil_scoped_release release;
         Work work(f);
-        const Question q{critical, floor_, resolve};
+        const Question q{critical, 0.0, false, refine};
         for (size_t j = 0; j < count; ++j) {
             const double* x = X.data() + j * f.n;
             double total, reach;
@@ -386,35 +414,64 @@ struct LogisticNull {
         return {l, h};
     }
 
-    // Resolve one candidate and tell the linear predictor of the model with it.
-    std::tuple<double, double, OutVector> resolve_sparse(const SparseColumns& columns, int64_t j, double critical, double floor_) const {
-        require(columns.m.n == f.n && 0 <= j && j < columns.m.p, "column");
-        double* predictor;
-        OutVector out = new_vector(f.n, predictor);
-        Interval v;
+    // The best of several candidates. lower and upper are what is known of them; they come best first. Each is refined until
+    // it is resolved or out of the race: below the best so far, or at most tied with it and of a higher index. Also tells
+    // the linear predictor of the model with the best.
+    template <class Evaluate>
+    std::tuple<OutVector, OutVector, int64_t, OutVector> contest(Which which, Vector known_lower, Vector known_upper, double critical,
+                                                                 bool race, Evaluate&& evaluate) const {
+        const size_t count = which.shape(0);
+        require(known_lower.shape(0) == count && known_upper.shape(0) == count, "sizes");
+        double *lower, *upper, *predictor;
+        OutVector l = new_vector(count, lower), u = new_vector(count, upper), out = new_vector(f.n, predictor);
+        int64_t best = -1;
         {
             nb::gil_scoped_release release;
             Work work(f);
-            double left, total;
-            v = sparse_column(columns.m, j, work, Question{critical, floor_, true}, left, total, predictor);
+            std::vector<double> trial(f.n);
+            double bar = 0;
+            for (size_t j = 0; j < count; ++j) {
+                Interval v{known_lower.data()[j], known_upper.data()[j]};
+                const double tie = 1e-9 * std::max(1.0, bar);
+                const bool later = best >= 0 && which.data()[j] > which.data()[best];
+                const bool out_of_race = best >= 0 && race && (v.upper < bar - 2.0 * tie || (later && v.upper <= bar + tie));
+                if (!out_of_race) {
+                    const double floor_ = best >= 0 && race ? bar - 2.0 * tie : 0.0;
+                    std::copy(f.eta, f.eta + f.n, trial.begin());  // what stays when brackets settle it
+                    const Interval found = evaluate(j, work, Question{critical, floor_, true}, trial.data());
+                    v.lower = std::max(v.lower, found.lower);
+                    v.upper = std::max(v.lower, std::min(v.upper, found.upper));
+                    if (best < 0 || v.lower > bar + tie) {
+                        best = static_cast<int64_t>(j);
+                        bar = v.lower;
+                        const bool sound = std::all_of(trial.begin(), trial.end(), [](double v) { return std::isfinite(v); });
+                        std::copy(sound ? trial.data() : f.eta, (sound ? trial.data() : f.eta) + f.n, predictor);
+                    }
+                }
+                lower[j] = v.lower, upper[j] = v.upper;
+            }
         }
-        return {v.lower, v.upper, out};
+        return {l, u, best, out};
     }
 
-    std::tuple<double, double, OutVector> resolve_dense(Vector x, double critical, double floor_) const {
-        require(static_cast<int64_t>(x.shape(0)) == f.n, "rows");
-        double* predictor;
-        OutVector out = new_vector(f.n, predictor);
-        Interval v;
-        {
-            nb::gil_scoped_release release;
-            Work work(f);
-            std::copy(x.data(), x.data() + f.n, work.x.begin());
+    auto contest_sparse(const SparseColumns& columns, Which which, Vector lower, Vector upper, double critical, bool race) const {
+        require(columns.m.n == f.n, "rows");
+        check_range(which, columns.m.p);
+        return contest(which, lower, upper, critical, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
+            double left, total;
+            return sparse_column(columns.m, which.data()[j], work, q, left, total, predictor);
+        });
+    }
+
+    auto contest_dense(ColumnMajor X, Which which, Vector lower, Vector upper, double critical, bool race) const {
+        require(static_cast<int64_t>(X.shape(0)) == f.n && X.shape(1) == which.shape(0), "columns");
+        return contest(which, lower, upper, critical, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
+            const double* x = X.data() + j * f.n;
+            std::copy(x, x + f.n, work.x.begin());
             double left, total = 0;
-            for (int64_t i = 0; i < f.n; ++i) total += f.a[i] * f.w[i] * x.data()[i] * x.data()[i];
-            v = dense_column(work, Question{critical, floor_, true}, {0.0, f.deviance}, total, left, predictor);
-        }
-        return {v.lower, v.upper, out};
+            for (int64_t i = 0; i < f.n; ++i) total += f.a[i] * f.w[i] * x[i] * x[i];
+            return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
+        });
     }
 };
 
@@ -432,7 +489,7 @@ static std::tuple<OutVector, OutVector, double, double, bool> fit_logistic(RowMa
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
         f.G = Z.data(), f.sign = sign.data(), f.weight = weight.data();
-        fitted = fit(f, beta, eta);
+        fitted = Fitter(f, beta, eta).run();
     }
     return {b, e, fitted.deviance, fitted.decrement, fitted.separated};
 }
@@ -450,12 +507,13 @@ NB_MODULE(_kernels, m) {
         .def("gather", &SparseColumns::gather)
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def(nb::init<RowMajor, Vector, Vector, Vector, double, double, double>())
+        .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, double>())
         .def("sparse", &LogisticNull::sparse)
+        .def_prop_ro("counts", [](const LogisticNull& s) { return std::vector<int64_t>(s.counts.begin(), s.counts.end()); })
         .def("dense", &LogisticNull::dense)
         .def("first", &LogisticNull::first)
-        .def("resolve_sparse", &LogisticNull::resolve_sparse)
-        .def("resolve_dense", &LogisticNull::resolve_dense);
+        .def("contest_sparse", &LogisticNull::contest_sparse)
+        .def("contest_dense", &LogisticNull::contest_dense);
     m.def("fit_logistic", &fit_logistic);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
 }

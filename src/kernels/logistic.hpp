@@ -35,6 +35,7 @@ struct Question {
     double critical = 0;
     double floor = 0;
     bool resolve = false;
+    bool refine = true;  // whether to go beyond brackets at all
     static constexpr double precision = 1e-10;
 
     bool settled(const Interval& v) const {
@@ -61,7 +62,8 @@ struct Null {
     const double* weight = nullptr;  // weight of every row, idle or not
     double deviance = 0;       // all rows
     double idle_deviance = 0;  // idle rows
-    double inexact = 0;        // N² = g'A⁻¹g of the fit itself
+    const double* g0 = nullptr;  // G'a(y - mu): what the fit itself left, 0 when it is exact and no row is idle
+    double inexact = 0;          // N² = |g0|²
     double kappa = 0;          // largest row norm of G among active rows
     double idle_kappa = 0;     // and among idle ones
     bool has_idle = false;
@@ -70,7 +72,7 @@ struct Null {
     // exp(u) times log(1 + exp(-m)).
     double idle_loss(double u) const { return has_idle ? idle_deviance * std::exp(std::min(u, 700.0)) : 0.0; }
 
-    double clip(double upper) const { return std::min(upper + idle_deviance + 2.0 * inexact, deviance); }
+    double clip(double upper) const { return std::min(upper + idle_deviance, deviance); }
 };
 
 inline double logistic(double t) {
@@ -84,12 +86,14 @@ inline double loss(double m) { return m > 0 ? std::log1p(std::exp(-m)) : -m + st
 // Bracket from the score statistic and the extremes of z, with fourth moments where they help.
 inline Interval bracket(const Null& f, double score, double z_min, double z_max, double s3, double s4, double idle_step) {
     Interval out;
+    const double left_over = f.kappa * std::sqrt(f.inexact);  // the fit's own step moves no row by more
+    z_min -= left_over;
     out.lower = score * P(z_max);
     double upper = std::numeric_limits<double>::infinity();
-    if (z_min >= -1.0) upper = score * P(z_min);
+    if (z_min >= -1.0) upper = (score + f.inexact) * P(z_min);
     if (s4 > 0) {
         out.lower = std::max(out.lower, score - s3 / 3.0 - s4 * E4(z_max));
-        if (z_min >= -1.0) upper = std::min(upper, score - s3 / 3.0 + s4 * P4(z_min));
+        if (z_min >= -1.0 && left_over < 1e-9) upper = std::min(upper, score - s3 / 3.0 + s4 * P4(z_min));
     }
     out.lower = std::max(out.lower * (1.0 - kSlack) - 2.0 * f.inexact - f.idle_loss(idle_step), 0.0);
     out.upper = f.clip(std::isfinite(upper) ? upper * (1.0 + kSlack) : upper);
@@ -234,22 +238,31 @@ class Refinement {
         size_ = x ? f.r + 1 : f.r;
     }
 
+    // Start at v = b·x, which has been found already; x need not be orthogonal to G then.
+    void start_at(double b) {
+        k_.theta[f_.r] = b;
+        for (int64_t i = 0; i < f_.n; ++i) k_.v[i] = b * x_[i];
+        started_ = true;
+    }
+
     Interval run(const Question& question, const Interval& known) {
         Interval out = known;
-        if (x_) start_along_x();
+        if (x_ && !started_) start_along_x();
         double value = evaluate();
-        bool stale = true;
+        bool stale = !started_ && a_ == f_.a;
         for (int iteration = 0; iteration < 60; ++iteration) {
+            iterations = iteration;
             if (separated_) return {f_.deviance, f_.deviance};
             out.lower = std::max(out.lower, std::min(attained(value), out.upper));
             gradient();
             const double gap = stale ? stale_gap() : newton_gap(out, value);
             stale = false;
+            if (!std::isfinite(decrement_)) return out;  // no step could be found: the caller fits the model instead
             if (gap < std::numeric_limits<double>::infinity())
                 out.upper = std::min(out.upper, f_.clip(base_ + 2.0 * value + gap) * (1.0 + 1e-12));
             out.upper = std::max(out.upper, out.lower);
             if (question.settled(out)) return out;
-            if (iteration > 0 && decrement_ <= 1e-13 * std::max(1.0, out.lower)) {
+            if (decrement_ <= 1e-13 * std::max(1.0, out.lower)) {
                 out.upper = std::min(out.upper, std::max(out.lower, saturated_upper(value)));
                 return out;
             }
@@ -257,6 +270,8 @@ class Refinement {
         }
         return out;
     }
+
+    int iterations = 0;
 
     // The linear predictor where the refinement ended.
     void predictor(double* out) const {
@@ -357,8 +372,7 @@ class Refinement {
         }
     }
 
-    // Dual point mu + w0·dir with the weights of the null fit: exact, because [G x] is orthogonal in those weights. Only
-    // without left-out rows; with them the metric is no longer the identity and the Newton step does the work.
+    // Dual point mu + w0·dir with the weights of the null fit: exact, because [G x] is orthogonal in those weights.
     FBED_HOT double stale_gap() {
         const int64_t r = f_.r;
         for (int64_t k = 0; k < r; ++k) k_.step[k] = k_.grad[k];
@@ -366,7 +380,6 @@ class Refinement {
         decrement_ = 0;
         for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
         direction();
-        if (a_ != f_.a) return std::numeric_limits<double>::infinity();
         double z_min = 0, sum = 0;
         for (int64_t i = 0; i < f_.n; ++i) {
             if (a_[i] == 0.0) continue;
@@ -384,7 +397,8 @@ class Refinement {
         for (int64_t k = 0; k < size_; ++k) trace += k_.hess[k * size_ + k];
         for (int64_t k = 0; k < size_; ++k) k_.hess[k * size_ + k] += 1e-14 * trace + 1e-300;
         std::copy(k_.grad.begin(), k_.grad.begin() + size_, k_.step.begin());
-        if (!cholesky(k_.hess.data(), size_)) return std::numeric_limits<double>::infinity();
+        decrement_ = std::numeric_limits<double>::infinity();
+        if (!cholesky(k_.hess.data(), size_)) return decrement_;
         cholesky_solve(k_.hess.data(), size_, k_.step.data());
         decrement_ = 0;
         for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
@@ -465,7 +479,7 @@ class Refinement {
     double norm_, base_;
     int64_t size_;
     double decrement_ = 0;
-    bool separated_ = false;
+    bool separated_ = false, started_ = false;
 };
 
 // A sparse column before it is orthogonalised: entries on the rows T, zero elsewhere.
@@ -529,7 +543,7 @@ FBED_HOT inline void along_support(const Null& f, Support& s) {
 // 2KL_T + what refitting the model around it can add; needs the rows of T to hold less than all of its information.
 FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double* sum) {
     const int64_t r = f.r;
-    std::fill(sum, sum + r, 0.0);
+    for (int64_t k = 0; k < r; ++k) sum[k] = -f.g0[k];
     double leverage = 0;
     for (int64_t i = 0; i < s.m; ++i) {
         const int64_t row = s.rows[i];
@@ -577,10 +591,90 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
         for (int64_t i = 0; i < s.m; ++i)
             if (f.a[s.rows[i]] == 0.0) along_idle = std::max(along_idle, std::abs(s.b * s.x[i]));
     idle_step += along_idle;
-    out.lower = std::max(out.lower * (1.0 - kSlack) - 2.0 * f.inexact - f.idle_loss(idle_step), 0.0);
+    out.lower = std::max(out.lower * (1.0 - kSlack) - f.idle_loss(idle_step), 0.0);
     if (s.conflict) out.lower = 0.0;
     out.upper = f.clip(std::isfinite(out.upper) ? out.upper * (1.0 + kSlack) : out.upper);
     out.lower = std::min(out.lower, out.upper);
+    return out;
+}
+
+// The same from the exact Newton step at (0, b): C = I - sum_T a(w0 - w_b)gg' - cc'/I_b is the curvature there, and the
+// extremes of the step are found by looking at every row. `step` receives the step on G and, last, on x.
+FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s, const double* sum, Work& work, bool& usable) {
+    const int64_t r = f.r;
+    double* C = work.hess.data();
+    double* e = work.step.data();
+    double* c = work.theta.data();
+    double* mean = work.margin.data();  // of the rows of T, in their order
+    std::fill(C, C + r * r, 0.0);
+    std::fill(c, c + r + 1, 0.0);
+    for (int64_t k = 0; k < r; ++k) C[k * r + k] = 1.0;
+    double own = 0;
+    for (int64_t i = 0; i < s.m; ++i) {
+        const int64_t row = s.rows[i];
+        mean[i] = s.pure ? (f.sign[row] > 0 ? 1.0 : 0.0) : logistic(f.eta[row] + s.b * s.x[i]);
+        if (f.a[row] == 0.0) continue;
+        const double wb = mean[i] * (1.0 - mean[i]);
+        const double* g = f.G + row * r;
+        const double t = f.a[row] * (f.w[row] - wb), q = f.a[row] * wb * s.x[i];
+        for (int64_t p = 0; p < r; ++p) {
+            const double tg = t * g[p];
+            double* out = C + p * r;
+#pragma omp simd
+            for (int64_t k = 0; k <= p; ++k) out[k] -= tg * g[k];
+            c[p] += q * g[p];
+        }
+        own += q * s.x[i];
+    }
+    const bool moves = !s.pure && own > 0;
+    if (moves)
+        for (int64_t p = 0; p < r; ++p)
+            for (int64_t k = 0; k <= p; ++k) C[p * r + k] -= c[p] * c[k] / own;
+    usable = false;
+    Interval out{2.0 * s.gain, std::numeric_limits<double>::infinity()};
+    if (!cholesky(C, r)) return out;
+    for (int64_t k = 0; k < r; ++k)
+        if (C[k * r + k] < 1e-4) return out;  // next to singular: the refinement takes more care
+    usable = true;
+    for (int64_t k = 0; k < r; ++k) e[k] = -sum[k];
+    cholesky_solve(C, r, e);
+    double decrement = 0, along = 0;
+    for (int64_t k = 0; k < r; ++k) {
+        decrement -= sum[k] * e[k];
+        along += c[k] * e[k];
+    }
+    e[r] = moves ? -along / own : 0.0;
+    double z_min = 0, z_max = 0, idle_step = 0;
+    for (int64_t i = 0; i < f.n; ++i) {
+        const double* g = f.G + i * r;
+        double v = 0;
+#pragma omp simd reduction(+ : v)
+        for (int64_t k = 0; k < r; ++k) v += g[k] * e[k];
+        work.dir[i] = v;
+    }
+    for (int64_t i = 0; i < s.m; ++i) work.dir[s.rows[i]] += e[r] * s.x[i];
+    std::copy(f.mu, f.mu + f.n, work.mu.begin());
+    for (int64_t i = 0; i < s.m; ++i) {
+        work.mu[s.rows[i]] = mean[i];
+        if (s.pure) work.dir[s.rows[i]] = 0.0;  // at their outcome for good
+    }
+    for (int64_t i = 0; i < f.n; ++i) {
+        const double v = work.dir[i], one = (1.0 - work.mu[i]) * v, zero = -work.mu[i] * v;
+        if (f.a[i] == 0.0) {
+            idle_step = std::max(idle_step, std::abs(v));
+            continue;
+        }
+        z_min = std::min(z_min, std::min(one, zero));
+        z_max = std::max(z_max, std::max(one, zero));
+    }
+    double along_idle = 0;
+    if (f.has_idle && !s.pure)
+        for (int64_t i = 0; i < s.m; ++i)
+            if (f.a[s.rows[i]] == 0.0) along_idle = std::max(along_idle, std::abs(s.b * s.x[i]));
+    out.lower = (2.0 * s.gain + P(z_max) * decrement) * (1.0 - kSlack) - f.idle_loss(idle_step + along_idle);
+    if (z_min >= -1.0) out.upper = (2.0 * s.gain + P(z_min) * decrement) * (1.0 + kSlack);
+    out.upper = f.clip(out.upper);
+    out.lower = s.conflict ? 0.0 : std::min(std::max(out.lower, 0.0), out.upper);
     return out;
 }
 
@@ -591,66 +685,90 @@ struct Fitted {
     int iterations = 0;
 };
 
-// Maximise the likelihood of beta, eta = Z beta; beta holds the start and the answer. f.G is Z, f.eta is 0.
-inline Fitted fit(const Null& f, double* beta, double* eta) {
-    Work work(f);
-    std::vector<double> trial(f.r);
-    Fitted out;
-    auto predict = [&](const double* b) {
-        for (int64_t i = 0; i < f.n; ++i) {
-            double s = 0;
-            for (int64_t k = 0; k < f.r; ++k) s += f.G[i * f.r + k] * b[k];
-            eta[i] = s;
+// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
+class Fitter {
+   public:
+    Fitter(const Null& f, double* beta, double* eta) : f_(f), work_(f), beta_(beta), eta_(eta), trial_(f.r) {}
+
+    Fitted run() {
+        predict(beta_);
+        out_.deviance = deviance();
+        for (; out_.iterations < 100 && !out_.separated; ++out_.iterations) {
+            if (!newton_step() || out_.decrement <= 1e-15 || !advance()) break;
         }
-    };
-    auto value = [&] {
+        if (out_.separated) out_.deviance = 0;
+        return out_;
+    }
+
+   private:
+    FBED_HOT void predict(const double* b) {
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double* z = f_.G + i * f_.r;
+            double s = 0;
+#pragma omp simd reduction(+ : s)
+            for (int64_t k = 0; k < f_.r; ++k) s += z[k] * b[k];
+            eta_[i] = s;
+        }
+    }
+
+    double deviance() {
         double sum = 0;
-        out.separated = true;
-        for (int64_t i = 0; i < f.n; ++i) {
-            const double m = f.sign[i] * eta[i];
-            out.separated = out.separated && m > 0;
-            sum += f.weight[i] * loss(m);
+        out_.separated = true;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double m = f_.sign[i] * eta_[i];
+            out_.separated = out_.separated && m > 0;
+            sum += f_.weight[i] * loss(m);
         }
         return 2.0 * sum;
-    };
-    predict(beta);
-    out.deviance = value();
-    for (; out.iterations < 100 && !out.separated; ++out.iterations) {
-        std::fill(work.grad.begin(), work.grad.end(), 0.0);
-        for (int64_t i = 0; i < f.n; ++i) {
-            const double m = f.sign[i] * eta[i], e = std::exp(-std::abs(m));
-            const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
-            work.aw[i] = f.weight[i] * wrong * (1.0 - wrong);
-            const double t = f.weight[i] * f.sign[i] * wrong;
-            for (int64_t k = 0; k < f.r; ++k) work.grad[k] += t * f.G[i * f.r + k];
-        }
-        gram(f, nullptr, work.aw.data(), work.hess.data());
-        double trace = 0;
-        for (int64_t k = 0; k < f.r; ++k) trace += work.hess[k * f.r + k];
-        for (int64_t k = 0; k < f.r; ++k) work.hess[k * f.r + k] += 1e-15 * trace + 1e-300;
-        std::copy(work.grad.begin(), work.grad.begin() + f.r, work.step.begin());
-        if (!cholesky(work.hess.data(), f.r)) break;
-        cholesky_solve(work.hess.data(), f.r, work.step.data());
-        out.decrement = 0;
-        for (int64_t k = 0; k < f.r; ++k) out.decrement += work.grad[k] * work.step[k];
-        if (out.decrement <= 1e-15) break;
-        double t = 1.0, now = 0;
-        for (; t > 1e-5; t *= 0.5) {
-            for (int64_t k = 0; k < f.r; ++k) trial[k] = beta[k] + t * work.step[k];
-            predict(trial.data());
-            now = value();
-            if (now <= out.deviance * (1.0 + 1e-12)) break;
-        }
-        if (t <= 1e-5) {
-            predict(beta);
-            value();
-            break;
-        }
-        std::copy(trial.begin(), trial.end(), beta);
-        out.deviance = now;
     }
-    if (out.separated) out.deviance = 0;
-    return out;
-}
+
+    FBED_HOT bool newton_step() {
+        double* grad = work_.grad.data();
+        std::fill(grad, grad + f_.r, 0.0);
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double m = f_.sign[i] * eta_[i], e = std::exp(-std::abs(m));
+            const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
+            const double curvature = f_.weight[i] * wrong * (1.0 - wrong);
+            work_.aw[i] = curvature < 1e-17 * f_.weight[i] ? 0.0 : curvature;  // saturated beyond notice
+            const double t = f_.weight[i] * f_.sign[i] * wrong;
+            const double* z = f_.G + i * f_.r;
+#pragma omp simd
+            for (int64_t k = 0; k < f_.r; ++k) grad[k] += t * z[k];
+        }
+        gram(f_, nullptr, work_.aw.data(), work_.hess.data());
+        double trace = 0;
+        for (int64_t k = 0; k < f_.r; ++k) trace += work_.hess[k * f_.r + k];
+        for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] += 1e-15 * trace + 1e-300;
+        std::copy(grad, grad + f_.r, work_.step.begin());
+        if (!cholesky(work_.hess.data(), f_.r)) return false;
+        cholesky_solve(work_.hess.data(), f_.r, work_.step.data());
+        out_.decrement = 0;
+        for (int64_t k = 0; k < f_.r; ++k) out_.decrement += grad[k] * work_.step[k];
+        return true;
+    }
+
+    // Halve the step until the deviance falls; false when rounding lets it fall no more.
+    bool advance() {
+        for (double t = 1.0; t > 1e-5; t *= 0.5) {
+            for (int64_t k = 0; k < f_.r; ++k) trial_[k] = beta_[k] + t * work_.step[k];
+            predict(trial_.data());
+            const double now = deviance();
+            if (now <= out_.deviance * (1.0 + 1e-12)) {
+                std::copy(trial_.begin(), trial_.end(), beta_);
+                out_.deviance = now;
+                return true;
+            }
+        }
+        predict(beta_);
+        deviance();
+        return false;
+    }
+
+    const Null& f_;
+    Work work_;
+    double *beta_, *eta_;
+    std::vector<double> trial_;
+    Fitted out_;
+};
 
 }  // namespace fbed

@@ -63,8 +63,12 @@ class CertifiedFit(Protocol):
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for adding each candidate, clear of the critical value of its df."""
 
-    def resolve_gain(self, candidate: int, critical: float, floor: float) -> tuple[float, float]:
-        """The statistic of one candidate to 10 digits, or an interval below `floor`."""
+    def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
+        """Narrow the intervals of contenders, given best first, until their statistics are known.
+
+        In a race, all have the same df and only the largest statistic matters: an interval may stay wide once it is
+        below the best, or ties with it at most and has a higher index.
+        """
 
     def loss_bounds(self, variables: Indices) -> Bounds:
         """Intervals for removing each variable."""
@@ -159,17 +163,22 @@ class Span:
     def triangle(self) -> Floats:
         """R with [1, columns] = Z·R, where the columns are those that are not in the span of the ones before."""
         kept = [np.ones((self.design.n_rows, 1))]
-        for variable in self.selected:
-            columns = self.design.columns(variable)
-            rank = self.rank_of[variable]
-            kept.append(columns if rank == columns.shape[1] else self._independent(variable, columns))
-        weighted = self.root[:, None] * np.hstack(kept)
-        return np.triu(self.Q.T @ weighted) / np.sqrt(self.design.n)
+        kept += [self.design.columns(variable)[:, self.independent(variable)] for variable in self.selected]
+        return np.triu(self.Q.T @ (self.root[:, None] * np.hstack(kept))) / np.sqrt(self.design.n)
 
-    def _independent(self, variable: int, columns: Floats) -> Floats:
-        """Those columns of a group that brought something new, found by what they have along the basis."""
-        along = np.abs(self.Q[:, self.place(variable)].T @ (self.root[:, None] * columns))
-        return columns[:, [int(np.flatnonzero(row > 1e-9 * row.max())[0]) for row in along]]
+    def independent(self, variable: int) -> Indices:
+        """Which columns of a variable brought something new, found by what they have along the basis."""
+        rank, width = self.rank_of[variable], int(self.design.width[variable])
+        if rank == width:
+            return np.arange(width, dtype=np.intp)
+        columns = self.root[:, None] * self.design.columns(variable)
+        along = np.abs(self.Q[:, self.place(variable)].T @ columns)
+        return np.array([int(np.flatnonzero(row > 1e-9 * row.max())[0]) for row in along], dtype=np.intp)
+
+    def offset(self, variable: int) -> int:
+        """How many design columns come before a variable's."""
+        before = self.selected[: self.selected.index(variable)]
+        return int(sum(self.design.width[earlier] for earlier in before))
 
     def group(self, variable: int) -> Floats:
         """Orthonormal columns that a variable adds to the basis, n × rank increase."""
@@ -192,50 +201,28 @@ def _orthonormal(basis: Floats, columns: Floats) -> Floats:
 
 
 def original_scale(
-    design: Design,
-    selected: Sequence[int],
-    predictor: Floats,
-    information: Floats | None,
-    dispersion: float = 1.0,
+    span: Span, coefficients: Floats, information: Floats | None, dispersion: float = 1.0
 ) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...] | None]:
-    """Terms, coefficients and standard errors on the user's scale, from the linear predictor and the row weights.
+    """Terms, coefficients and standard errors on the user's scale, from coefficients on Z.
 
-    `information` holds the weight of each row in the Fisher information; None leaves the standard errors out.
-    A column in the span of earlier ones gets coefficient 0.
+    `information` is the Fisher information of those coefficients; None leaves the standard errors out. A column in the
+    span of earlier ones gets coefficient 0 and standard error 0.
     """
-    columns = np.column_stack([np.ones(design.n_rows), design.stack(selected)])
-    kept = _independent(columns)
-    theta = np.zeros(columns.shape[1])
-    theta[kept] = np.linalg.lstsq(columns[:, kept], predictor, rcond=None)[0]
-    moments = [design.moments(int(variable)) for variable in selected]
+    design, selected = span.design, span.selected
+    kept = np.concatenate([[0], *(1 + span.offset(v) + span.independent(v) for v in selected)]).astype(np.intp)
+    inverse = np.linalg.inv(span.triangle())  # coefficients on the columns = inverse @ coefficients on Z
+    moments = [design.moments(variable) for variable in selected]
     center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
     scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
     back = np.diag(np.concatenate([[1.0], 1.0 / scale]))  # raw coefficients = back @ standardised ones
     back[0, 1:] = -center / scale
-    terms = ("(intercept)", *(label for variable in selected for label in design.labels(int(variable))))
-    errors = None if information is None else _errors(columns, kept, back, information, dispersion)
-    return terms, tuple((back @ theta).tolist()), errors
-
-
-def _independent(columns: Floats) -> Indices:
-    basis = np.empty((len(columns), 0))
-    kept = []
-    for j in range(columns.shape[1]):
-        new = _orthonormal(basis, columns[:, [j]])
-        if new.shape[1]:
-            kept.append(j)
-            basis = np.column_stack([basis, new])
-    return np.array(kept, dtype=np.intp)
-
-
-def _errors(
-    columns: Floats, kept: Indices, back: Floats, information: Floats, dispersion: float
-) -> tuple[float, ...] | None:
-    Z = columns[:, kept]
-    covariance = np.zeros((columns.shape[1],) * 2)
+    to_raw = back[:, kept] @ inverse
+    terms = ("(intercept)", *(label for variable in selected for label in design.labels(variable)))
+    raw = tuple((to_raw @ coefficients).tolist())
+    if information is None:
+        return terms, raw, None
     try:
-        covariance[np.ix_(kept, kept)] = np.linalg.inv(Z.T @ (information[:, None] * Z)) * dispersion
+        covariance = to_raw @ np.linalg.inv(information) @ to_raw.T * dispersion
     except np.linalg.LinAlgError:
-        return None
-    variance = np.diag(back @ covariance @ back.T)
-    return tuple(np.sqrt(np.maximum(variance, 0.0)).tolist())
+        return terms, raw, None
+    return terms, raw, tuple(np.sqrt(np.maximum(np.diag(covariance), 0.0)).tolist())

@@ -47,7 +47,7 @@ class Binomial:
         self.null_predictor = float(np.log(mean / (1.0 - mean)))
         self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
         self._span = Span(design, ())
-        self._hints: dict[tuple[int, ...], Floats] = {}
+        self._hints: dict[frozenset[int], Floats] = {}
 
     def fit(self, selected: Sequence[int]) -> BinomialFit:
         """Maximise the likelihood on a set of variables."""
@@ -55,21 +55,26 @@ class Binomial:
         return (CertifiedBinomialFit if self.certified else BinomialFit)(self, self._span)
 
     def hint(self, selected: tuple[int, ...], predictor: Floats) -> None:
-        """Remember where the fit on a set is going to end."""
-        self._hints[selected] = predictor
+        """Remember where the fit on a set is going to end, or has ended."""
+        self._hints[frozenset(selected)] = predictor
 
-    def hinted(self, selected: tuple[int, ...]) -> Floats | None:
-        """A start for the fit on a set; all hints are for the next set, so the rest is forgotten."""
-        predictor = self._hints.get(selected)
+    def starts(self, selected: tuple[int, ...]) -> list[Floats]:
+        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean.
+
+        Hints are about the next set, so the rest is forgotten.
+        """
+        known = [predictor for hinted, predictor in self._hints.items() if hinted <= set(selected)]
         self._hints.clear()
-        return predictor
+        return [*known, np.full(len(self.y), self.null_predictor)]
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated they are merely large."""
-        fit = BinomialFit(self, Span(self.design, selected, self._span))
+        fit = self.fit(selected)
         mean = special.expit(fit.predictor)
-        information = None if fit.separated else self.design.weights * mean * (1.0 - mean)
-        terms, coefficients, errors = original_scale(self.design, selected, fit.predictor, information)
+        information = (
+            None if fit.separated else fit.Z.T @ (fit.Z * (self.design.weights * mean * (1.0 - mean))[:, None])
+        )
+        terms, coefficients, errors = original_scale(fit.span, fit.coefficients, information)
         return FittedModel("binomial", terms, coefficients, errors, fit.deviance, self.null_deviance, fit.separated)
 
 
@@ -119,7 +124,7 @@ class BinomialFit:
         return _evidence(smaller - self.deviance, df)
 
     def _single_deviances(self, candidates: Indices) -> tuple[Floats, Floats]:
-        columns = np.hstack([self.model.design.columns(int(c)) for c in candidates])
+        columns = self.model.design.stack(candidates.tolist())
         unit, degenerate = self.span.residuals(columns)
         out = np.full(len(candidates), self.deviance)
         tested = np.flatnonzero(~degenerate)
@@ -143,9 +148,10 @@ class CertifiedBinomialFit(BinomialFit):
     reference = ChiSquare()
 
     def _maximise(self) -> None:
-        self.engine = CertifiedLogistic(self.model, self.span, self.model.hinted(self.span.selected))
+        self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected))
         self.coefficients, self.deviance = self.engine.coefficients, self.engine.deviance
         self.predictor = self.engine.predictor
+        self.model.hint(self.span.selected, self.predictor)
 
     def prepare(self) -> None:
         """Factor the curvature."""
@@ -161,29 +167,37 @@ class CertifiedBinomialFit(BinomialFit):
             df[numeric] = 1.0
             lower[numeric], upper[numeric], suspect = self.engine.bounds(candidates[numeric], one)
             undecided = (upper > one) & ~exceeds(lower, np.full(len(lower), one))
-            undecided[numeric] |= suspect
+            undecided[numeric] |= suspect & (upper[numeric] > one)
         else:
             undecided = np.zeros(len(candidates), dtype=bool)
-        fitted = np.flatnonzero(undecided | ~numeric)
-        if len(fitted):
-            evidence = self.gains(candidates[fitted])
-            lower[fitted] = upper[fitted] = evidence.statistic
-            df[fitted] = evidence.df
+        groups = ~numeric & (design.width[candidates] > 0)
+        for i in np.flatnonzero(undecided):
+            lower[i], df[i] = self._single_gain(int(candidates[i]))
+            upper[i] = lower[i]
+        for i in np.flatnonzero(groups):
+            larger, df[i] = self._group_deviance(int(candidates[i]))
+            lower[i] = upper[i] = max(0.0, self.deviance - larger)
         return Bounds(lower, upper, df, self.reference)
 
-    def resolve_gain(self, candidate: int, critical: float, floor: float) -> tuple[float, float]:
-        """Refine one candidate's interval, by a fit of its own when the certificate does not close."""
-        if self.model.design.table.position[candidate] < 0:
-            exact = float(self.gains(np.array([candidate])).statistic[0])
-            return exact, exact
-        lower, upper, predictor = self.engine.resolve(candidate, critical, floor)
-        if upper < floor:
+    def _single_gain(self, candidate: int) -> tuple[float, float]:
+        column = self.model.design.block([candidate])[:, 0]
+        degenerate = bool(self.span.residuals(column[:, None])[1][0])
+        return (0.0, 0.0) if degenerate else (self.engine.gain(column), 1.0)
+
+    def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
+        """Numeric columns by refinement, by fits of their own where certificates do not close; groups are known."""
+        lower, upper = lower.copy(), upper.copy()
+        numeric = np.flatnonzero((self.model.design.table.position[candidates] >= 0) & (lower < upper))
+        if len(numeric) == 0:
             return lower, upper
-        if upper - lower > RESOLVED * max(1.0, lower):
-            exact = float(self.gains(np.array([candidate])).statistic[0])
-            return exact, exact
-        self.model.hint((*self.span.selected, candidate), predictor)
-        return lower, lower
+        found = self.engine.contest(candidates[numeric], lower[numeric], upper[numeric], race)
+        lower[numeric], upper[numeric] = found[0], found[1]
+        self.model.hint((*self.span.selected, int(candidates[numeric[found[2]]])), found[3])
+        bar = lower.max()
+        for i in numeric:
+            if upper[i] - lower[i] > RESOLVED * max(1.0, lower[i]) and (not race or upper[i] >= bar):
+                lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
+        return lower, upper
 
     def loss_bounds(self, variables: Indices) -> Bounds:
         """Drop-one intervals from the fit on S."""

@@ -8,15 +8,17 @@ model would select.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from fbed._kernels import LogisticNull, SparseColumns, fit_logistic
-from fbed.families.base import Bounds, Indices, Span
-from fbed.tails import ChiSquare, Floats
+from fbed.families.base import Indices, Span
+from fbed.tails import Floats
 
 if TYPE_CHECKING:
     from fbed.families.binomial import Binomial
@@ -24,86 +26,136 @@ if TYPE_CHECKING:
 _IDLE = 1e-12  # rows with less deviance than this are saturated: they are bounded, not modelled
 _WEAK = 1e-12  # directions of the model with less curvature than this (relative) move saturated rows only
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
+_COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
+_CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
 
-class CertifiedLogistic:
-    """The fit on S as the certificates need it: a basis that is orthonormal in the metric of the curvature."""
+class Null:
+    """The fit as the kernels see it: G spans the model, orthonormal in the metric of the curvature of the active rows."""
 
-    def __init__(self, model: Binomial, span: Span, predictor: Floats | None = None) -> None:
+    def __init__(self, fit: CertifiedLogistic, active: Floats) -> None:
+        weights, y = fit.model.design.weights, fit.model.y
+        curvature = active * fit.mean * (1.0 - fit.mean)
+        self.whitener, self.free = _whitener((fit.Z * curvature[:, None]).T @ fit.Z)
+        self.G = np.ascontiguousarray(fit.Z @ self.whitener)
+        self.weighted = self.G * curvature[:, None]
+        self.score = active * (y - fit.mean)
+        self.curvature = curvature
+        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, fit.deviance)
+
+
+class CertifiedLogistic:
+    """The fit on S, and what it tells about models with one variable more or less."""
+
+    def __init__(self, model: Binomial, span: Span, start: Sequence[Floats]) -> None:
         self.model = model
         self.span = span
         weights, y = model.design.weights, model.y
-        Z = np.ascontiguousarray(span.Z)
-        start = np.zeros(span.rank)
-        start[0] = model.null_predictor
-        if predictor is not None:
-            start = span.Q.T @ (span.root * predictor) / np.sqrt(model.n)
-        self.coefficients, self.predictor, self.deviance, _, self.separated = fit_logistic(Z, weights, y, start)
-        self.Z = Z
+        self.Z = np.ascontiguousarray(span.Z)
+        self.coefficients, self.predictor, self.deviance, decrement, separated = fit_logistic(
+            self.Z, weights, y, self._start(start)
+        )
+        if decrement > _CONVERGED and not separated:  # the start was too far out: begin at the centre
+            null = np.zeros(span.rank)
+            null[0] = model.null_predictor
+            self.coefficients, self.predictor, self.deviance, *_ = fit_logistic(self.Z, weights, y, null)
+        self.mean = special.expit(self.predictor)
+
+    def _start(self, predictors: Sequence[Floats]) -> Floats:
+        """Coefficients of the best of some linear predictors that the model can express."""
+        model, span = self.model, self.span
+        starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in predictors]
+        sign = 1.0 - 2.0 * model.y
+        deviances = [float(model.design.weights @ np.logaddexp(0.0, sign * (self.Z @ start))) for start in starts]
+        return starts[int(np.argmin(deviances))]
+
+    @cached_property
+    def row_deviance(self) -> Floats:
+        """What each row has left to explain."""
+        return 2.0 * self.model.design.weights * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * self.predictor)
+
+    @cached_property
+    def null(self) -> Null:
+        """All rows but the saturated ones."""
+        return Null(self, np.where(self.row_deviance < 2.0 * _IDLE, 0.0, self.model.design.weights))
+
+    @cached_property
+    def coarse(self) -> Null | None:
+        """Without the rows that have next to nothing left, for upper bounds; None when there are few such rows.
+
+        Near separation those rows are most rows, and the ones that make bounds wide: they can move far at little cost.
+        Setting them to their outcome costs the deviance they have left, and no more.
+        """
+        order = np.argsort(self.row_deviance)
+        idle = order[np.cumsum(self.row_deviance[order]) <= _COARSE]
+        if len(idle) < len(order) / 4:
+            return None
+        active = self.model.design.weights.copy()
+        active[idle] = 0.0
+        return Null(self, active)
 
     def prepare(self) -> None:
-        """Factor the curvature; only asked for when a scan follows."""
-        if hasattr(self, "null"):
-            return
-        weights, y = self.model.design.weights, self.model.y
-        mean = 1.0 / (1.0 + np.exp(-self.predictor))
-        loss = np.logaddexp(0.0, (1.0 - 2.0 * y) * self.predictor)
-        active = np.where(weights * loss < _IDLE, 0.0, weights)
-        curvature = active * mean * (1.0 - mean)
-        self.whitener, self.free = _whitener((self.Z * curvature[:, None]).T @ self.Z)
-        self.G = np.ascontiguousarray(self.Z @ self.whitener)
-        self.weighted = self.G * curvature[:, None]
-        gradient = self.G.T @ (active * (y - mean))
-        self.score = active * (y - mean)
-        self.curvature = curvature
-        self.null = LogisticNull(
-            self.G, weights, y, self.predictor, _IDLE, self.deviance, float(gradient @ gradient)
-        )
+        """What all candidates share, before threads ask for it."""
+        if self.span.rank > 1:
+            _ = self.coarse
+        _ = self.null
 
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
-        self.prepare()
-        design = self.model.design
-        which = design.positions(candidates)
-        if isinstance(design.matrix, SparseColumns):
-            lower, upper, left = self.null.sparse(design.matrix, which, critical, 0.0, False)
-            return lower, upper, 4.0 * left <= _SUSPECT * design.n * design.scale[which] ** 2
-        if self.span.rank == 1:
-            return self._first_scan(which, critical)
-        return self._dense(which, critical)
+        which = self.model.design.positions(candidates)
+        lower, upper, suspect = np.zeros(len(which)), np.full(len(which), np.inf), np.zeros(len(which), dtype=bool)
+        if self.span.rank == 1 and not self.model.design.is_sparse:
+            lower, upper = self._first_scan(which)
+        elif self.coarse is not None:
+            upper = self._brackets(self.coarse, which, critical, refine=False)[1]
+        still = np.flatnonzero(_unsettled(lower, upper, critical))
+        if len(still):
+            lower[still], fine, suspect[still] = self._brackets(self.null, which[still], critical, refine=True)
+            upper[still] = np.maximum(np.minimum(upper[still], fine), lower[still])
+        return lower, upper, suspect
 
-    def _dense(self, which: NDArray[np.int64], critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    def _brackets(
+        self, null: Null, which: NDArray[np.int64], critical: float, refine: bool
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         design = self.model.design
-        size = design.block_size
+        if isinstance(design.matrix, SparseColumns):
+            lower, upper, left = null.kernel.sparse(design.matrix, which, critical, refine)
+            return lower, upper, 4.0 * left <= _SUSPECT * design.n * design.scale[which] ** 2
         parts = []
-        for start in range(0, len(which), size):
-            block = design.matrix.gather(which[start : start + size], design.center, design.scale)
-            parts.append(self.null.dense(block, block.T @ self.weighted, critical, 0.0, False))
+        for start in range(0, len(which), design.block_size):
+            block = design.matrix.gather(which[start : start + design.block_size], design.center, design.scale)
+            parts.append(null.kernel.dense(block, block.T @ null.weighted, critical, refine))
         lower, upper, left = (np.concatenate(values) for values in zip(*parts, strict=True))
         return lower, upper, 4.0 * left <= _SUSPECT * design.n
 
-    def _first_scan(self, which: NDArray[np.int64], critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    def _first_scan(self, which: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """S is empty: one pass over the columns, their extremes are known."""
         design = self.model.design
         center, scale = design.center[which], design.scale[which]
-        u = (design.matrix.dots(which, self.score) - center * self.score.sum()) / scale
+        u = (design.matrix.dots(which, self.null.score) - center * self.null.score.sum()) / scale
         low, high = (design.low[which] - center) / scale, (design.high[which] - center) / scale
-        lower, upper = self.null.first(u, low, high, float(self.curvature.sum()))
-        open_ = (upper > critical * (1.0 - 1e-9)) & (lower <= critical * (1.0 + 2e-9))
-        open_ |= np.abs(center) > _SHIFTED * scale
-        suspect = np.zeros(len(which), dtype=bool)
-        if open_.any():
-            lower[open_], upper[open_], suspect[open_] = self._dense(which[open_], critical)
-        return lower, upper, suspect
+        lower, upper = self.null.kernel.first(u, low, high, float(self.null.curvature.sum()))
+        shifted = np.abs(center) > _SHIFTED * scale
+        return np.where(shifted, 0.0, lower), np.where(shifted, np.inf, upper)
 
-    def resolve(self, candidate: int, critical: float, floor: float) -> tuple[float, float, Floats]:
-        """One candidate to the end, or until its upper bound is below `floor`; with the predictor of its model."""
+    def contest(
+        self, candidates: Indices, lower: Floats, upper: Floats, race: bool
+    ) -> tuple[Floats, Floats, int, Floats]:
+        """Refine contenders, given best first, until each is resolved or out of the race."""
         design = self.model.design
+        which = design.positions(candidates)
         if isinstance(design.matrix, SparseColumns):
-            return self.null.resolve_sparse(design.matrix, int(design.table.position[candidate]), critical, floor)
-        return self.null.resolve_dense(np.ascontiguousarray(design.block([candidate])[:, 0]), critical, floor)
+            return self.null.kernel.contest_sparse(design.matrix, which, lower, upper, 0.0, race)
+        return self.null.kernel.contest_dense(design.block(candidates), which, lower, upper, 0.0, race)
 
+    def gain(self, column: Floats) -> float:
+        """The statistic of one more column by a fit of its own, where certificates do not close."""
+        unit, _ = self.span.residuals(column[:, None])
+        x = unit * (np.sqrt(self.model.n) / self.span.root)[:, None]
+        start = np.append(self.coefficients, 0.0)
+        larger = fit_logistic(np.hstack([self.Z, x]), self.model.design.weights, self.model.y, start)[2]
+        return max(0.0, self.deviance - larger)
 
     def loss_bounds(self, variables: Indices) -> tuple[Floats, Floats]:
         """Bounds on what removing each variable costs, E(z_min)·Wald ≤ LR ≤ the deviance at a model without it.
@@ -114,16 +166,14 @@ class CertifiedLogistic:
         lower, upper = np.zeros(len(variables)), np.full(len(variables), np.inf)
         if self.deviance == 0.0:  # separated: the coefficients are some point on the way to infinity
             return lower, upper
-        self.prepare()
         steps = np.zeros((self.model.design.n_rows, len(variables)))
         wald = np.zeros(len(variables))
         for i, variable in enumerate(variables):
             found = self._shortest_way_without(int(variable))
             if found is not None:
-                steps[:, i], wald[i] = self.G @ found[0], found[1]
+                steps[:, i], wald[i] = self.null.G @ found[0], found[1]
         y, weights = self.model.y, self.model.design.weights
-        mean = 1.0 / (1.0 + np.exp(-self.predictor))[:, None]
-        active = (self.curvature > 0)[:, None]
+        mean, active = self.mean[:, None], (self.null.curvature > 0)[:, None]
         z_min = np.minimum(np.where(active, np.minimum(-(1.0 - mean) * steps, mean * steps), 0.0).min(axis=0), 0.0)
         without = np.logaddexp(0.0, (1.0 - 2.0 * y)[:, None] * (self.predictor[:, None] - steps))
         known = wald > 0
@@ -133,17 +183,22 @@ class CertifiedLogistic:
 
     def _functionals(self, variable: int) -> Floats:
         """Linear functionals of the coefficients on Z that are the variable's own coefficients, rank × width."""
-        if not hasattr(self, "_inverse"):
-            self._triangle = self.span.triangle()
-            self._inverse = np.linalg.inv(self._triangle)
         return self._inverse[self.span.place(variable)].T
+
+    @cached_property
+    def _triangle(self) -> Floats:
+        return self.span.triangle()
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        return np.linalg.inv(self._triangle)
 
     def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
         """Step (on G) to the nearest model, in the metric of the curvature, without the variable; and Wald's statistic."""
         functional = self._functionals(variable)
-        if self.free.shape[1] and np.abs(self.free.T @ functional).max() > 1e-9 * np.abs(functional).max():
+        if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9 * np.abs(functional).max():
             return None
-        whitened = self.whitener.T @ functional
+        whitened = self.null.whitener.T @ functional
         coefficients = functional.T @ self.coefficients
         dual = np.linalg.solve(whitened.T @ whitened, coefficients)
         return whitened @ dual, float(coefficients @ dual)
@@ -155,12 +210,16 @@ class CertifiedLogistic:
         rest = np.linalg.qr(functional, mode="complete")[0][:, width:]
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         if near is not None:
-            start = self.coefficients - self.whitener @ near[0]
+            start = self.coefficients - self.null.whitener @ near[0]
         else:
             own = self._triangle[:, self.span.place(variable)]
             start = self.coefficients - own @ (functional.T @ self.coefficients)
         weights, y = self.model.design.weights, self.model.y
         return fit_logistic(np.ascontiguousarray(self.Z @ rest), weights, y, rest.T @ start)[2]
+
+
+def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:
+    return (upper > critical * (1.0 - 1e-9)) & (lower <= critical * (1.0 + 2e-9))
 
 
 def _e(z: Floats) -> Floats:

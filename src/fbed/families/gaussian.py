@@ -39,11 +39,12 @@ class Gaussian:
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Least-squares coefficients."""
         fit = self.fit(selected)
-        fitted = self.center + self.scale * (self.y - fit.residual) / fit.span.root
         unit = self.scale**2
         df = self.n - fit.span.rank
         dispersion = fit.rss * unit / df if df > 0 else np.nan
-        terms, coefficients, errors = original_scale(self.design, selected, fitted, self.design.weights, dispersion)
+        on_basis = self.scale * fit.span.Q.T @ self.y / np.sqrt(self.n)
+        on_basis[0] += self.center
+        terms, coefficients, errors = original_scale(fit.span, on_basis, np.eye(fit.span.rank) * self.n, dispersion)
         return FittedModel("gaussian", terms, coefficients, errors, fit.rss * unit, self.total * unit)
 
 
