@@ -181,7 +181,7 @@ def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise InvalidInput("sample_weight must be finite and 0 or more: weight 2 stands for the row twice, 0 for none")
     if int((weights > 0).sum()) < 3:
-        raise InvalidInput(f"only {int((weights > 0).sum())} rows have a positive weight; selection needs at least 3")
+        raise InvalidInput(f"selection needs at least 3 rows with a weight above zero, got {int((weights > 0).sum())}")
     if np.any(weights != np.round(weights)):
         return weights, [
             "the weights are not whole numbers; they count as frequencies, so the sample size is their sum "

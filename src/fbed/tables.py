@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.errors import InvalidInput
+from fbed.errors import InvalidInput, InvalidType
 
 Name = str | int
 Matrix = Any  # NDArray (any real dtype) or scipy.sparse CSC
@@ -216,7 +216,8 @@ def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(
+        kind = InvalidType if isinstance(error, TypeError) else InvalidInput
+        raise kind(
             f"X holds values that are not numbers ({error}): pass a data frame, whose text columns become "
             "categorical, or encode them"
         ) from error
