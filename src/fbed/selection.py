@@ -15,7 +15,7 @@ from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.families.base import Model
 from fbed.outcomes import Outcome, read_outcome, suggested_family
-from fbed.progress import Progress, listener
+from fbed.progress import Progress, reporting
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
@@ -116,8 +116,9 @@ def select(
     deadline = None if time_limit is None else time.monotonic() + time_limit
     p = len(plan.candidates)
     scanner = Scanner(model, chosen.bind(model.n, p), len(plan.forced), n_jobs, deadline)
-    trail = Trail(list(plan.forced), listener(progress, design.table.name))
-    search(scanner, plan, trail)
+    with reporting(progress, design.table.name) as listen:
+        trail = Trail(list(plan.forced), listen)
+        search(scanner, plan, trail)
     return build(
         trail,
         plan,
