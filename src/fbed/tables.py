@@ -21,6 +21,8 @@ Name = str | int
 Matrix = Any  # NDArray (any real dtype) or scipy.sparse CSC
 
 _SHOWN = 5  # names listed in an error message before it says 'and N more'
+_MANY_NUMBERS = 10  # a text column with more different numbers than this was meant to be numeric
+_MARKERS = {"", "?", "-", "--", ".", "n/a", "na", "n.a.", "nan", "null", "none", "nil", "missing", "unknown", "#n/a"}
 
 
 @dataclass(frozen=True)
@@ -331,6 +333,8 @@ def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None)
     """Levels in the order of the categories, or sorted; only those that occur."""
     missing = np.array([_is_missing(value) for value in values], dtype=bool)
     present = set(values[~missing].tolist())
+    if order is None:
+        _refuse_numbers_with_text(name, values, present)
     levels = tuple(v for v in order if v in present) if order is not None else _sorted(present)
     if order is None and len(levels) > max(len(values) / 2, 2):
         raise InvalidInput(
@@ -340,6 +344,36 @@ def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None)
     lookup = {level: code for code, level in enumerate(levels)}
     codes = np.array([-1 if m else lookup[v] for v, m in zip(values.tolist(), missing, strict=True)], dtype=np.intp)
     return Factor(codes, levels)
+
+
+def _refuse_numbers_with_text(name: str, values: NDArray[Any], present: set[Any]) -> None:
+    """One '?' makes a column of numbers text; as categories it would be a wrong answer to a question nobody asked.
+
+    Few different numbers beside other words, such as '1', '2', '3 or more', are categories.
+    """
+    text = [value for value in present if isinstance(value, str)]
+    words = sorted(value for value in text if not _is_number(value))
+    n_numbers = len(text) - len(words)
+    if not words or n_numbers == 0 or (n_numbers <= _MANY_NUMBERS and not _are_markers(words)):
+        return
+    count = int(np.isin(values.astype(str), words).sum())
+    raise InvalidInput(
+        f"column {name!r} holds numbers, but also text in {count} row{'s' if count != 1 else ''}: {listing(words)}. "
+        "Clean or drop those rows, make the column categorical if it is meant to be, or leave it out with "
+        f"exclude=[{name!r}]"
+    )
+
+
+def _are_markers(words: Sequence[str]) -> bool:
+    return all(word.strip().lower() in _MARKERS for word in words)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _sorted(values: set[Any]) -> tuple[Any, ...]:
