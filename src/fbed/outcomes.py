@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.tables import listing
+from fbed.tables import listing, refuse_numbers_with_text
 from fbed.tails import Floats
 
 _FEW = 20  # whole numbers with at most this many different values may be counts or codes
@@ -78,6 +78,8 @@ def read_outcome(y: Any, n_rows: int) -> Outcome:
     if raw.dtype.kind == "O":
         raw = _from_objects(raw)
     _check_complete(raw)
+    if order is None and raw.dtype.kind in "OUST":
+        refuse_numbers_with_text("y", raw, "or make it categorical if it is meant to be")
     return _describe(raw, order, ordered)
 
 

@@ -334,7 +334,11 @@ def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None)
     missing = np.array([_is_missing(value) for value in values], dtype=bool)
     present = set(values[~missing].tolist())
     if order is None:
-        _refuse_numbers_with_text(name, values, present)
+        refuse_numbers_with_text(
+            f"column {name!r}",
+            values,
+            f"make the column categorical if it is meant to be, or leave it out with exclude=[{name!r}]",
+        )
     levels = tuple(v for v in order if v in present) if order is not None else _sorted(present)
     if order is None and len(levels) > max(len(values) / 2, 2):
         raise InvalidInput(
@@ -346,21 +350,20 @@ def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None)
     return Factor(codes, levels)
 
 
-def _refuse_numbers_with_text(name: str, values: NDArray[Any], present: set[Any]) -> None:
+def refuse_numbers_with_text(what: str, values: NDArray[Any], remedy: str) -> None:
     """One '?' makes a column of numbers text; as categories it would be a wrong answer to a question nobody asked.
 
     Few different numbers beside other words, such as '1', '2', '3 or more', are categories.
     """
-    text = [value for value in present if isinstance(value, str)]
+    text = {value for value in values.tolist() if isinstance(value, str)}
     words = sorted(value for value in text if not _is_number(value))
     n_numbers = len(text) - len(words)
     if not words or n_numbers == 0 or (n_numbers <= _MANY_NUMBERS and not _are_markers(words)):
         return
     count = int(np.isin(values.astype(str), words).sum())
     raise InvalidInput(
-        f"column {name!r} holds numbers, but also text in {count} row{'s' if count != 1 else ''}: {listing(words)}. "
-        "Clean or drop those rows, make the column categorical if it is meant to be, or leave it out with "
-        f"exclude=[{name!r}]"
+        f"{what} holds numbers, but also text in {count} row{'s' if count != 1 else ''}: {listing(words)}. Clean or "
+        f"drop those rows, {remedy}"
     )
 
 
@@ -369,6 +372,8 @@ def _are_markers(words: Sequence[str]) -> bool:
 
 
 def _is_number(text: str) -> bool:
+    if text.strip().lower() in _MARKERS:  # float('nan') is a number to Python only
+        return False
     try:
         float(text)
     except ValueError:
