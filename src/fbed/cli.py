@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -66,7 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(message: str) -> int:
-    print(f"fbed: error: {' '.join(message.split())}", file=sys.stderr)
+    """One line; the remedies that `select` names are spelt as options of the command."""
+    spelt = re.sub(r"exclude=\[(.+?)\]", r"--exclude \1", " ".join(message.split()))
+    print(f"fbed: error: {spelt}", file=sys.stderr)
     return BAD_INPUT
 
 
@@ -200,7 +203,9 @@ def _target(data: readers.Data, target: str | None) -> str:
         return target
     if not data.is_frame:
         return "y"
-    raise InvalidInput(f"say which column is the outcome with --target: the columns are {listing(data.table.columns)}")
+    raise InvalidInput(
+        f"say which column is the outcome with --target: the columns are {listing(list(data.table.columns))}"
+    )
 
 
 def _column(data: readers.Data, name: str, role: str) -> Any:

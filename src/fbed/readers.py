@@ -92,9 +92,11 @@ def kind_of(path: str, sep: str | None = None) -> str:
 
 def read(path: str, sep: str | None = None) -> Data:
     """Read a file (or '-', standard input)."""
+    if path != STDIN and not Path(path).exists():
+        raise InvalidInput(f"{path}: no such file")
+    if Path(path).is_dir():
+        raise InvalidInput(f"{path}: this is a folder, expected a file")
     kind = kind_of(path, sep)
-    if path != STDIN and not Path(path).is_file():
-        raise InvalidInput(f"{path}: {'this is a folder' if Path(path).is_dir() else 'no such file'}")
     with _explained(path, "read"):
         if kind in ("csv", "tsv"):
             return _read_text(path, separator(sep, kind))
@@ -171,7 +173,8 @@ def _read_svmlight(path: str) -> Data:
     matrix = sparse.csc_array(matrix)
     first = int(matrix.shape[1] > 0 and matrix.indptr[1] == 0)  # nothing in column 0: the file counts from 1
     names = tuple(str(j) for j in range(first, matrix.shape[1]))
-    return Data(matrix[:, first:], names, {"y": y})
+    labels = y.astype(np.int64) if np.array_equal(y, np.round(y)) and np.abs(y).max(initial=0) < 2**53 else y
+    return Data(matrix[:, first:], names, {"y": labels})
 
 
 def _read_npz(path: str) -> Data:
