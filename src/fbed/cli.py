@@ -203,9 +203,8 @@ def _target(data: readers.Data, target: str | None) -> str:
         return target
     if not data.is_frame:
         return "y"
-    raise InvalidInput(
-        f"say which column is the outcome with --target: the columns are {listing(list(data.table.columns))}"
-    )
+    known = listing(list(data.table.columns))
+    raise InvalidInput(f"say which column is the outcome with --target: the columns are {known}")
 
 
 def _column(data: readers.Data, name: str, role: str) -> Any:

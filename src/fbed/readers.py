@@ -130,7 +130,7 @@ def _read_text(path: str, sep: str) -> Data:
 def _standard_input() -> io.BytesIO:
     content = io.BytesIO(sys.stdin.buffer.read())
     if not content.getbuffer().nbytes:
-        raise InvalidInput("nothing came in on standard input: expected a CSV table with a header line")
+        raise InvalidInput("nothing came in, expected a CSV table with a header line")
     return content
 
 
@@ -203,15 +203,24 @@ _READERS: dict[str, Callable[[str], Data]] = {
 
 def write(path: str, kept: Any, selected: Sequence[Name], target: str, y: Any) -> None:
     """Write the kept columns and the outcome, in the format of the extension."""
-    kind = kind_of(path)
     names = [str(name) for name in selected]
+    part = Path(path).with_name(f".part-{Path(path).name}")  # a write that fails half-way leaves no half file
     with _explained(path, "write"):
-        if kind == "npz":
-            _write_npz(path, _numbers(kept), names, y)
-        elif kind == "svmlight":
-            _write_svmlight(path, _numbers(kept), names, y)
-        else:
-            _write_frame(path, kind, _frame(kept, names, target, y))
+        try:
+            _write(str(part), kept, names, target, y)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _write(path: str, kept: Any, names: Sequence[str], target: str, y: Any) -> None:
+    kind = kind_of(path)
+    if kind == "npz":
+        _write_npz(path, _numbers(kept), names, y)
+    elif kind == "svmlight":
+        _write_svmlight(path, _numbers(kept), names, y)
+    else:
+        _write_frame(path, kind, _frame(kept, names, target, y))
 
 
 def check_output(path: str, source: str) -> None:
@@ -250,9 +259,7 @@ def _numbers(kept: Any) -> Any:
         return kept
     text = [name for name in kept.columns if kept[name].dtype.kind not in "biuf"]
     if text:
-        raise InvalidInput(
-            f"this format holds numbers only, but {listing(text)} are categories: write .csv or .parquet"
-        )
+        raise InvalidInput(f"this format holds numbers only, not the text of {listing(text)}: write .csv or .parquet")
     return kept.to_numpy()
 
 
@@ -283,9 +290,10 @@ def _write_svmlight(path: str, matrix: Any, names: Sequence[str], y: Any) -> Non
     numbered = all(name.isdecimal() for name in names)
     column = np.array([int(name) for name in names] if numbered else range(1, len(names) + 1), dtype=np.intp)
     stored = sparse.coo_array(matrix)
-    width = int(column.max(initial=0)) + 1
-    placed = sparse.csr_array((stored.data, (stored.row, column[stored.col])), shape=(stored.shape[0], width))
+    shape = (stored.shape[0], int(column.max(initial=0)) + 1)
+    placed = sparse.csr_array((stored.data, (stored.row, column[stored.col])), shape=shape)
     placed.sort_indices()
+    placed.indices, placed.indptr = placed.indices.astype(np.int32), placed.indptr.astype(np.int32)  # what it reads
     with _opened(path) as file:
         dump_svmlight_file(placed, np.asarray(y), file, zero_based=True)
 
