@@ -69,8 +69,8 @@ def _model(result: Result) -> list[str]:
     lines += table([("term", "coefficient", "std. error"), *rows], "<>>", name_column=0, indent=2)
     if model.separated:
         lines += _sentence(
-            "  the outcome is separated, at least in part: some coefficients are infinite, and only their direction has "
-            "meaning"
+            "  the outcome is separated, at least in part: some coefficients are infinite, and only their direction "
+            "has meaning"
         )
     return lines
 
