@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
-import narwhals as nw
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
