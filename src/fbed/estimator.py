@@ -21,7 +21,7 @@ from fbed.errors import InvalidInput
 from fbed.progress import Progress
 from fbed.result import Result
 from fbed.selection import select
-from fbed.tables import Name
+from fbed.tables import Name, as_frame
 
 
 class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type hints
@@ -140,7 +140,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         """
         _refuse_names(y, "y")
         _refuse_names(sample_weight, "sample_weight")
-        if _is_frame(X):
+        if as_frame(X) is not None:
             validate_data(self, X, skip_check_array=True)  # the names; the values are select's business
         result = select(X, _column_as_vector(y), sample_weight=sample_weight, **self.get_params(deep=False))
         self._keep(result)
@@ -160,17 +160,17 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         An array (a sparse matrix for a sparse matrix), or what `set_output` asks for.
         """
         check_is_fitted(self)
-        if _is_frame(X):
-            return self._from_frame(X)
+        frame = as_frame(X)
+        if frame is not None:
+            validate_data(self, X, skip_check_array=True, reset=False)
+            return self._from_frame(frame)
         # Excluded columns may hold anything, here as in fit; without any, scikit-learn's own check is the strictest.
         excluded = self.result_.settings["n_excluded"] > 0
         checked = validate_data(self, X, dtype=None, accept_sparse="csr", ensure_all_finite=not excluded, reset=False)
         return self._checked(self._transform(checked))
 
-    def _from_frame(self, X: Any) -> Any:
+    def _from_frame(self, frame: nw.DataFrame[Any]) -> Any:
         """Columns taken from the frame before it becomes an array: those left out decide no dtype, nor need be read."""
-        validate_data(self, X, skip_check_array=True, reset=False)
-        frame = nw.from_native(X, eager_only=True)
         if not self.support_.any():
             return self._transform(np.empty((len(frame), 0)))  # scikit-learn's warning, and no columns
         kept = frame.select(nw.nth(*self.get_support(indices=True).tolist()))
@@ -198,10 +198,6 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = False
         return tags
-
-
-def _is_frame(X: Any) -> bool:
-    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
 
 def _refuse_names(values: Any, role: str) -> None:

@@ -85,6 +85,8 @@ def read_outcome(y: Any, n_rows: int) -> Outcome:
 
 def suggested_family(outcome: Outcome) -> tuple[str, str | None]:
     """The family for family='auto', and a note for the user when the choice is worth a second thought."""
+    if len(outcome.levels) < 2:
+        raise InvalidInput(_one_value(outcome))
     if len(outcome.levels) == 2:
         return "binomial", None
     if outcome.categorical and len(outcome.levels) > 2:

@@ -6,6 +6,7 @@ used is refused here, before any work is done.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -120,22 +121,27 @@ def named_columns(X: Any) -> dict[str, Any] | None:
     """Columns by name of a mapping or data frame; None when X has no column names."""
     if isinstance(X, Mapping):
         return {str(name): np.asarray(values) for name, values in X.items()}
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    frame = as_frame(X)
+    if frame is None:
         return None
-    names = [str(name) for name in _native_names(X, frame)]
-    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if repeated:
-        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
+    names = [str(name) for name in frame.columns]
+    _refuse_repeated(names)  # 1 and '1' are different names to pandas
     return dict(zip(names, frame.iter_columns(), strict=True))
 
 
-def _native_names(X: Any, frame: nw.DataFrame[Any]) -> Sequence[Any]:
-    return (
-        list(X.columns)
-        if hasattr(X, "columns") and not callable(X.columns) and len(X.columns) and not hasattr(X, "column_names")
-        else frame.columns
-    )
+def as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """A pandas, polars or Arrow table behind one interface; None when X is something else."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's columns are values, not names
+    if isinstance(names, Iterable):
+        _refuse_repeated([str(name) for name in names])  # in our words, before narwhals refuses them in its own
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
 
 
 def _from_matrix(matrix: Matrix, feature_names: Sequence[str] | None, exclude: Iterable[Name]) -> Table:
@@ -154,9 +160,7 @@ def _checked_names(feature_names: Sequence[str], p: int) -> tuple[str, ...]:
     names = tuple(str(name) for name in feature_names)
     if len(names) != p:
         raise InvalidInput(f"feature_names has {len(names)} names for {p} columns of X: give one name a column")
-    if len(set(names)) < p:
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise InvalidInput(f"feature_names must be unique, but {listing(repeated)} occur more than once")
+    _refuse_repeated(names)
     return names
 
 
@@ -331,6 +335,7 @@ def _categories(series: nw.Series[Any]) -> tuple[Any, ...]:
 
 def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None) -> Factor:
     """Levels in the order of the categories, or sorted; only those that occur."""
+    _refuse_containers(name, values)
     missing = np.array([_is_missing(value) for value in values], dtype=bool)
     present = set(values[~missing].tolist())
     if order is None:
@@ -350,14 +355,23 @@ def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None)
     return Factor(codes, levels)
 
 
+def _refuse_containers(name: str, values: NDArray[Any]) -> None:
+    found = next((v for v in values.tolist() if isinstance(v, (list, tuple, dict, set, np.ndarray))), None)
+    if found is not None:
+        raise InvalidInput(
+            f"column {name!r} holds values of type {type(found).__name__}, which are neither numbers nor categories: "
+            f"make columns of what they contain, or leave it out with exclude=[{name!r}]"
+        )
+
+
 def refuse_numbers_with_text(what: str, values: NDArray[Any], remedy: str) -> None:
     """One '?' makes a column of numbers text; as categories it would be a wrong answer to a question nobody asked.
 
     Few different numbers beside other words, such as '1', '2', '3 or more', are categories.
     """
-    text = {value for value in values.tolist() if isinstance(value, str)}
-    words = sorted(value for value in text if not _is_number(value))
-    n_numbers = len(text) - len(words)
+    present = {value for value in values.tolist() if not _is_missing(value)}
+    words = sorted(value for value in present if isinstance(value, str) and not _is_number(value))
+    n_numbers = len(present) - len(words)
     if not words or n_numbers == 0 or (n_numbers <= _MANY_NUMBERS and not _are_markers(words)):
         return
     count = int(np.isin(values.astype(str), words).sum())
