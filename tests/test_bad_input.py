@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from scipy import sparse
+from sklearn.datasets import load_breast_cancer
 
 import fbed
 from fbed.cli import main
@@ -241,3 +243,23 @@ def test_numbers_beside_words_are_categories_when_they_are_few():
     n_children = np.resize(["0", "1", "2", "3 or more"], 30)
     result = fbed.select({"children": n_children, "x": table()["x0"]}, Y, include=["children"])
     assert result.model.terms[1:4] == ("children[1]", "children[2]", "children[3 or more]")
+
+
+def test_extreme_measurements_are_no_separation():
+    """Fitted probabilities near 0 and 1 are common in good models; the coefficients are finite all the same."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    result = fbed.select(X, y, criterion="ebic")
+    reference = sm.Logit(y, sm.add_constant(X[list(result.selected)])).fit(disp=0, maxiter=100)
+    assert not result.model.separated
+    np.testing.assert_allclose(result.model.standard_errors, reference.bse, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n", [30, 3000])
+def test_partial_separation_is_told(n):
+    rng = np.random.default_rng(0)
+    rare, x = (rng.random(n) < 0.1).astype(float), rng.normal(size=n)
+    y = np.where(rare == 1, 1, x + rng.logistic(size=n) > 0)
+    model = fbed.select(np.column_stack([x, rare]), y, include=[0, 1]).model
+    assert model.separated
+    assert model.standard_errors is None
+    assert model.deviance > 0
