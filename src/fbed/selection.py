@@ -91,7 +91,7 @@ def select(
     Examples
     --------
     >>> import numpy as np, fbed
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> X = rng.normal(size=(200, 10))
     >>> y = 2 * X[:, 3] - X[:, 7] + rng.normal(size=200)
     >>> fbed.select(X, y, criterion="ebic").selected
