@@ -75,7 +75,7 @@ def table(n: int = 30, p: int = 3) -> pd.DataFrame:
 def changed(column: str, values: Any) -> pd.DataFrame:
     """A table with some first values of a column replaced."""
     X = table()
-    new = X[column].round(3).astype(object).to_numpy()
+    new = X[column].round(3).astype(object).to_numpy(copy=True)
     new[: len(values)] = values
     return X.assign(**{column: pd.Series(new).infer_objects()})
 

@@ -14,7 +14,7 @@ import sklearn
 from numpy.testing import assert_array_equal
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -26,6 +26,7 @@ import fbed
 from fbed import FBEDSelector
 
 
+@pytest.mark.filterwarnings("ignore:No features were selected")
 @parametrize_with_checks(
     [FBEDSelector(), FBEDSelector(criterion="ebic", k=math.inf), FBEDSelector(early_dropping=False)]
 )
@@ -159,9 +160,8 @@ def test_columns_in_another_order_are_refused(frame):
 
 def test_pipeline_on_mixed_columns(frame):
     X, y = frame
-    encode = make_column_transformer(
-        (OneHotEncoder(), lambda kept: [name for name in kept if kept[name].dtype == object]), remainder="passthrough"
-    )
+    text = make_column_selector(dtype_exclude=np.number)
+    encode = make_column_transformer((OneHotEncoder(), text), remainder="passthrough")
     pipeline = make_pipeline(FBEDSelector(criterion="bic").set_output(transform="pandas"), encode, LogisticRegression())
     assert cross_val_score(pipeline, X, y, cv=3).min() > 0.6
 
