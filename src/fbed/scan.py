@@ -10,14 +10,15 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.criteria import Evidence, Rule, tied_with_best
+from fbed.criteria import TIE, Evidence, Rule, exceeds, tied_with_best
 from fbed.errors import InvalidInput
-from fbed.families.base import Fit, Indices, Model
+from fbed.families.base import CertifiedFit, Fit, Indices, Model
 from fbed.tails import ChiSquare, Floats
 
 
@@ -57,6 +58,9 @@ class Scan:
     df: Floats
 
 
+Part = TypeVar("Part")
+
+_BLOCKS_A_CHECK = 64  # blocks between two looks at the clock
 _RUNNERS_UP = 5  # near ties kept of each scan, for people who ask what else could have been chosen
 
 
@@ -85,8 +89,11 @@ class Scanner:
     def forward(self, selected: Sequence[int], candidates: Indices) -> Scan:
         """Who passes, and whose addition is best?"""
         self.check_time()
-        evidence = self._gather(self._fit(selected).gains, candidates)
+        fit = self._fit(selected)
         k = len(selected) - self.n_forced
+        if isinstance(fit, CertifiedFit):
+            return self._certified_forward(fit, candidates, k)
+        evidence = self._gather(fit.gains, candidates)
         passes = self.rule.passes(evidence, k)
         merit = np.where(passes, self.rule.merit(evidence, k), -np.inf)
         order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
@@ -95,11 +102,48 @@ class Scanner:
     def backward(self, selected: Sequence[int], variables: Indices) -> Scan:
         """Who would be kept, and whose removal costs least? `chosen` is None when every variable is kept."""
         self.check_time()
-        evidence = self._gather(self._fit(selected).losses, variables)
+        fit = self._fit(selected)
         k = len(selected) - self.n_forced - 1
+        evidence, upper = self._losses(fit, variables, k)
         keeps = self.rule.passes(evidence, k, staying=True)
         order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
-        return self._answer(variables, evidence, keeps, order, ~keeps, k, staying=True)
+        return replace(self._answer(variables, evidence, keeps, order, ~keeps, k, staying=True), upper=upper)
+
+    def _losses(self, fit: Fit, variables: Indices, k: int) -> tuple[Evidence, Floats]:
+        """Evidence against removing each variable: exact for those that could be worst, else lower bounds."""
+        if not isinstance(fit, CertifiedFit):
+            evidence = self._gather(fit.losses, variables)
+            return evidence, evidence.statistic
+        bounds = fit.loss_bounds(variables)
+        lower, upper, df, reference = bounds.lower.copy(), bounds.upper.copy(), bounds.df, bounds.reference
+
+        def evidence_at(statistic: Floats) -> Evidence:
+            return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+
+        while True:
+            low, high = (self.rule.merit(evidence_at(ends), k) for ends in (lower, np.minimum(upper, 1e300)))
+            contenders = np.flatnonzero((low <= high.min() + TIE * max(1.0, abs(high.min()))) & (lower < upper))
+            if len(contenders) == 0:
+                return evidence_at(lower), upper
+            i = int(contenders[np.argmin(low[contenders])])
+            lower[i] = upper[i] = fit.resolve_loss(int(variables[i]))
+            self.check_time()
+
+    def _certified_forward(self, fit: CertifiedFit, candidates: Indices, k: int) -> Scan:
+        """Intervals for everybody, then a contest among those who pass."""
+        fit.prepare()
+
+        def critical(df: Floats) -> Floats:
+            return self.rule.critical(df, k, fit.reference)
+
+        parts = self._mapped(lambda block: fit.gain_bounds(block, critical), candidates)
+        lower, upper, df = (np.concatenate([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df"))
+        passes = exceeds(lower, critical(df))
+        contest = Contest(fit, candidates, lower, upper, df, passes, lambda e: self.rule.merit(e, k), critical)
+        order = contest.ranking()
+        evidence = Evidence(lower, df, fit.reference.log_sf(lower, df), fit.reference)
+        scan = self._answer(candidates, evidence, passes, order, passes, k)
+        return replace(scan, upper=upper)
 
     def check_time(self) -> None:
         """Raise when the time limit has passed."""
@@ -113,10 +157,7 @@ class Scanner:
         return self._last[1]
 
     def _gather(self, evaluate: Callable[[Indices], Evidence], variables: Indices) -> Evidence:
-        """Evidence for all variables, block by block; the threads see whole blocks, so they change no answer."""
-        size = max(1, min(self.model.block_size, -(-len(variables) // self.n_threads)))
-        blocks = [variables[i : i + size] for i in range(0, len(variables), size)]
-        parts = list(self._evaluated(evaluate, blocks))
+        parts = self._mapped(evaluate, variables)
         return Evidence(
             np.concatenate([part.statistic for part in parts]),
             np.concatenate([part.df for part in parts]),
@@ -124,7 +165,13 @@ class Scanner:
             parts[0].reference,
         )
 
-    def _evaluated(self, evaluate: Callable[[Indices], Evidence], blocks: list[Indices]) -> Iterator[Evidence]:
+    def _mapped(self, evaluate: Callable[[Indices], Part], variables: Indices) -> list[Part]:
+        """Answers for all variables, block by block; the threads see whole blocks, so they change no answer."""
+        size = max(1, min(_BLOCKS_A_CHECK * self.model.block_size, -(-len(variables) // self.n_threads)))
+        blocks = [variables[i : i + size] for i in range(0, len(variables), size)]
+        return list(self._evaluated(evaluate, blocks))
+
+    def _evaluated(self, evaluate: Callable[[Indices], Part], blocks: list[Indices]) -> Iterator[Part]:
         if self.n_threads == 1 or len(blocks) == 1:
             for block in blocks:
                 self.check_time()
@@ -167,6 +214,82 @@ class Scanner:
             evidence.statistic,
             evidence.df,
         )
+
+
+class Contest:
+    """Finds the best of those who pass from their intervals, resolving contenders only."""
+
+    def __init__(
+        self,
+        fit: CertifiedFit,
+        candidates: Indices,
+        lower: Floats,
+        upper: Floats,
+        df: Floats,
+        passes: NDArray[np.bool_],
+        merit: Callable[[Evidence], Floats],
+        critical: Callable[[Floats], Floats],
+    ) -> None:
+        self.fit, self.candidates = fit, candidates
+        self.lower, self.upper, self.df = lower, upper, df
+        self.rows = np.flatnonzero(passes)
+        self.one_df = bool(len(self.rows) == 0 or (df[self.rows] == df[self.rows[0]]).all())
+        self._merit, self._critical = merit, critical
+
+    def ranking(self) -> list[int]:
+        """The winner first (of those tied, the lowest index), then others by their upper bounds; [] if nobody passes."""
+        if len(self.rows) == 0:
+            return []
+        low, high = self.value(self.lower), self.value(self.upper)
+        open_ = np.ones(len(self.rows), dtype=bool)
+        winner = -1
+        while True:
+            contenders = self._contenders(low, high, open_, winner)
+            if len(contenders) == 0:
+                break
+            i = int(contenders[np.lexsort((self.candidates[self.rows[contenders]], -high[contenders]))[0]])
+            self._resolve(i, low, high, winner)
+            open_[i] = False
+            winner = self._better(winner, i, low, high)
+        few = np.argsort(-high, kind="stable")[: _RUNNERS_UP + 1]
+        return [int(self.rows[winner]), *(int(self.rows[i]) for i in few if i != winner)][: _RUNNERS_UP + 1]
+
+    def value(self, statistic: Floats) -> Floats:
+        """What is ranked: the statistic itself while all have the same df, since merit rises with it."""
+        if self.one_df:
+            return statistic[self.rows]
+        return self._value_at(statistic[self.rows], self.df[self.rows])
+
+    def _value_at(self, statistic: Floats, df: Floats) -> Floats:
+        log_p = self.fit.reference.log_sf(statistic, df)
+        return self._merit(Evidence(statistic, df, log_p, self.fit.reference))
+
+    def _contenders(self, low: Floats, high: Floats, open_: NDArray[np.bool_], winner: int) -> Indices:
+        """Who may still beat the winner: strictly, or by a tie and a lower index."""
+        bar = low.max() if winner < 0 else low[winner]
+        tie = TIE * max(1.0, abs(float(bar)))
+        could = open_ & (high >= bar - tie)
+        if winner >= 0:
+            could &= (high > bar + tie) | (self.candidates[self.rows] < self.candidates[self.rows[winner]])
+        return np.flatnonzero(could)
+
+    def _resolve(self, i: int, low: Floats, high: Floats, winner: int) -> None:
+        row = int(self.rows[i])
+        floor = low[winner] * (1.0 - 2.0 * TIE) if winner >= 0 and self.one_df else 0.0
+        critical = float(self._critical(self.df[[row]])[0])
+        if self.lower[row] < self.upper[row] or winner < 0:
+            self.lower[row], self.upper[row] = self.fit.resolve_gain(int(self.candidates[row]), critical, floor)
+        ends = np.array([self.lower[row], self.upper[row]])
+        low[i], high[i] = ends if self.one_df else self._value_at(ends, np.full(2, self.df[row]))
+
+    def _better(self, winner: int, i: int, low: Floats, high: Floats) -> int:
+        if winner < 0:
+            return i
+        tie = TIE * max(1.0, abs(float(low[winner])))
+        if low[i] > low[winner] + tie:
+            return i
+        tied = high[i] >= low[winner] - tie
+        return i if tied and self.candidates[self.rows[i]] < self.candidates[self.rows[winner]] else winner
 
 
 def _ranked(merit: Floats, statistic: Floats, candidates: Indices) -> list[int]:

@@ -43,6 +43,7 @@ def select(
     time_limit: float | None = None,
     n_jobs: int | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
+    engine: str = "certified",
 ) -> Result:
     """Select variables by forward-backward selection with early dropping (FBED^K).
 
@@ -83,6 +84,9 @@ def select(
         Threads; −1 for all processors. The answer does not depend on it.
     progress : bool or callable, optional
         True draws progress on the terminal; a callable gets a `Progress` after every scan.
+    engine : {'certified', 'exhaustive'}
+        'certified' decides by bounds on the statistics, 'exhaustive' fits every model. They select the same; the
+        second is there to check the first.
 
     Returns
     -------
@@ -99,7 +103,7 @@ def select(
     """
     started = time.perf_counter()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
-    _check_options(k, max_features, time_limit)
+    _check_options(k, max_features, time_limit, engine)
     named = [name for name in (y, sample_weight) if isinstance(name, str)]
     table = read_table(X, feature_names, leave_out=named, exclude=exclude)
     y_values = take_column(X, y, "y") if isinstance(y, str) else y
@@ -112,7 +116,7 @@ def select(
     if family == "auto":
         family, note = suggested_family(outcome)
         notes += [note] if note else []
-    design, model, outcome = _bound(table, outcome, weights, families.check_name(family))
+    design, model, outcome = _bound(table, outcome, weights, families.check_name(family), engine == "certified")
     deadline = None if time_limit is None else time.monotonic() + time_limit
     p = len(plan.candidates)
     scanner = Scanner(model, chosen.bind(model.n, p), len(plan.forced), n_jobs, deadline)
@@ -134,7 +138,7 @@ def select(
     )
 
 
-def _check_options(k: float, max_features: int | None, time_limit: float | None) -> None:
+def _check_options(k: float, max_features: int | None, time_limit: float | None, engine: str) -> None:
     whole = isinstance(k, (int, np.integer, float)) and not isinstance(k, bool) and (k == math.inf or k == int(k))
     if not whole or k < 0:
         raise InvalidInput(f"k is the number of extra runs: 0, 1, 2, … or math.inf, got {k!r}")
@@ -144,6 +148,8 @@ def _check_options(k: float, max_features: int | None, time_limit: float | None)
         raise InvalidInput(f"max_features must be a whole number that is 0 or more, or None, got {max_features!r}")
     if time_limit is not None and not time_limit >= 0:
         raise InvalidInput(f"time_limit must be a number of seconds, 0 or more, got {time_limit!r}")
+    if engine not in ("certified", "exhaustive"):
+        raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
 
 
 def _plan(
@@ -191,13 +197,15 @@ def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     return weights, []
 
 
-def _bound(table: Table, outcome: Outcome, weights: Floats, family: str) -> tuple[Design, Model, Outcome]:
+def _bound(
+    table: Table, outcome: Outcome, weights: Floats, family: str, certified: bool
+) -> tuple[Design, Model, Outcome]:
     """Rows of weight 0 leave before anything is computed."""
     if not (weights > 0).all():
         keep = np.flatnonzero(weights > 0)
         table, outcome, weights = table.rows(keep), outcome.rows(keep), weights[keep]
     design = Design(table, weights)
-    return design, families.bind(family, design, outcome), outcome
+    return design, families.bind(family, design, outcome, certified), outcome
 
 
 def _remarks(design: Design) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
 import narwhals.stable.v1 as nw
@@ -47,6 +47,7 @@ class Table:
     factors: Mapping[int, Factor]
     names: tuple[str, ...] | None
     n_rows: int
+    excluded: frozenset[int] = frozenset()
 
     @property
     def n_variables(self) -> int:
@@ -79,7 +80,7 @@ class Table:
     def rows(self, keep: NDArray[np.intp]) -> Table:
         """The same variables on some of the rows."""
         factors = {j: Factor(f.codes[keep], f.levels) for j, f in self.factors.items()}
-        return Table(self.matrix[keep], self.position, factors, self.names, len(keep))
+        return Table(self.matrix[keep], self.position, factors, self.names, len(keep), self.excluded)
 
 
 def read_table(
@@ -149,11 +150,7 @@ def _from_matrix(matrix: Matrix, feature_names: Sequence[str] | None, exclude: I
     _check_size(n, p)
     names = None if feature_names is None else _checked_names(feature_names, p)
     table = Table(matrix, np.arange(p, dtype=np.intp), {}, names, n)
-    counts = _not_finite(matrix)
-    counts[table.find(exclude, "exclude")] = 0
-    if counts.any():
-        _refuse_not_finite({str(table.name(j)): int(counts[j]) for j in np.flatnonzero(counts).tolist()})
-    return table
+    return replace(table, excluded=frozenset(table.find(exclude, "exclude")))
 
 
 def _checked_names(feature_names: Sequence[str], p: int) -> tuple[str, ...]:
@@ -203,21 +200,6 @@ def _checked_dense(X: Any) -> NDArray[Any]:
     return array
 
 
-def _not_finite(matrix: Matrix) -> NDArray[np.intp]:
-    """Number of NaN and infinite values in each column."""
-    p = matrix.shape[1]
-    if matrix.dtype.kind != "f":
-        return np.zeros(p, dtype=np.intp)
-    if sparse.issparse(matrix):
-        column = np.repeat(np.arange(p), np.diff(matrix.indptr))
-        return np.bincount(column[~np.isfinite(matrix.data)], minlength=p).astype(np.intp)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(matrix.sum(dtype=np.float64)):  # the usual case, without a mask of X's size
-            return np.zeros(p, dtype=np.intp)
-    starts = range(0, p, 256)
-    return np.concatenate([(~np.isfinite(matrix[:, s : s + 256])).sum(axis=0) for s in starts]).astype(np.intp)
-
-
 def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
@@ -240,12 +222,15 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
     )
 
 
-def _refuse_not_finite(counts: Mapping[str, int]) -> None:
-    found = listing([f"{name} ({count})" for name, count in counts.items()], quote=False)
-    raise InvalidInput(
-        f"X contains NaN, missing or infinite values in {len(counts)} column{'s' if len(counts) != 1 else ''}: "
-        f"{found}. Nothing is imputed silently: drop those rows or columns, or impute them first"
-    )
+def refuse_not_finite(table: Table, counts: NDArray[np.intp]) -> None:
+    """Raise when a variable that is used holds values that are missing or infinite; `counts` has their number."""
+    found = {table.name(j): int(counts[j]) for j in np.flatnonzero(counts).tolist() if j not in table.excluded}
+    if found:
+        columns = listing([f"{name} ({count})" for name, count in found.items()], quote=False)
+        raise InvalidInput(
+            f"X contains NaN, missing or infinite values in {len(found)} column{'s' if len(found) != 1 else ''}: "
+            f"{columns}. Nothing is imputed silently: drop those rows or columns, or impute them first"
+        )
 
 
 def _from_columns(columns: Mapping[str, Any], exclude: Iterable[Name]) -> Table:
@@ -260,12 +245,16 @@ def _from_columns(columns: Mapping[str, Any], exclude: Iterable[Name]) -> Table:
     unread = set(Table(None, position, {}, names, n).find(exclude, "exclude"))
     nothing = Factor(np.zeros(n, dtype=np.intp), ("excluded",))
     read = [nothing if j in unread else _read_column(name, values) for j, (name, values) in enumerate(columns.items())]
-    _refuse_missing(names, read)
     numeric = [values for values in read if not isinstance(values, Factor)]
     factors = {j: values for j, values in enumerate(read) if isinstance(values, Factor)}
     position[[j for j in range(len(read)) if j not in factors]] = np.arange(len(numeric))
     matrix = _gather(numeric) if numeric else np.empty((n, 0))
-    return Table(matrix, position, factors, names, n)
+    table = Table(matrix, position, factors, names, n, frozenset(unread))
+    missing = np.zeros(len(names), dtype=np.intp)
+    for j, factor in factors.items():
+        missing[j] = int((factor.codes < 0).sum())
+    refuse_not_finite(table, missing)
+    return table
 
 
 def _gather(numeric: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -274,16 +263,6 @@ def _gather(numeric: Sequence[NDArray[Any]]) -> NDArray[Any]:
     for j, values in enumerate(numeric):
         out[:, j] = values
     return out
-
-
-def _refuse_missing(names: Sequence[str], read: Sequence[NDArray[Any] | Factor]) -> None:
-    counts = {}
-    for name, values in zip(names, read, strict=True):
-        count = int((values.codes < 0).sum() if isinstance(values, Factor) else (~np.isfinite(values)).sum())
-        if count:
-            counts[name] = count
-    if counts:
-        _refuse_not_finite(counts)
 
 
 def _read_column(name: str, values: Any) -> NDArray[Any] | Factor:

@@ -11,15 +11,15 @@ from fbed.families.binomial import Binomial
 from fbed.families.gaussian import Gaussian
 from fbed.outcomes import Outcome
 
-_FAMILIES: dict[str, Callable[[Design, Outcome], Model]] = {
-    "gaussian": lambda design, outcome: Gaussian(design, outcome.numbers()),
-    "binomial": lambda design, outcome: Binomial(design, outcome.zero_one()),
+_FAMILIES: dict[str, Callable[[Design, Outcome, bool], Model]] = {
+    "gaussian": lambda design, outcome, certified: Gaussian(design, outcome.numbers()),
+    "binomial": lambda design, outcome, certified: Binomial(design, outcome.zero_one(), certified),
 }
 
 
-def bind(family: str, design: Design, outcome: Outcome) -> Model:
-    """The model for an outcome under a family given by name."""
-    return _FAMILIES[check_name(family)](design, outcome)
+def bind(family: str, design: Design, outcome: Outcome, certified: bool = True) -> Model:
+    """The model for an outcome under a family given by name; not certified means that every model is fitted."""
+    return _FAMILIES[check_name(family)](design, outcome, certified)
 
 
 def check_name(family: str) -> str:

@@ -4,21 +4,22 @@ A `Model` is an outcome bound to its data. It answers for a set S with a `Fit`, 
 fit then tells, for candidates outside S, what adding each would gain, and for variables in S, what removing each would
 lose. Nothing else is asked of a family: ranking, dropping, counting and ties are the search's business.
 
-A fit that can answer 'who passes, who is best?' without evaluating every candidate offers `scan` as well.
+A fit that can enclose its statistics in intervals without computing them is a `CertifiedFit`: the scan then narrows
+intervals only as far as decisions need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.tails import Floats
+from fbed.tails import Floats, Reference
 
 COLLINEAR = 1e-12
 """A column whose residual on S has less than this part of its centred norm² is in the span of S."""
@@ -38,6 +39,38 @@ class Fit(Protocol):
 
     def losses(self, variables: Indices) -> Evidence:
         """Evidence against removing each variable from the set."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Intervals that hold the statistics of some variables; they are points where a statistic is known."""
+
+    lower: Floats
+    upper: Floats
+    df: Floats
+    reference: Reference
+
+
+@runtime_checkable
+class CertifiedFit(Protocol):
+    """A fit that answers by certified bounds. No interval for a gain may contain the critical value."""
+
+    reference: Reference
+
+    def prepare(self) -> None:
+        """Whatever all candidates share; called once before the threads start."""
+
+    def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Intervals for adding each candidate, clear of the critical value of its df."""
+
+    def resolve_gain(self, candidate: int, critical: float, floor: float) -> tuple[float, float]:
+        """The statistic of one candidate to 10 digits, or an interval below `floor`."""
+
+    def loss_bounds(self, variables: Indices) -> Bounds:
+        """Intervals for removing each variable."""
+
+    def resolve_loss(self, variable: int) -> float:
+        """The statistic of removing one variable."""
 
 
 class Model(Protocol):
@@ -79,16 +112,20 @@ class Span:
     is a column of ones, which is what a likelihood is fitted on.
     """
 
-    def __init__(self, design: Design, selected: Sequence[int]) -> None:
+    def __init__(self, design: Design, selected: Sequence[int], known: Span | None = None) -> None:
         self.design = design
-        self.root = np.sqrt(design.weights)
-        basis = [self.root / np.sqrt(design.n)]
+        self.selected = tuple(int(variable) for variable in selected)
+        self.root: Floats = np.sqrt(design.weights)
+        basis = (self.root / np.sqrt(design.n))[:, None]
         self.rank_of: dict[int, int] = {}  # how many columns of the basis each variable brought
-        for variable in selected:
-            new = _orthonormal(np.column_stack(basis), self.root[:, None] * design.columns(int(variable)))
-            self.rank_of[int(variable)] = new.shape[1]
-            basis.extend(new.T)
-        self.Q: Floats = np.column_stack(basis)
+        todo = self.selected
+        if known is not None and known.selected == self.selected[: len(known.selected)]:
+            basis, self.rank_of, todo = known.Q, dict(known.rank_of), self.selected[len(known.selected) :]
+        for variable in todo:
+            new = _orthonormal(basis, self.root[:, None] * design.columns(variable))
+            self.rank_of[variable] = new.shape[1]
+            basis = np.hstack([basis, new])
+        self.Q: Floats = basis
 
     @property
     def rank(self) -> int:
@@ -109,6 +146,30 @@ class Span:
         norm2 = np.einsum("ij,ij->j", left, left)
         degenerate = norm2 <= COLLINEAR * total
         return left / np.sqrt(np.where(degenerate, 1.0, norm2)), degenerate
+
+    def place(self, variable: int) -> slice:
+        """Columns of the basis that a variable brought."""
+        start = 1
+        for earlier in self.selected:
+            if earlier == variable:
+                return slice(start, start + self.rank_of[variable])
+            start += self.rank_of[earlier]
+        raise KeyError(variable)
+
+    def triangle(self) -> Floats:
+        """R with [1, columns] = Z·R, where the columns are those that are not in the span of the ones before."""
+        kept = [np.ones((self.design.n_rows, 1))]
+        for variable in self.selected:
+            columns = self.design.columns(variable)
+            rank = self.rank_of[variable]
+            kept.append(columns if rank == columns.shape[1] else self._independent(variable, columns))
+        weighted = self.root[:, None] * np.hstack(kept)
+        return np.triu(self.Q.T @ weighted) / np.sqrt(self.design.n)
+
+    def _independent(self, variable: int, columns: Floats) -> Floats:
+        """Those columns of a group that brought something new, found by what they have along the basis."""
+        along = np.abs(self.Q[:, self.place(variable)].T @ (self.root[:, None] * columns))
+        return columns[:, [int(np.flatnonzero(row > 1e-9 * row.max())[0]) for row in along]]
 
     def group(self, variable: int) -> Floats:
         """Orthonormal columns that a variable adds to the basis, n × rank increase."""

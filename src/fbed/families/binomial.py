@@ -6,19 +6,23 @@ has a limit (0 when every row is separated), and the likelihood-ratio statistic 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed.criteria import Evidence
+from fbed.criteria import Evidence, exceeds
 from fbed.design import Design
-from fbed.families.base import FittedModel, Indices, Span, original_scale
+from fbed.families.base import Bounds, FittedModel, Indices, Span, original_scale
+from fbed.families.certified import CertifiedLogistic
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""
+
+RESOLVED = 1e-8
+"""Relative width at which an interval is a number; ten times what ties are judged by would already be too wide."""
 
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
@@ -28,27 +32,41 @@ _BLOCK_VALUES = 2**22
 
 
 class Binomial:
-    """A binary outcome, y in {0, 1}."""
+    """A binary outcome, y in {0, 1}; `certified` answers scans by bounds instead of fits."""
 
     name = "binomial"
     has_likelihood = True
 
-    def __init__(self, design: Design, y: Floats) -> None:
+    def __init__(self, design: Design, y: Floats, certified: bool = True) -> None:
         self.design = design
         self.n = design.n
         self.y = y
+        self.certified = certified
         self.block_size = design.block_size
         mean = float(design.weights @ y / design.n)
-        self.null_predictor = np.log(mean / (1.0 - mean))
+        self.null_predictor = float(np.log(mean / (1.0 - mean)))
         self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
+        self._span = Span(design, ())
+        self._hints: dict[tuple[int, ...], Floats] = {}
 
     def fit(self, selected: Sequence[int]) -> BinomialFit:
         """Maximise the likelihood on a set of variables."""
-        return BinomialFit(self, selected)
+        self._span = Span(self.design, selected, self._span)
+        return (CertifiedBinomialFit if self.certified else BinomialFit)(self, self._span)
+
+    def hint(self, selected: tuple[int, ...], predictor: Floats) -> None:
+        """Remember where the fit on a set is going to end."""
+        self._hints[selected] = predictor
+
+    def hinted(self, selected: tuple[int, ...]) -> Floats | None:
+        """A start for the fit on a set; all hints are for the next set, so the rest is forgotten."""
+        predictor = self._hints.get(selected)
+        self._hints.clear()
+        return predictor
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated they are merely large."""
-        fit = self.fit(selected)
+        fit = BinomialFit(self, Span(self.design, selected, self._span))
         mean = special.expit(fit.predictor)
         information = None if fit.separated else self.design.weights * mean * (1.0 - mean)
         terms, coefficients, errors = original_scale(self.design, selected, fit.predictor, information)
@@ -56,16 +74,18 @@ class Binomial:
 
 
 class BinomialFit:
-    """Maximum likelihood on the span of S."""
+    """Maximum likelihood on the span of S; every question is answered by fitting the model it is about."""
 
-    def __init__(self, model: Binomial, selected: Sequence[int]) -> None:
+    def __init__(self, model: Binomial, span: Span) -> None:
         self.model = model
-        self.selected = selected
-        self.span = Span(model.design, selected)
-        self.Z = self.span.Z
+        self.span = span
+        self.Z = span.Z
+        self._maximise()
+
+    def _maximise(self) -> None:
         start = np.zeros((self.span.rank, 1))
-        start[0] = model.null_predictor
-        found = maximise(self.Z, None, start, model.y, model.design.weights)
+        start[0] = self.model.null_predictor
+        found = maximise(self.Z, None, start, self.model.y, self.model.design.weights)
         self.coefficients, self.deviance = found.coefficients[:, 0], float(found.deviance[0])
         self.predictor = self.Z @ self.coefficients
 
@@ -99,7 +119,7 @@ class BinomialFit:
         """Rise of the deviance when each variable is removed."""
         smaller, df = np.zeros(len(variables)), np.zeros(len(variables))
         for i, variable in enumerate(variables):
-            without = self.model.fit([s for s in self.selected if s != variable])
+            without = BinomialFit(self.model, Span(self.model.design, [s for s in self.span.selected if s != variable]))
             smaller[i], df[i] = without.deviance, self.span.rank - without.span.rank
         return _evidence(smaller - self.deviance, df)
 
@@ -120,6 +140,65 @@ class BinomialFit:
         start = np.concatenate([self.coefficients, np.zeros(new.shape[1])])[:, None]
         found = maximise(np.hstack([self.Z, new]), None, start, self.model.y, self.model.design.weights)
         return float(found.deviance[0]), new.shape[1]
+
+
+class CertifiedBinomialFit(BinomialFit):
+    """The same answers from certified bounds; models are fitted only where a decision needs it."""
+
+    reference = ChiSquare()
+
+    def _maximise(self) -> None:
+        self.engine = CertifiedLogistic(self.model, self.span, self.model.hinted(self.span.selected))
+        self.coefficients, self.deviance = self.engine.coefficients, self.engine.deviance
+        self.predictor = self.engine.predictor
+
+    def prepare(self) -> None:
+        """Factor the curvature."""
+        self.engine.prepare()
+
+    def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Numeric columns by certificates, groups and doubtful columns by fits."""
+        design = self.model.design
+        lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
+        numeric = (design.table.position[candidates] >= 0) & (design.width[candidates] == 1)
+        one = float(critical(np.ones(1))[0])
+        if numeric.any():
+            df[numeric] = 1.0
+            lower[numeric], upper[numeric], suspect = self.engine.bounds(candidates[numeric], one)
+            undecided = (upper > one) & ~exceeds(lower, np.full(len(lower), one))
+            undecided[numeric] |= suspect
+        else:
+            undecided = np.zeros(len(candidates), dtype=bool)
+        fitted = np.flatnonzero(undecided | ~numeric)
+        if len(fitted):
+            evidence = self.gains(candidates[fitted])
+            lower[fitted] = upper[fitted] = evidence.statistic
+            df[fitted] = evidence.df
+        return Bounds(lower, upper, df, self.reference)
+
+    def resolve_gain(self, candidate: int, critical: float, floor: float) -> tuple[float, float]:
+        """Refine one candidate's interval, by a fit of its own when the certificate does not close."""
+        if self.model.design.table.position[candidate] < 0:
+            exact = float(self.gains(np.array([candidate])).statistic[0])
+            return exact, exact
+        lower, upper, predictor = self.engine.resolve(candidate, critical, floor)
+        if upper < floor:
+            return lower, upper
+        if upper - lower > RESOLVED * max(1.0, lower):
+            exact = float(self.gains(np.array([candidate])).statistic[0])
+            return exact, exact
+        self.model.hint((*self.span.selected, candidate), predictor)
+        return lower, lower
+
+    def loss_bounds(self, variables: Indices) -> Bounds:
+        """Drop-one intervals from the fit on S."""
+        lower, upper = self.engine.loss_bounds(variables)
+        df = np.array([self.span.rank_of[int(variable)] for variable in variables], dtype=float)
+        return Bounds(lower, upper, df, self.reference)
+
+    def resolve_loss(self, variable: int) -> float:
+        """Fit the model without the variable."""
+        return max(0.0, self.engine.deviance_without(variable) - self.deviance)
 
 
 class Maximum:

@@ -29,10 +29,12 @@ class Gaussian:
         self.scale = float(np.abs(y - self.center).max())  # keeps squares of very large outcomes finite
         self.y = np.sqrt(design.weights) * (y - self.center) / self.scale
         self.total = float(self.y @ self.y)
+        self._span = Span(design, ())
 
     def fit(self, selected: Sequence[int]) -> GaussianFit:
         """Project the outcome on a set of variables."""
-        return GaussianFit(self, selected)
+        self._span = Span(self.design, selected, self._span)
+        return GaussianFit(self, self._span)
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Least-squares coefficients."""
@@ -48,10 +50,9 @@ class Gaussian:
 class GaussianFit:
     """Projection on the span of S."""
 
-    def __init__(self, model: Gaussian, selected: Sequence[int]) -> None:
+    def __init__(self, model: Gaussian, span: Span) -> None:
         self.model = model
-        self.selected = selected
-        self.span = Span(model.design, selected)
+        self.span = span
         self.residual = model.y - self.span.Q @ (self.span.Q.T @ model.y)
         self.residual -= self.span.Q @ (self.span.Q.T @ self.residual)
         self.rss = float(self.residual @ self.residual)
@@ -88,7 +89,7 @@ class GaussianFit:
         """RSS rises by the squared projection of the fitted outcome on what only that variable spans."""
         added, df = np.zeros(len(variables)), np.zeros(len(variables))
         for i, variable in enumerate(variables):
-            others = [s for s in self.selected if s != variable]
+            others = [s for s in self.span.selected if s != variable]
             own = Span(self.model.design, others).group(int(variable))
             added[i], df[i] = float(((own.T @ self.model.y) ** 2).sum()), own.shape[1]
         statistic = self._statistic(self.rss + added, self.rss)
