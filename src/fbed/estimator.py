@@ -58,6 +58,8 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Threads; −1 for all processors. The answer does not depend on it.
     progress : bool or callable, optional
         True draws progress on the terminal; a callable gets a `fbed.Progress` after every scan.
+    engine : {'certified', 'exhaustive'}
+        How the answer is found; both select the same.
 
     Attributes
     ----------
@@ -106,6 +108,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         time_limit: float | None = None,
         n_jobs: int | None = None,
         progress: bool | Callable[[Progress], None] | None = None,
+        engine: str = "certified",
     ) -> None:
         self.family = family
         self.criterion = criterion
@@ -121,6 +124,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.time_limit = time_limit
         self.n_jobs = n_jobs
         self.progress = progress
+        self.engine = engine
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Select features.
