@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals as nw
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.tables import listing
+from fbed.tables import listing, refuse_numbers_with_text
 from fbed.tails import Floats
 
 _FEW = 20  # whole numbers with at most this many different values may be counts or codes
@@ -78,11 +78,15 @@ def read_outcome(y: Any, n_rows: int) -> Outcome:
     if raw.dtype.kind == "O":
         raw = _from_objects(raw)
     _check_complete(raw)
+    if order is None and raw.dtype.kind in "OUST":
+        refuse_numbers_with_text("y", raw, "or make it categorical if it is meant to be")
     return _describe(raw, order, ordered)
 
 
 def suggested_family(outcome: Outcome) -> tuple[str, str | None]:
     """The family for family='auto', and a note for the user when the choice is worth a second thought."""
+    if len(outcome.levels) < 2:
+        raise InvalidInput(_one_value(outcome))
     if len(outcome.levels) == 2:
         return "binomial", None
     if outcome.categorical and len(outcome.levels) > 2:

@@ -15,7 +15,7 @@ from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.families.base import Model
 from fbed.outcomes import Outcome, read_outcome, suggested_family
-from fbed.progress import Progress, listener
+from fbed.progress import Progress, reporting
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
@@ -95,7 +95,7 @@ def select(
     Examples
     --------
     >>> import numpy as np, fbed
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> X = rng.normal(size=(200, 10))
     >>> y = 2 * X[:, 3] - X[:, 7] + rng.normal(size=200)
     >>> fbed.select(X, y, criterion="ebic").selected
@@ -120,8 +120,9 @@ def select(
     deadline = None if time_limit is None else time.monotonic() + time_limit
     p = len(plan.candidates)
     scanner = Scanner(model, chosen.bind(model.n, p), len(plan.forced), n_jobs, deadline)
-    trail = Trail(list(plan.forced), listener(progress, design.table.name))
-    search(scanner, plan, trail)
+    with reporting(progress, design.table.name) as listen:
+        trail = Trail(list(plan.forced), listen)
+        search(scanner, plan, trail)
     return build(
         trail,
         plan,
@@ -187,7 +188,7 @@ def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise InvalidInput("sample_weight must be finite and 0 or more: weight 2 stands for the row twice, 0 for none")
     if int((weights > 0).sum()) < 3:
-        raise InvalidInput(f"only {int((weights > 0).sum())} rows have a positive weight; selection needs at least 3")
+        raise InvalidInput(f"selection needs at least 3 rows with a weight above zero, got {int((weights > 0).sum())}")
     if np.any(weights != np.round(weights)):
         return weights, [
             "the weights are not whole numbers; they count as frequencies, so the sample size is their sum "

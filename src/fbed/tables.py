@@ -6,21 +6,24 @@ used is refused here, before any work is done.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
-import narwhals as nw
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.errors import InvalidInput
+from fbed.errors import InvalidInput, InvalidType
 
 Name = str | int
 Matrix = Any  # NDArray (any real dtype) or scipy.sparse CSC
 
 _SHOWN = 5  # names listed in an error message before it says 'and N more'
+_MANY_NUMBERS = 10  # a text column with more different numbers than this was meant to be numeric
+_MARKERS = {"", "?", "-", "--", ".", "n/a", "na", "n.a.", "nan", "null", "none", "nil", "missing", "unknown", "#n/a"}
 
 
 @dataclass(frozen=True)
@@ -119,22 +122,27 @@ def named_columns(X: Any) -> dict[str, Any] | None:
     """Columns by name of a mapping or data frame; None when X has no column names."""
     if isinstance(X, Mapping):
         return {str(name): np.asarray(values) for name, values in X.items()}
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+    frame = as_frame(X)
+    if frame is None:
         return None
-    names = [str(name) for name in _native_names(X, frame)]
-    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if repeated:
-        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
+    names = [str(name) for name in frame.columns]
+    _refuse_repeated(names)  # 1 and '1' are different names to pandas
     return dict(zip(names, frame.iter_columns(), strict=True))
 
 
-def _native_names(X: Any, frame: nw.DataFrame[Any]) -> Sequence[Any]:
-    return (
-        list(X.columns)
-        if hasattr(X, "columns") and not callable(X.columns) and len(X.columns) and not hasattr(X, "column_names")
-        else frame.columns
-    )
+def as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """A pandas, polars or Arrow table behind one interface; None when X is something else."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's columns are values, not names
+    if isinstance(names, Iterable):
+        _refuse_repeated([str(name) for name in names])  # in our words, before narwhals refuses them in its own
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
 
 
 def _from_matrix(matrix: Matrix, feature_names: Sequence[str] | None, exclude: Iterable[Name]) -> Table:
@@ -149,9 +157,7 @@ def _checked_names(feature_names: Sequence[str], p: int) -> tuple[str, ...]:
     names = tuple(str(name) for name in feature_names)
     if len(names) != p:
         raise InvalidInput(f"feature_names has {len(names)} names for {p} columns of X: give one name a column")
-    if len(set(names)) < p:
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise InvalidInput(f"feature_names must be unique, but {listing(repeated)} occur more than once")
+    _refuse_repeated(names)
     return names
 
 
@@ -198,7 +204,8 @@ def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
     try:
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(
+        kind = InvalidType if isinstance(error, TypeError) else InvalidInput
+        raise kind(
             f"X holds values that are not numbers ({error}): pass a data frame, whose text columns become "
             "categorical, or encode them"
         ) from error
@@ -307,8 +314,15 @@ def _categories(series: nw.Series[Any]) -> tuple[Any, ...]:
 
 def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None) -> Factor:
     """Levels in the order of the categories, or sorted; only those that occur."""
+    _refuse_containers(name, values)
     missing = np.array([_is_missing(value) for value in values], dtype=bool)
     present = set(values[~missing].tolist())
+    if order is None:
+        refuse_numbers_with_text(
+            f"column {name!r}",
+            values,
+            f"make the column categorical if it is meant to be, or leave it out with exclude=[{name!r}]",
+        )
     levels = tuple(v for v in order if v in present) if order is not None else _sorted(present)
     if order is None and len(levels) > max(len(values) / 2, 2):
         raise InvalidInput(
@@ -318,6 +332,46 @@ def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None)
     lookup = {level: code for code, level in enumerate(levels)}
     codes = np.array([-1 if m else lookup[v] for v, m in zip(values.tolist(), missing, strict=True)], dtype=np.intp)
     return Factor(codes, levels)
+
+
+def _refuse_containers(name: str, values: NDArray[Any]) -> None:
+    found = next((v for v in values.tolist() if isinstance(v, (list, tuple, dict, set, np.ndarray))), None)
+    if found is not None:
+        raise InvalidInput(
+            f"column {name!r} holds values of type {type(found).__name__}, which are neither numbers nor categories: "
+            f"make columns of what they contain, or leave it out with exclude=[{name!r}]"
+        )
+
+
+def refuse_numbers_with_text(what: str, values: NDArray[Any], remedy: str) -> None:
+    """One '?' makes a column of numbers text; as categories it would be a wrong answer to a question nobody asked.
+
+    Few different numbers beside other words, such as '1', '2', '3 or more', are categories.
+    """
+    present = {value for value in values.tolist() if not _is_missing(value)}
+    words = sorted(value for value in present if isinstance(value, str) and not _is_number(value))
+    n_numbers = len(present) - len(words)
+    if not words or n_numbers == 0 or (n_numbers <= _MANY_NUMBERS and not _are_markers(words)):
+        return
+    count = int(np.isin(values.astype(str), words).sum())
+    raise InvalidInput(
+        f"{what} holds numbers, but also text in {count} row{'s' if count != 1 else ''}: {listing(words)}. Clean or "
+        f"drop those rows, {remedy}"
+    )
+
+
+def _are_markers(words: Sequence[str]) -> bool:
+    return all(word.strip().lower() in _MARKERS for word in words)
+
+
+def _is_number(text: str) -> bool:
+    if text.strip().lower() in _MARKERS:  # float('nan') is a number to Python only
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _sorted(values: set[Any]) -> tuple[Any, ...]:

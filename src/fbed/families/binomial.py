@@ -27,7 +27,7 @@ RESOLVED = 1e-8
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
-_CERTAIN = 18.0  # a linear predictor beyond this is on its way to infinity
+_NO_INFORMATION = 1e-9  # of n: Newton stops at a curvature near _CONVERGED·n in a direction that goes to infinity
 _BLOCK_VALUES = 2**22
 
 
@@ -101,8 +101,13 @@ class BinomialFit:
 
     @property
     def separated(self) -> bool:
-        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite."""
-        return self.deviance == 0.0 or bool(np.abs(self.predictor).max() > _CERTAIN)
+        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite.
+
+        A predictor that is merely large is no sign of it: measurements far out have one in any good model.
+        """
+        weights = self.model.design.weights * special.expit(self.predictor) * special.expit(-self.predictor)
+        information = self.Z.T @ (weights[:, None] * self.Z)
+        return self.deviance == 0.0 or bool(np.linalg.eigvalsh(information)[0] <= _NO_INFORMATION * self.model.n)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""
