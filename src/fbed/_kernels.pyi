@@ -31,7 +31,7 @@ class SparseColumns:
         """Inner products of raw columns with v."""
 
 class LogisticNull:
-    """A fitted logistic model, asked about columns that could join it; rows with active = 0 are bounded, not modelled."""
+    """A fitted logistic model, asked about columns that could join it; rows with active = 0 are only bounded."""
 
     counts: list[int]
     """How far candidates had to be looked at: brackets, columns formed, refinements and their iterations."""

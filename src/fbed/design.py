@@ -9,13 +9,14 @@ asked about single columns: whether they are finite, their centre and scale, the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed._kernels import DenseColumns, SparseColumns
-from fbed.tables import Table, refuse_not_finite
+from fbed.tables import Matrix, Table, refuse_not_finite
 from fbed.tails import Floats
 
 _BLOCK_VALUES = 2**18  # float64 values in a block: 2 MB stay in the cache of a core
@@ -118,7 +119,7 @@ class Design:
         return center, np.where(scale > 0, scale, 1.0)  # a level that no row has is a zero column
 
 
-def _kernel_columns(matrix: NDArray[np.float64] | sparse.csc_array) -> DenseColumns | SparseColumns:
+def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
     if not sparse.issparse(matrix):
         return DenseColumns(_plain(matrix))
     wide = max(int(matrix.indptr[-1]), matrix.shape[0]) > np.iinfo(np.int32).max
@@ -131,7 +132,7 @@ def _kernel_columns(matrix: NDArray[np.float64] | sparse.csc_array) -> DenseColu
     )
 
 
-def _plain(array: NDArray[np.float64]) -> NDArray[np.float64]:
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
     """The same values in a type and byte order that the kernels read."""
     if array.dtype.kind == "b":
         return array.view(np.uint8)

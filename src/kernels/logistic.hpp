@@ -83,6 +83,10 @@ inline double logistic(double t) {
 // log(1 + exp(-m)) for a margin m
 inline double loss(double m) { return m > 0 ? std::log1p(std::exp(-m)) : -m + std::log1p(std::exp(m)); }
 
+// A margin that is positive beside the largest one, not by rounding: two rows that are equal but for their class have
+// margins of ±0, and no model separates them.
+constexpr double kClear = 1e-9;
+
 // Bracket from the score statistic and the extremes of z, with fourth moments where they help.
 inline Interval bracket(const Null& f, double score, double z_min, double z_max, double s3, double s4, double idle_step) {
     Interval out;
@@ -309,18 +313,18 @@ class Refinement {
 
     // mu, w at eta + v; returns the gain in log-likelihood over the active rows.
     FBED_HOT double evaluate() {
-        double gain = 0;
-        bool all_right = true;
+        double gain = 0, least = std::numeric_limits<double>::infinity(), most = 0;
         for (int64_t i = 0; i < f_.n; ++i) {
             const double m = f_.sign[i] * (f_.eta[i] + k_.v[i]);
             k_.margin[i] = m;
             if (a_[i] == 0.0) {
                 k_.aw[i] = 0.0;
                 if (f_.a[i] != 0.0) continue;  // left out by this candidate: explained whatever theta is
-                all_right = all_right && m > 0;
+                least = std::min(least, m);
                 continue;
             }
-            all_right = all_right && m > 0;
+            least = std::min(least, m);
+            most = std::max(most, m);
             const double e = std::exp(-std::abs(m));
             const double right = m >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
             const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
@@ -330,7 +334,7 @@ class Refinement {
             k_.values[i] = a_[i] * f_.sign[i] * wrong;  // a (y - mu)
             gain += a_[i] * (f_.dev[i] - ((m > 0 ? 0.0 : -m) + std::log1p(e)));
         }
-        separated_ = all_right;
+        separated_ = least > kClear * std::max(1.0, most);
         return gain;
     }
 
@@ -712,13 +716,14 @@ class Fitter {
     }
 
     double deviance() {
-        double sum = 0;
-        out_.separated = true;
+        double sum = 0, least = std::numeric_limits<double>::infinity(), most = 0;
         for (int64_t i = 0; i < f_.n; ++i) {
             const double m = f_.sign[i] * eta_[i];
-            out_.separated = out_.separated && m > 0;
+            least = std::min(least, m);
+            most = std::max(most, m);
             sum += f_.weight[i] * loss(m);
         }
+        out_.separated = least > kClear * std::max(1.0, most);
         return 2.0 * sum;
     }
 

@@ -261,7 +261,9 @@ def _predict(Z: Floats, x: Floats | None, beta: Floats) -> Floats:
 
 
 def _all_on_their_side(predictor: Floats, y: Floats) -> NDArray[np.bool_]:
-    return np.asarray(((2.0 * y - 1.0)[:, None] * predictor > 0).all(axis=0))
+    """By more than rounding: two rows that are equal but for their class have margins of ±0, and nothing separates them."""
+    margin = (2.0 * y - 1.0)[:, None] * predictor
+    return margin.min(axis=0) > 1e-9 * np.maximum(1.0, margin.max(axis=0))
 
 
 def _newton_step(Z: Floats, x: Floats | None, predictor: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:

@@ -1,9 +1,9 @@
 """The certified scan: exact decisions about logistic models without fitting them.
 
-The search needs decisions, not statistics: does x pass, is x best? Convex duality encloses the likelihood-ratio statistic
-of every candidate in an interval computed from the fit on S alone; intervals are narrowed only until the decision is
-certain, and only contenders for the best place are resolved to the end. What is selected is exactly what fitting every
-model would select.
+The search needs decisions, not statistics: does x pass, is x best? Convex duality encloses the likelihood-ratio
+statistic of every candidate in an interval computed from the fit on S alone; intervals are narrowed only until the
+decision is certain, and only contenders for the best place are resolved to the end. What is selected is exactly what
+fitting every model would select.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inne
 
 
 class Null:
-    """The fit as the kernels see it: G spans the model, orthonormal in the metric of the curvature of the active rows."""
+    """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows."""
 
     def __init__(self, fit: CertifiedLogistic, active: Floats) -> None:
         weights, y = fit.model.design.weights, fit.model.y
@@ -51,24 +51,20 @@ class CertifiedLogistic:
     def __init__(self, model: Binomial, span: Span, start: Sequence[Floats]) -> None:
         self.model = model
         self.span = span
-        weights, y = model.design.weights, model.y
         self.Z = np.ascontiguousarray(span.Z)
-        self.coefficients, self.predictor, self.deviance, decrement, separated = fit_logistic(
-            self.Z, weights, y, self._start(start)
-        )
-        if decrement > _CONVERGED and not separated:  # the start was too far out: begin at the centre
-            null = np.zeros(span.rank)
-            null[0] = model.null_predictor
-            self.coefficients, self.predictor, self.deviance, *_ = fit_logistic(self.Z, weights, y, null)
+        starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in start]
+        self.coefficients, self.predictor, self.deviance = self._fitted(self.Z, starts)
         self.mean = special.expit(self.predictor)
 
-    def _start(self, predictors: Sequence[Floats]) -> Floats:
-        """Coefficients of the best of some linear predictors that the model can express."""
-        model, span = self.model, self.span
-        starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in predictors]
-        sign = 1.0 - 2.0 * model.y
-        deviances = [float(model.design.weights @ np.logaddexp(0.0, sign * (self.Z @ start))) for start in starts]
-        return starts[int(np.argmin(deviances))]
+    def _fitted(self, Z: Floats, starts: Sequence[Floats]) -> tuple[Floats, Floats, float]:
+        """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one."""
+        weights, y = self.model.design.weights, self.model.y
+        sign = 1.0 - 2.0 * y
+        deviances = [float(weights @ np.logaddexp(0.0, sign * (Z @ start))) for start in starts]
+        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))])
+        if found[3] > _CONVERGED and not found[4]:  # Newton's method got stuck: begin at the centre
+            found = fit_logistic(Z, weights, y, starts[-1])
+        return found[:3]
 
     @cached_property
     def row_deviance(self) -> Floats:
@@ -153,9 +149,14 @@ class CertifiedLogistic:
         """The statistic of one more column by a fit of its own, where certificates do not close."""
         unit, _ = self.span.residuals(column[:, None])
         x = unit * (np.sqrt(self.model.n) / self.span.root)[:, None]
-        start = np.append(self.coefficients, 0.0)
-        larger = fit_logistic(np.hstack([self.Z, x]), self.model.design.weights, self.model.y, start)[2]
-        return max(0.0, self.deviance - larger)
+        starts = [np.append(self.coefficients, 0.0), np.append(self._centre(), 0.0)]
+        return max(0.0, self.deviance - self._fitted(np.hstack([self.Z, x]), starts)[2])
+
+    def _centre(self) -> Floats:
+        """Coefficients of the model with an intercept only."""
+        out = np.zeros(self.span.rank)
+        out[0] = self.model.null_predictor
+        return out
 
     def loss_bounds(self, variables: Indices) -> tuple[Floats, Floats]:
         """Bounds on what removing each variable costs, E(z_min)·Wald ≤ LR ≤ the deviance at a model without it.
@@ -191,10 +192,10 @@ class CertifiedLogistic:
 
     @cached_property
     def _inverse(self) -> Floats:
-        return np.linalg.inv(self._triangle)
+        return np.asarray(np.linalg.inv(self._triangle))
 
     def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
-        """Step (on G) to the nearest model, in the metric of the curvature, without the variable; and Wald's statistic."""
+        """Step (on G) to the nearest model without the variable, in the curvature's metric; and Wald's statistic."""
         functional = self._functionals(variable)
         if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9 * np.abs(functional).max():
             return None
@@ -214,8 +215,7 @@ class CertifiedLogistic:
         else:
             own = self._triangle[:, self.span.place(variable)]
             start = self.coefficients - own @ (functional.T @ self.coefficients)
-        weights, y = self.model.design.weights, self.model.y
-        return fit_logistic(np.ascontiguousarray(self.Z @ rest), weights, y, rest.T @ start)[2]
+        return self._fitted(np.ascontiguousarray(self.Z @ rest), [rest.T @ start, rest.T @ self._centre()])[2]
 
 
 def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:
