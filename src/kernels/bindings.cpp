@@ -196,7 +196,7 @@ struct LogisticNull {
     Null f;
     mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
 
-    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, double deviance) : G(G_) {
+    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, double deviance, bool secured) : G(G_) {
         const size_t n = G.shape(0);
         require(weight_.shape(0) == n && y.shape(0) == n && eta_.shape(0) == n && active.shape(0) == n, "one value a row");
         a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n);
@@ -229,6 +229,12 @@ struct LogisticNull {
         f.G = G.data();
         f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
         f.res = res.data(), f.dev = dev.data(), f.weight = weight.data();
+        // A direction of the model that moves idle rows only, each to its own side, mends whatever a candidate does to them:
+        // they can be forgotten, and the supremum of the likelihood does not depend on them.
+        if (secured) {
+            f.has_idle = false;
+            f.idle_deviance = 0;
+        }
         f.deviance = deviance;
         g0.assign(f.r, 0.0);
         for (size_t i = 0; i < n; ++i)
@@ -507,7 +513,7 @@ NB_MODULE(_kernels, m) {
         .def("gather", &SparseColumns::gather)
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, double>())
+        .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, double, bool>())
         .def("sparse", &LogisticNull::sparse)
         .def_prop_ro("counts", [](const LogisticNull& s) { return std::vector<int64_t>(s.counts.begin(), s.counts.end()); })
         .def("dense", &LogisticNull::dense)

@@ -66,7 +66,7 @@ struct Null {
     double inexact = 0;          // N² = |g0|²
     double kappa = 0;          // largest row norm of G among active rows
     double idle_kappa = 0;     // and among idle ones
-    bool has_idle = false;
+    bool has_idle = false;     // and what becomes of them matters
 
     // What the idle rows can lose in a step that moves their linear predictor by at most u: log(1 + exp(u - m)) is at most
     // exp(u) times log(1 + exp(-m)).
@@ -319,8 +319,8 @@ class Refinement {
             k_.margin[i] = m;
             if (a_[i] == 0.0) {
                 k_.aw[i] = 0.0;
-                if (f_.a[i] != 0.0) continue;  // left out by this candidate: explained whatever theta is
-                least = std::min(least, m);
+                // left out by this candidate, or secured: explained whatever theta is
+                if (f_.a[i] == 0.0 && f_.has_idle) least = std::min(least, m);
                 continue;
             }
             least = std::min(least, m);
@@ -506,7 +506,7 @@ inline void look_for_purity(const Null& f, Support& s) {
         (idle ? idle_negative : negative) |= side < 0;
     }
     s.pure = positive != negative;
-    s.conflict = s.pure && ((positive && idle_negative) || (negative && idle_positive));
+    s.conflict = f.has_idle && s.pure && ((positive && idle_negative) || (negative && idle_positive));
 }
 
 // Maximise the likelihood along x alone: only the rows of T count. The gradient falls in b, so its root is bracketed.

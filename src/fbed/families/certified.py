@@ -34,7 +34,7 @@ _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inne
 class Null:
     """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows."""
 
-    def __init__(self, fit: CertifiedLogistic, active: Floats) -> None:
+    def __init__(self, fit: CertifiedLogistic, active: Floats, secured: bool = False) -> None:
         weights, y = fit.model.design.weights, fit.model.y
         curvature = active * fit.mean * (1.0 - fit.mean)
         self.whitener, self.free = _whitener((fit.Z * curvature[:, None]).T @ fit.Z)
@@ -42,7 +42,7 @@ class Null:
         self.weighted = self.G * curvature[:, None]
         self.score = active * (y - fit.mean)
         self.curvature = curvature
-        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, fit.deviance)
+        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, fit.deviance, secured)
 
 
 class CertifiedLogistic:
@@ -73,8 +73,12 @@ class CertifiedLogistic:
 
     @cached_property
     def null(self) -> Null:
-        """All rows but the saturated ones."""
-        return Null(self, np.where(self.row_deviance < 2.0 * _IDLE, 0.0, self.model.design.weights))
+        """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
+        weights = self.model.design.weights
+        idle = self.row_deviance < 2.0 * _IDLE
+        first = Null(self, np.where(idle, 0.0, weights))
+        secured = _secured(self, first.free, idle) if idle.any() else None
+        return first if secured is None else Null(self, np.where(secured, 0.0, weights), secured=True)
 
     @cached_property
     def coarse(self) -> Null | None:
@@ -216,6 +220,17 @@ class CertifiedLogistic:
             own = self._triangle[:, self.span.place(variable)]
             start = self.coefficients - own @ (functional.T @ self.coefficients)
         return self._fitted(np.ascontiguousarray(self.Z @ rest), [rest.T @ start, rest.T @ self._centre()])[2]
+
+
+def _secured(fit: CertifiedLogistic, free: Floats, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Idle rows that one direction of the model moves, each to its own side, moving no other row; None if it does.
+
+    Whatever a candidate does to those rows, a long enough step along that direction mends it at no cost.
+    """
+    moved = (2.0 * fit.model.y - 1.0) * (fit.Z @ (free @ (free.T @ fit.coefficients)))
+    clear = 1e-6 * float(np.abs(moved).max())
+    secured = idle & (moved > clear)
+    return secured if (np.abs(moved[~secured]) <= 1e-3 * clear).all() else None
 
 
 def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:
