@@ -54,8 +54,10 @@ class LogisticNull:
     ) -> tuple[Floats, Floats, int, Floats]:
         """The same for columns of a dense block."""
 
-def fit_logistic(Z: Floats, weight: Floats, y: Floats, start: Floats) -> tuple[Floats, Floats, float, float, bool]:
-    """Coefficients, linear predictor, deviance, squared Newton decrement, and whether the classes are separated."""
+def fit_logistic(
+    Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float
+) -> tuple[Floats, Floats, float, float, bool, int]:
+    """Coefficients, linear predictor, deviance, squared Newton decrement, whether separated, number of iterations."""
 
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""

@@ -196,7 +196,7 @@ struct LogisticNull {
     Null f;
     mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
 
-    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, double deviance, bool secured) : G(G_) {
+    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, double deviance, double idle_cost, bool forget) : G(G_) {
         const size_t n = G.shape(0);
         require(weight_.shape(0) == n && y.shape(0) == n && eta_.shape(0) == n && active.shape(0) == n, "one value a row");
         a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n);
@@ -219,22 +219,15 @@ struct LogisticNull {
             double norm = 0;
             for (int64_t k = 0; k < f.r; ++k) norm += G.data()[i * f.r + k] * G.data()[i * f.r + k];
             (idle ? idle_kappa : kappa) = std::max(idle ? idle_kappa : kappa, norm);
-            if (idle) {
-                f.has_idle = true;
-                f.idle_deviance += 2.0 * weight[i] * dev[i];
-            }
+            f.has_idle = f.has_idle || idle;
         }
         f.kappa = std::sqrt(kappa);
         f.idle_kappa = std::sqrt(idle_kappa);
         f.G = G.data();
         f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
         f.res = res.data(), f.dev = dev.data(), f.weight = weight.data();
-        // A direction of the model that moves idle rows only, each to its own side, mends whatever a candidate does to them:
-        // they can be forgotten, and the supremum of the likelihood does not depend on them.
-        if (secured) {
-            f.has_idle = false;
-            f.idle_deviance = 0;
-        }
+        f.idle_deviance = idle_cost;
+        if (forget) f.has_idle = false;
         f.deviance = deviance;
         g0.assign(f.r, 0.0);
         for (size_t i = 0; i < n; ++i)
@@ -481,7 +474,8 @@ struct LogisticNull {
     }
 };
 
-static std::tuple<OutVector, OutVector, double, double, bool> fit_logistic(RowMajor Z, Vector weight, Vector y, Vector start) {
+static std::tuple<OutVector, OutVector, double, double, bool, int> fit_logistic(RowMajor Z, Vector weight, Vector y, Vector start,
+                                                                                double tolerance) {
     const size_t n = Z.shape(0), r = Z.shape(1);
     require(weight.shape(0) == n && y.shape(0) == n && start.shape(0) == r, "sizes");
     double *beta, *eta;
@@ -495,9 +489,9 @@ static std::tuple<OutVector, OutVector, double, double, bool> fit_logistic(RowMa
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
         f.G = Z.data(), f.sign = sign.data(), f.weight = weight.data();
-        fitted = Fitter(f, beta, eta).run();
+        fitted = Fitter(f, beta, eta, tolerance).run();
     }
-    return {b, e, fitted.deviance, fitted.decrement, fitted.separated};
+    return {b, e, fitted.deviance, fitted.decrement, fitted.separated, fitted.iterations};
 }
 
 NB_MODULE(_kernels, m) {
@@ -513,7 +507,7 @@ NB_MODULE(_kernels, m) {
         .def("gather", &SparseColumns::gather)
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, double, bool>())
+        .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, double, double, bool>())
         .def("sparse", &LogisticNull::sparse)
         .def_prop_ro("counts", [](const LogisticNull& s) { return std::vector<int64_t>(s.counts.begin(), s.counts.end()); })
         .def("dense", &LogisticNull::dense)

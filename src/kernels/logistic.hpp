@@ -692,13 +692,14 @@ struct Fitted {
 // Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
 class Fitter {
    public:
-    Fitter(const Null& f, double* beta, double* eta) : f_(f), work_(f), beta_(beta), eta_(eta), trial_(f.r) {}
+    Fitter(const Null& f, double* beta, double* eta, double tolerance)
+        : f_(f), work_(f), beta_(beta), eta_(eta), tolerance_(tolerance), trial_(f.r) {}
 
     Fitted run() {
         predict(beta_);
         out_.deviance = deviance();
         for (; out_.iterations < 100 && !out_.separated; ++out_.iterations) {
-            if (!newton_step() || out_.decrement <= 1e-15 || !advance()) break;
+            if (!newton_step() || out_.decrement <= tolerance_ || !advance()) break;
         }
         if (out_.separated) out_.deviance = 0;
         return out_;
@@ -752,27 +753,46 @@ class Fitter {
         return true;
     }
 
-    // Halve the step until the deviance falls; false when rounding lets it fall no more.
+    double deviance_at(double t) {
+        for (int64_t k = 0; k < f_.r; ++k) trial_[k] = beta_[k] + t * work_.step[k];
+        predict(trial_.data());
+        return deviance();
+    }
+
+    // Halve the step until the deviance falls; false when rounding lets it fall no more. Towards infinity, where rows are
+    // being separated, Newton's steps add 1 to a margin at a time and are all alike: there, double them.
     bool advance() {
-        for (double t = 1.0; t > 1e-5; t *= 0.5) {
-            for (int64_t k = 0; k < f_.r; ++k) trial_[k] = beta_[k] + t * work_.step[k];
-            predict(trial_.data());
-            const double now = deviance();
-            if (now <= out_.deviance * (1.0 + 1e-12)) {
-                std::copy(trial_.begin(), trial_.end(), beta_);
-                out_.deviance = now;
-                return true;
+        double t = 1.0, now = deviance_at(t);
+        while (!(now <= out_.deviance * (1.0 + 1e-12))) {
+            t *= 0.5;
+            if (t < 1e-5) {
+                predict(beta_);
+                deviance();
+                return false;
             }
+            now = deviance_at(t);
         }
-        predict(beta_);
-        deviance();
-        return false;
+        if (t == 1.0 && out_.iterations >= 4 && out_.decrement > 0.1 * last_decrement_) {
+            double further = deviance_at(2.0 * t);
+            while (further < now && t < 64.0) {
+                t *= 2.0;
+                now = further;
+                further = deviance_at(2.0 * t);
+            }
+            now = deviance_at(t);
+        }
+        last_decrement_ = out_.decrement;
+        std::copy(trial_.begin(), trial_.end(), beta_);
+        out_.deviance = now;
+        return true;
     }
 
     const Null& f_;
     Work work_;
     double *beta_, *eta_;
+    double tolerance_;
     std::vector<double> trial_;
+    double last_decrement_ = 0;
     Fitted out_;
 };
 

@@ -27,6 +27,8 @@ _IDLE = 1e-12  # rows with less deviance than this are saturated: they are bound
 _WEAK = 1e-12  # directions of the model with less curvature than this (relative) move saturated rows only
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
 _COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
+_EXACT = 1e-15  # squared Newton decrement of the fit on S: saturated rows must be seen to be saturated
+_ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
@@ -34,7 +36,7 @@ _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inne
 class Null:
     """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows."""
 
-    def __init__(self, fit: CertifiedLogistic, active: Floats, secured: bool = False) -> None:
+    def __init__(self, fit: CertifiedLogistic, active: Floats, idle_cost: float, forget: bool = False) -> None:
         weights, y = fit.model.design.weights, fit.model.y
         curvature = active * fit.mean * (1.0 - fit.mean)
         self.whitener, self.free = _whitener((fit.Z * curvature[:, None]).T @ fit.Z)
@@ -42,7 +44,7 @@ class Null:
         self.weighted = self.G * curvature[:, None]
         self.score = active * (y - fit.mean)
         self.curvature = curvature
-        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, fit.deviance, secured)
+        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, fit.deviance, idle_cost, forget)
 
 
 class CertifiedLogistic:
@@ -56,14 +58,14 @@ class CertifiedLogistic:
         self.coefficients, self.predictor, self.deviance = self._fitted(self.Z, starts)
         self.mean = special.expit(self.predictor)
 
-    def _fitted(self, Z: Floats, starts: Sequence[Floats]) -> tuple[Floats, Floats, float]:
+    def _fitted(self, Z: Floats, starts: Sequence[Floats], tolerance: float = _EXACT) -> tuple[Floats, Floats, float]:
         """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one."""
         weights, y = self.model.design.weights, self.model.y
         sign = 1.0 - 2.0 * y
         deviances = [float(weights @ np.logaddexp(0.0, sign * (Z @ start))) for start in starts]
-        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))])
+        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))], tolerance)
         if found[3] > _CONVERGED and not found[4]:  # Newton's method got stuck: begin at the centre
-            found = fit_logistic(Z, weights, y, starts[-1])
+            found = fit_logistic(Z, weights, y, starts[-1], tolerance)
         return found[:3]
 
     @cached_property
@@ -76,13 +78,13 @@ class CertifiedLogistic:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
         weights = self.model.design.weights
         idle = self.row_deviance < 2.0 * _IDLE
-        first = Null(self, np.where(idle, 0.0, weights))
+        first = Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle].sum()))
         secured = _secured(self, first.free, idle) if idle.any() else None
-        return first if secured is None else Null(self, np.where(secured, 0.0, weights), secured=True)
+        return first if secured is None else Null(self, np.where(secured, 0.0, weights), 0.0, forget=True)
 
     @cached_property
     def coarse(self) -> Null | None:
-        """Without the rows that have next to nothing left, for upper bounds; None when there are few such rows.
+        """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
 
         Near separation those rows are most rows, and the ones that make bounds wide: they can move far at little cost.
         Setting them to their outcome costs the deviance they have left, and no more.
@@ -93,7 +95,7 @@ class CertifiedLogistic:
             return None
         active = self.model.design.weights.copy()
         active[idle] = 0.0
-        return Null(self, active)
+        return Null(self, active, float(self.row_deviance[idle].sum()), forget=True)
 
     def prepare(self) -> None:
         """What all candidates share, before threads ask for it."""
@@ -108,7 +110,7 @@ class CertifiedLogistic:
         if self.span.rank == 1 and not self.model.design.is_sparse:
             lower, upper = self._first_scan(which)
         elif self.coarse is not None:
-            upper = self._brackets(self.coarse, which, critical, refine=False)[1]
+            upper = self._brackets(self.coarse, which, critical, refine=True)[1]
         still = np.flatnonzero(_unsettled(lower, upper, critical))
         if len(still):
             lower[still], fine, suspect[still] = self._brackets(self.null, which[still], critical, refine=True)
@@ -154,7 +156,7 @@ class CertifiedLogistic:
         unit, _ = self.span.residuals(column[:, None])
         x = unit * (np.sqrt(self.model.n) / self.span.root)[:, None]
         starts = [np.append(self.coefficients, 0.0), np.append(self._centre(), 0.0)]
-        return max(0.0, self.deviance - self._fitted(np.hstack([self.Z, x]), starts)[2])
+        return max(0.0, self.deviance - self._fitted(np.hstack([self.Z, x]), starts, _ENOUGH)[2])
 
     def _centre(self) -> Floats:
         """Coefficients of the model with an intercept only."""
@@ -219,7 +221,8 @@ class CertifiedLogistic:
         else:
             own = self._triangle[:, self.span.place(variable)]
             start = self.coefficients - own @ (functional.T @ self.coefficients)
-        return self._fitted(np.ascontiguousarray(self.Z @ rest), [rest.T @ start, rest.T @ self._centre()])[2]
+        starts = [rest.T @ start, rest.T @ self._centre()]
+        return self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH)[2]
 
 
 def _secured(fit: CertifiedLogistic, free: Floats, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
