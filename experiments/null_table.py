@@ -5,9 +5,10 @@
     python experiments/null_table.py --repetitions 1000 --jobs 8
 
 Each repetition draws n = 200 samples of p independent normal predictors and a uniformly random binary outcome, and
-runs FBED^0, FBED^1, FBED^∞ and FBS with the logistic likelihood-ratio test. The paper averages over 100 such datasets, so
-its own means carry a standard error of sd/√100; the last column says how many of those the two means are apart. Ours
-has a sampling error too: with R repetitions the difference has a standard deviation of √(1 + 100/R) such units.
+runs FBED^0, FBED^1, FBED^∞ and FBS with the logistic likelihood-ratio test. The paper averages over 100 such
+datasets, so its own means carry a standard error of sd/√100; the last column says how many of those the two means are
+apart. Ours has a sampling error too: with R repetitions the difference has a standard deviation of √(1 + 100/R) such
+units.
 """
 
 from __future__ import annotations
