@@ -125,12 +125,13 @@ def _sparse_moments(raw: Any, weights: Floats) -> tuple[Floats, Floats]:
     n, p = float(weights.sum()), raw.shape[1]
     column = np.repeat(np.arange(p), np.diff(raw.indptr))
     a, x = weights[raw.indices], raw.data.astype(np.float64)
-    size = np.ones(p)
+    size = np.zeros(p)
     np.maximum.at(size, column, np.abs(x))
+    size[size == 0] = 1.0  # a column of zeros
     x = x / size[column]
     center = np.bincount(column, a * x, p) / n
     spread = np.bincount(column, a * (x - center[column]) ** 2, p)
     zeros = np.maximum(n - np.bincount(column, a, p), 0.0)
     scale = np.sqrt((spread + zeros * center**2) / n)
-    scale[scale <= _INFORMATION * np.maximum(1.0, np.abs(center))] = 0.0
+    scale[scale <= _INFORMATION] = 0.0
     return center * size, scale * size
