@@ -213,7 +213,7 @@ class _PenaltyRule:
 
     def critical(self, df: Floats, k: int, reference: Reference, staying: bool = False) -> Floats:
         """per_df·df + 2·gamma·log((p − k)/(k + 1)): the step from k to k + 1 of p variables; never below 0."""
-        step = math.log((self.p - k) / (k + 1)) if self.gamma > 0 else 0.0
+        step = math.log((self.p - k) / (k + 1)) if self.gamma > 0 and self.p > k else 0.0  # p = 0: all were forced in
         return np.maximum(self.per_df * df + 2.0 * self.gamma * step, 0.0) + self.min_gain
 
     def passes(self, evidence: Evidence, k: int, staying: bool = False) -> NDArray[np.bool_]:
