@@ -19,7 +19,7 @@ from fbed.progress import Progress, listener
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
-from fbed.tables import Name, Table, read_table, take_column
+from fbed.tables import Name, Table, as_list, read_table, take_column
 from fbed.tails import Floats
 
 
@@ -100,6 +100,7 @@ def select(
     started = time.perf_counter()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     _check_options(k, max_features, time_limit)
+    include, exclude = as_list(include), as_list(exclude)
     named = [name for name in (y, sample_weight) if isinstance(name, str)]
     table = read_table(X, feature_names, leave_out=named, exclude=exclude)
     y_values = take_column(X, y, "y") if isinstance(y, str) else y

@@ -57,9 +57,7 @@ class Table:
     def find(self, wanted: Iterable[Name], role: str) -> list[int]:
         """Indices of variables given by name or index, without repeats; `role` is for the error message."""
         lookup = {} if self.names is None else {name: j for j, name in enumerate(self.names)}
-        if isinstance(wanted, (str, int, np.integer)):
-            wanted = [wanted]
-        return list(dict.fromkeys(self._find_one(item, lookup, role) for item in wanted))
+        return list(dict.fromkeys(self._find_one(item, lookup, role) for item in as_list(wanted)))
 
     def _find_one(self, item: Name, lookup: Mapping[str, int], role: str) -> int:
         if isinstance(item, str):
@@ -100,6 +98,11 @@ def read_table(
     if feature_names is not None:
         raise InvalidInput("feature_names is for arrays; this table has column names of its own: leave it out")
     return _from_columns({name: values for name, values in columns.items() if name not in set(leave_out)}, exclude)
+
+
+def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
+    """Names or indices as a list: a single one may come bare, and an iterator can be read only once."""
+    return [wanted] if isinstance(wanted, (str, int, np.integer)) else list(wanted)
 
 
 def take_column(X: Any, name: str, role: str) -> Any:
