@@ -13,7 +13,6 @@ from fbed import families
 from fbed.criteria import Criterion, as_criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import Model
 from fbed.outcomes import Outcome, read_outcome, suggested_family
 from fbed.progress import Progress, listener
 from fbed.result import Result, build
@@ -110,10 +109,12 @@ def select(
     )
     outcome = read_outcome(y_values, table.n_rows)
     plan = _plan(table, include, exclude, k, early_dropping, backward, max_features)
+    table, outcome, weights = _counted(table, outcome, weights)
     if family == "auto":
         family, note = suggested_family(outcome)
         notes += [note] if note else []
-    design, model, outcome = _bound(table, outcome, weights, families.check_name(family))
+    design = Design(table, weights)
+    model = families.bind(family, design, outcome)
     deadline = None if time_limit is None else time.monotonic() + time_limit
     p = len(plan.candidates)
     scanner = Scanner(model, chosen.bind(model.n, p), len(plan.forced), n_jobs, deadline)
@@ -191,13 +192,12 @@ def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     return weights, []
 
 
-def _bound(table: Table, outcome: Outcome, weights: Floats, family: str) -> tuple[Design, Model, Outcome]:
-    """Rows of weight 0 leave before anything is computed."""
-    if not (weights > 0).all():
-        keep = np.flatnonzero(weights > 0)
-        table, outcome, weights = table.rows(keep), outcome.rows(keep), weights[keep]
-    design = Design(table, weights)
-    return design, families.bind(family, design, outcome), outcome
+def _counted(table: Table, outcome: Outcome, weights: Floats) -> tuple[Table, Outcome, Floats]:
+    """Rows of weight 0 leave before anything is decided or computed."""
+    if (weights > 0).all():
+        return table, outcome, weights
+    keep = np.flatnonzero(weights > 0)
+    return table.rows(keep), outcome.rows(keep), weights[keep]
 
 
 def _remarks(design: Design) -> list[str]:

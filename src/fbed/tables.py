@@ -30,6 +30,11 @@ class Factor:
     codes: NDArray[np.intp]
     levels: tuple[Any, ...]
 
+    def rows(self, keep: NDArray[np.intp]) -> Factor:
+        """The column on some of the rows, with the levels that occur there."""
+        present, codes = np.unique(self.codes[keep], return_inverse=True)
+        return Factor(codes.astype(np.intp), tuple(self.levels[code] for code in present))
+
 
 @dataclass(frozen=True)
 class Table:
@@ -73,7 +78,7 @@ class Table:
 
     def rows(self, keep: NDArray[np.intp]) -> Table:
         """The same variables on some of the rows."""
-        factors = {j: Factor(f.codes[keep], f.levels) for j, f in self.factors.items()}
+        factors = {j: f.rows(keep) for j, f in self.factors.items()}
         return Table(self.matrix[keep], self.position, factors, self.names, len(keep))
 
 
