@@ -23,7 +23,7 @@ SATURATED = 1e-6
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
-_CERTAIN = 18.0  # a linear predictor beyond this is on its way to infinity
+_MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
 
@@ -76,8 +76,14 @@ class BinomialFit:
 
     @property
     def separated(self) -> bool:
-        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite."""
-        return self.deviance == 0.0 or bool(np.abs(self.predictor).max() > _CERTAIN)
+        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite.
+
+        The size of a predictor does not tell: an outlier may have a large one. Whether it still moves does.
+        """
+        if self.deviance == 0.0:
+            return True
+        step, _ = _newton_step(self.Z, None, self.predictor[:, None], self.model.y, self.model.design.weights)
+        return bool(np.abs(self.Z @ step[:, 0]).max() > _MOVING)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""
