@@ -72,6 +72,7 @@ class GaussianFit:
         for i in np.flatnonzero(width > 1):
             new = self.span.group(int(candidates[i]))
             explained[i], df[i] = float(((new.T @ self.residual) ** 2).sum()), new.shape[1]
+        explained[self.residual_df - df < 1] = 0.0  # a perfect fit for want of residuals is no evidence
         statistic = self._statistic(self.rss, self.rss - explained)
         reference = ExactF(self.model.n, self.residual_df)
         return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
