@@ -135,11 +135,12 @@ def original_scale(
     selected: Sequence[int],
     predictor: Floats,
     information: Floats | None,
-    dispersion: float = 1.0,
+    sigma: float = 1.0,
 ) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...] | None]:
     """Terms, coefficients and standard errors on the user's scale, from the linear predictor and the row weights.
 
-    `information` holds the weight of each row in the Fisher information; None leaves the standard errors out.
+    `information` holds the weight of each row in the Fisher information; None leaves the standard errors out. They are
+    multiplied by `sigma`, the residual standard deviation of a linear model.
     A column in the span of earlier ones gets coefficient 0.
     """
     columns = np.column_stack([np.ones(design.n_rows), design.stack(selected)])
@@ -149,11 +150,13 @@ def original_scale(
     moments = [design.moments(int(variable)) for variable in selected]
     center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
     scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
-    back = np.diag(np.concatenate([[1.0], 1.0 / scale]))  # raw coefficients = back @ standardised ones
-    back[0, 1:] = -center / scale
+    shift = np.concatenate([[1.0], -center / scale])  # raw intercept = shift @ standardised coefficients
+    slopes = theta[1:] / scale
     terms = ("(intercept)", *(label for variable in selected for label in design.labels(int(variable))))
-    errors = None if information is None else _errors(columns, kept, back, information, dispersion)
-    return terms, tuple((back @ theta).tolist()), errors
+    errors = None if information is None else _errors(columns, kept, shift, information)
+    if errors is not None:
+        errors = sigma * errors / np.concatenate([[1.0], scale])
+    return terms, (float(shift @ theta), *slopes.tolist()), None if errors is None else tuple(errors.tolist())
 
 
 def _independent(columns: Floats) -> Indices:
@@ -167,14 +170,13 @@ def _independent(columns: Floats) -> Indices:
     return np.array(kept, dtype=np.intp)
 
 
-def _errors(
-    columns: Floats, kept: Indices, back: Floats, information: Floats, dispersion: float
-) -> tuple[float, ...] | None:
+def _errors(columns: Floats, kept: Indices, shift: Floats, information: Floats) -> Floats | None:
+    """Standard errors of the raw intercept and the standardised slopes, for residuals of unit variance."""
     Z = columns[:, kept]
     covariance = np.zeros((columns.shape[1],) * 2)
     try:
-        covariance[np.ix_(kept, kept)] = np.linalg.inv(Z.T @ (information[:, None] * Z)) * dispersion
+        covariance[np.ix_(kept, kept)] = np.linalg.inv(Z.T @ (information[:, None] * Z))
     except np.linalg.LinAlgError:
         return None
-    variance = np.diag(back @ covariance @ back.T)
-    return tuple(np.sqrt(np.maximum(variance, 0.0)).tolist())
+    variance = np.concatenate([[shift @ covariance @ shift], np.diag(covariance)[1:]])
+    return np.sqrt(np.maximum(variance, 0.0))

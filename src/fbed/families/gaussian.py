@@ -25,7 +25,7 @@ class Gaussian:
         self.design = design
         self.n = design.n
         self.block_size = design.block_size
-        self.center = float(design.weights @ y / design.n)
+        self.center = float(design.weights / design.n @ y)
         self.scale = float(np.abs(y - self.center).max())  # keeps squares of very large outcomes finite
         self.y = np.sqrt(design.weights) * (y - self.center) / self.scale
         self.total = float(self.y @ self.y)
@@ -38,11 +38,11 @@ class Gaussian:
         """Least-squares coefficients."""
         fit = self.fit(selected)
         fitted = self.center + self.scale * (self.y - fit.residual) / fit.span.root
-        unit = self.scale**2
         df = self.n - fit.span.rank
-        dispersion = fit.rss * unit / df if df > 0 else np.nan
-        terms, coefficients, errors = original_scale(self.design, selected, fitted, self.design.weights, dispersion)
-        return FittedModel("gaussian", terms, coefficients, errors, fit.rss * unit, self.total * unit)
+        sigma = self.scale * float(np.sqrt(fit.rss / df)) if df > 0 else np.nan
+        terms, coefficients, errors = original_scale(self.design, selected, fitted, self.design.weights, sigma)
+        rss, tss = (value * self.scale * self.scale for value in (fit.rss, self.total))  # inf beyond 1e308, as it must
+        return FittedModel("gaussian", terms, coefficients, errors, rss, tss)
 
 
 class GaussianFit:
