@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.tables import listing
+from fbed.tables import categories, listing
 from fbed.tails import Floats
 
 _FEW = 20  # whole numbers with at most this many different values may be counts or codes
@@ -112,7 +112,7 @@ def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
         frame = nw.from_native(y, eager_only=True, pass_through=True)
         return np.asarray(frame.to_numpy() if isinstance(frame, nw.DataFrame) else y), None, False
     if series.dtype in (nw.Categorical, nw.Enum):
-        order = tuple(series.cat.get_categories().to_list())
+        order = categories(series)
         raw = np.empty(len(series), dtype=object)
         raw[:] = series.to_list()
         return raw, order, bool(nw.is_ordered_categorical(series))

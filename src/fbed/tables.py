@@ -308,7 +308,7 @@ def _read_series(name: str, series: nw.Series[Any]) -> NDArray[Any] | Factor:
     if dtype.is_numeric():
         return _numeric_series(series)
     if dtype in (nw.Categorical, nw.Enum):
-        return _factor(name, _objects(series), _categories(series))
+        return _factor(name, _objects(series), categories(series))
     if dtype in (nw.String, nw.Object, nw.Boolean):
         return _factor(name, _objects(series))
     raise InvalidInput(
@@ -330,8 +330,17 @@ def _objects(series: nw.Series[Any]) -> NDArray[Any]:
     return out
 
 
-def _categories(series: nw.Series[Any]) -> tuple[Any, ...]:
-    return tuple(series.cat.get_categories().to_list())
+def categories(series: nw.Series[Any]) -> tuple[Any, ...]:
+    """Categories of a categorical column in their order, as the values they are; sorted where they have no order."""
+    native = series.to_native()
+    if hasattr(native, "unify_dictionaries"):  # Arrow
+        chunks = native.unify_dictionaries().chunks
+        return tuple(chunks[0].dictionary.to_pylist()) if chunks else ()
+    if hasattr(getattr(native, "cat", None), "categories"):  # pandas
+        return tuple(native.cat.categories.tolist())
+    if isinstance(series.dtype, nw.Enum):
+        return tuple(series.dtype.categories)
+    return _sorted(set(series.drop_nulls().to_list()))
 
 
 def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None) -> Factor:
