@@ -76,7 +76,7 @@ def read_outcome(y: Any, n_rows: int) -> Outcome:
             f"samples: [{n_rows}, {len(raw)}]; give one value a row"
         )
     if raw.dtype.kind == "O":
-        raw = _from_objects(raw)
+        raw = _from_objects(raw, categorical=order is not None)
     _check_complete(raw)
     return _describe(raw, order, ordered)
 
@@ -121,12 +121,15 @@ def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
     return np.asarray(series.to_numpy()), None, False
 
 
-def _from_objects(raw: NDArray[Any]) -> NDArray[Any]:
-    """Objects that are all numbers become numbers; anything else stays categorical."""
+def _from_objects(raw: NDArray[Any], categorical: bool) -> NDArray[Any]:
+    """Objects that are all numbers or all bool become such, unless they were declared categories."""
     missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in raw], dtype=bool)
     if missing.any():
         _refuse_missing(int(missing.sum()))
-    if all(isinstance(value, (int, float, np.number, np.bool_)) for value in raw.tolist()):
+    values = raw.tolist()
+    if not categorical and all(isinstance(value, (bool, np.bool_)) for value in values):
+        return raw.astype(bool)
+    if not categorical and all(isinstance(value, (int, float, np.number, np.bool_)) for value in values):
         return raw.astype(np.float64)
     return raw
 
