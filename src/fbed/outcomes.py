@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.tables import categories, listing
+from fbed.tables import categories, listing, sorted_values
 from fbed.tails import Floats
 
 _FEW = 20  # whole numbers with at most this many different values may be counts or codes
@@ -152,14 +152,10 @@ def _describe(raw: NDArray[Any], order: tuple[Any, ...] | None, ordered: bool) -
         values = raw.astype(np.float64)
         return Outcome(values, tuple(v.item() for v in np.unique(raw)[: _FEW + 1]), categorical=False)
     present = set(raw.tolist())
-    levels = [v for v in order if v in present] if order is not None else sorted(present, key=_sort_key)
+    levels = [v for v in order if v in present] if order is not None else sorted_values(present)
     lookup = {level: code for code, level in enumerate(levels)}
     codes = np.array([lookup[value] for value in raw.tolist()], dtype=np.float64)
     return Outcome(codes, tuple(levels), categorical=True, ordered=ordered)
-
-
-def _sort_key(value: Any) -> tuple[str, Any]:
-    return ("", value) if isinstance(value, (str, bool)) else (type(value).__name__, str(value))
 
 
 def _one_value(outcome: Outcome) -> str:

@@ -340,14 +340,14 @@ def categories(series: nw.Series[Any]) -> tuple[Any, ...]:
         return tuple(native.cat.categories.tolist())
     if isinstance(series.dtype, nw.Enum):
         return tuple(series.dtype.categories)
-    return _sorted(set(series.drop_nulls().to_list()))
+    return sorted_values(set(series.drop_nulls().to_list()))
 
 
 def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None) -> Factor:
     """Levels in the order of the categories, or sorted; only those that occur."""
     missing = np.array([_is_missing(value) for value in values], dtype=bool)
     present = set(values[~missing].tolist())
-    levels = tuple(v for v in order if v in present) if order is not None else _sorted(present)
+    levels = tuple(v for v in order if v in present) if order is not None else sorted_values(present)
     if order is None and len(levels) > max(len(values) / 2, 2):
         raise InvalidInput(
             f"column {name!r} holds text with {len(levels)} different values in {len(values)} rows, like an "
@@ -358,10 +358,11 @@ def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None)
     return Factor(codes, levels)
 
 
-def _sorted(values: set[Any]) -> tuple[Any, ...]:
+def sorted_values(values: set[Any]) -> tuple[Any, ...]:
+    """Values in their order, or by type and text when they have none in common."""
     try:
         return tuple(sorted(values))
-    except TypeError:  # mixed types have no order of their own
+    except TypeError:
         return tuple(sorted(values, key=lambda value: (type(value).__name__, str(value))))
 
 
