@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -32,7 +32,10 @@ class Outcome:
 
     def rows(self, keep: NDArray[np.intp]) -> Outcome:
         """The outcome of some of the rows."""
-        return _describe(self._raw()[keep], self.levels if self.categorical else None, self.ordered)
+        if self.categorical:
+            return _describe(self._raw()[keep], self.levels, self.ordered)
+        fewer, kind = _describe(self.values[keep], None, False), type(self.levels[0])
+        return replace(fewer, levels=tuple(kind(level) for level in fewer.levels))  # 0 stays 0 and not 0.0
 
     def numbers(self) -> Floats:
         """The outcome as numbers that vary, or an error."""
@@ -49,9 +52,10 @@ class Outcome:
         if len(self.levels) == 1:
             raise InvalidInput(_one_value(self))
         if len(self.levels) != 2:
+            count = str(len(self.levels)) if self.categorical or len(self.levels) <= _FEW else f"more than {_FEW}"
             raise InvalidInput(
-                f"family 'binomial' needs an outcome with two different values, but y has {len(self.levels)}: "
-                f"{listing(self.levels)}"
+                f"family 'binomial' needs an outcome with two different values, but y has {count}: "
+                f"{listing(self.levels[:_FEW])}"
             )
         return (self._raw() == self.levels[1]).astype(np.float64)
 
