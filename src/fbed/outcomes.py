@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.tables import categories, listing, sorted_values
+from fbed.tables import categories, listing, refuse_masked, sorted_values
 from fbed.tails import Floats
 
 _FEW = 20  # whole numbers with at most this many different values may be counts or codes
@@ -109,6 +109,7 @@ def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
         raise InvalidInput(
             "y is missing: the selector requires y to be passed, but the target y is None; give the outcome"
         )
+    refuse_masked(y, "y")
     if sparse.issparse(y):
         raise InvalidInput("y must be a dense array of one value a row, got a sparse matrix")
     series = nw.from_native(y, series_only=True, pass_through=True) if not isinstance(y, nw.Series) else y

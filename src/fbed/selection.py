@@ -18,7 +18,7 @@ from fbed.progress import Progress, listener
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
-from fbed.tables import Name, Table, as_list, read_table, take_column
+from fbed.tables import Name, Table, as_list, read_table, refuse_masked, take_column
 from fbed.tails import Floats
 
 
@@ -169,6 +169,7 @@ def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     """Frequencies as floats, and a note when they are not whole numbers."""
     if sample_weight is None:
         return np.ones(n_rows), []
+    refuse_masked(sample_weight, "sample_weight")
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:

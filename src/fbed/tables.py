@@ -188,8 +188,7 @@ def _checked_sparse(X: Any) -> Any:
 
 
 def _checked_dense(X: Any) -> NDArray[Any]:
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise InvalidInput("X is a masked array with masked values; fbed does not fill them: drop or impute those rows")
+    refuse_masked(X, "X")
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -203,6 +202,14 @@ def _checked_dense(X: Any) -> NDArray[Any]:
         )
     _check_dtype(array.dtype)
     return array
+
+
+def refuse_masked(values: Any, role: str) -> None:
+    """An error for masked values, which NumPy would replace by what lies under the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InvalidInput(
+            f"{role} is a masked array with masked values; fbed does not fill them: drop or impute those rows"
+        )
 
 
 def _not_finite(matrix: Matrix) -> NDArray[np.intp]:
