@@ -17,7 +17,7 @@ from fbed.errors import InvalidInput
 from fbed.families.base import FittedModel, Indices
 from fbed.scan import Finding
 from fbed.search import STATUSES, Plan, Step, Trail
-from fbed.tables import Name, Table
+from fbed.tables import Name, Table, column_names
 from fbed.tails import Floats
 
 SCHEMA = 1
@@ -123,13 +123,19 @@ class Result:
             array = np.asarray(X)
             self._check_width(array.shape[1] if array.ndim == 2 else 0)
             return array[:, self.indices]
+        positions = self._positions(column_names(X, frame))
+        # pandas keeps its rows even when nothing was selected
+        return X.iloc[:, positions] if hasattr(X, "iloc") else frame[:, positions].to_native()
+
+    def _positions(self, columns: list[str]) -> list[int]:
+        """Where the selected variables are among the columns of a table: by name, if the selection knew names."""
         if self.feature_names is None:
-            self._check_width(frame.shape[1])
-            return frame.select(nw.nth(*self.indices.tolist())).to_native()
-        missing = [name for name in self.selected if name not in frame.columns]
+            self._check_width(len(columns))
+            return cast(list[int], self.indices.tolist())
+        missing = [name for name in self.selected if name not in columns]
         if missing:
             raise InvalidInput(f"the table lacks selected columns: {missing}")
-        return frame.select([cast(str, name) for name in self.selected]).to_native()
+        return [columns.index(cast(str, name)) for name in self.selected]
 
     def _check_width(self, found: int) -> None:
         if found != self.n_variables:

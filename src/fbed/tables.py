@@ -129,19 +129,17 @@ def named_columns(X: Any) -> dict[str, Any] | None:
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return None
-    names = [str(name) for name in _native_names(X, frame)]
+    names = column_names(X, frame)
     repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if repeated:
         raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
     return dict(zip(names, frame.iter_columns(), strict=True))
 
 
-def _native_names(X: Any, frame: nw.DataFrame[Any]) -> Sequence[Any]:
-    return (
-        list(X.columns)
-        if hasattr(X, "columns") and not callable(X.columns) and len(X.columns) and not hasattr(X, "column_names")
-        else frame.columns
-    )
+def column_names(X: Any, frame: nw.DataFrame[Any]) -> list[str]:
+    """Names of the columns as text, whatever they are in the table itself."""
+    own = hasattr(X, "columns") and not callable(X.columns) and len(X.columns) and not hasattr(X, "column_names")
+    return [str(name) for name in (X.columns if own else frame.columns)]
 
 
 def _from_matrix(matrix: Matrix, feature_names: Sequence[str] | None, exclude: Iterable[Name]) -> Table:
