@@ -107,12 +107,13 @@ class Design:
             return _sparse_moments(raw, self.weights)
         values = _dense(raw)
         size = np.abs(values).max(axis=0)
-        size[size == 0] = 1.0
+        size[(size == 0) | ~np.isfinite(size)] = 1.0  # excluded columns may hold anything, and count as constant
         values = values / size  # before squaring: 1e200 is a legitimate value
-        center = self.weights @ values / self.n
-        scale = np.sqrt(self.weights @ (values - center) ** 2 / self.n)
-        scale[(scale <= _INFORMATION) | (values.min(axis=0) == values.max(axis=0))] = 0.0
-        return center * size, scale * size
+        with np.errstate(invalid="ignore"):
+            center = self.weights @ values / self.n
+            scale = np.sqrt(self.weights @ (values - center) ** 2 / self.n)
+            scale[~(scale > _INFORMATION) | (values.min(axis=0) == values.max(axis=0))] = 0.0
+            return center * size, scale * size
 
 
 def _dense(raw: Any) -> Floats:
@@ -126,12 +127,13 @@ def _sparse_moments(raw: Any, weights: Floats) -> tuple[Floats, Floats]:
     column = np.repeat(np.arange(p), np.diff(raw.indptr))
     a, x = weights[raw.indices], raw.data.astype(np.float64)
     size = np.zeros(p)
-    np.maximum.at(size, column, np.abs(x))
-    size[size == 0] = 1.0  # a column of zeros
-    x = x / size[column]
-    center = np.bincount(column, a * x, p) / n
-    spread = np.bincount(column, a * (x - center[column]) ** 2, p)
-    zeros = np.maximum(n - np.bincount(column, a, p), 0.0)
-    scale = np.sqrt((spread + zeros * center**2) / n)
-    scale[scale <= _INFORMATION] = 0.0
-    return center * size, scale * size
+    with np.errstate(invalid="ignore"):
+        np.maximum.at(size, column, np.abs(x))
+        size[(size == 0) | ~np.isfinite(size)] = 1.0  # a column of zeros, or an excluded one that may hold anything
+        x = x / size[column]
+        center = np.bincount(column, a * x, p) / n
+        spread = np.bincount(column, a * (x - center[column]) ** 2, p)
+        zeros = np.maximum(n - np.bincount(column, a, p), 0.0)
+        scale = np.sqrt((spread + zeros * center**2) / n)
+        scale[~(scale > _INFORMATION)] = 0.0
+        return center * size, scale * size

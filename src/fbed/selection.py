@@ -129,7 +129,7 @@ def select(
         criterion=chosen.describe(model.n, p),
         classes=outcome.levels if model.name == "binomial" else None,
         n=model.n,
-        notes=tuple(notes + _remarks(design)),
+        notes=tuple(notes + _remarks(design, plan)),
         settings=_settings(plan, chosen, table, n_jobs, time_limit),
         seconds=time.perf_counter() - started,
     )
@@ -201,9 +201,9 @@ def _counted(table: Table, outcome: Outcome, weights: Floats) -> tuple[Table, Ou
     return table.rows(keep), outcome.rows(keep), weights[keep]
 
 
-def _remarks(design: Design) -> list[str]:
-    constant = int((design.width == 0).sum()) - sum(f.levels == ("excluded",) for f in design.table.factors.values())
-    if constant <= 0:
+def _remarks(design: Design, plan: Plan) -> list[str]:
+    constant = int((design.width[plan.candidates] == 0).sum())
+    if constant == 0:
         return []
     return [f"{constant:,} constant column{'s' if constant != 1 else ''} cannot be selected"]
 
