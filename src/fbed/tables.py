@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, TypeGuard
 
 import narwhals as nw
@@ -302,7 +303,7 @@ def _read_column(name: str, values: Any) -> NDArray[Any] | Factor:
     if array.dtype.kind in "biuf":
         return array
     if array.dtype.kind in "OUST":
-        return _factor(name, array)
+        return _from_objects(name, array)
     raise InvalidInput(f"column {name!r} has dtype {array.dtype}, which is neither a number nor a category")
 
 
@@ -315,7 +316,7 @@ def _read_series(name: str, series: nw.Series[Any]) -> NDArray[Any] | Factor:
     if dtype in (nw.Categorical, nw.Enum):
         return _factor(name, _objects(series), categories(series))
     if dtype in (nw.String, nw.Object, nw.Boolean):
-        return _factor(name, _objects(series))
+        return _from_objects(name, _objects(series))
     raise InvalidInput(
         f"column {name!r} holds {dtype}, which is neither a number nor a category: turn it into numbers (days since "
         f"a date, say), or leave it out with exclude=[{name!r}]"
@@ -348,10 +349,30 @@ def categories(series: nw.Series[Any]) -> tuple[Any, ...]:
     return sorted_values(set(series.drop_nulls().to_list()))
 
 
+def _from_objects(name: str, values: NDArray[Any]) -> NDArray[Any] | Factor:
+    """Objects that are all numbers are numbers; others are categories."""
+    missing = np.array([_is_missing(value) for value in values], dtype=bool)
+    if missing.all() or not all(_is_number(value) for value in values[~missing].tolist()):
+        return _factor(name, values)
+    out = np.full(len(values), np.nan)
+    out[~missing] = values[~missing].astype(np.float64)
+    return out
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number, Decimal)) and not isinstance(value, bool)
+
+
 def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None) -> Factor:
     """Levels in the order of the categories, or sorted; only those that occur."""
     missing = np.array([_is_missing(value) for value in values], dtype=bool)
-    present = set(values[~missing].tolist())
+    try:
+        present = set(values[~missing].tolist())
+    except TypeError as error:
+        raise InvalidInput(
+            f"column {name!r} holds values that are neither numbers nor categories ({error}): leave it out with "
+            f"exclude=[{name!r}]"
+        ) from error
     levels = tuple(v for v in order if v in present) if order is not None else sorted_values(present)
     if order is None and len(levels) > max(len(values) / 2, 2):
         raise InvalidInput(
@@ -372,7 +393,7 @@ def sorted_values(values: set[Any]) -> tuple[Any, ...]:
 
 
 def _is_missing(value: Any) -> TypeGuard[None]:
-    return value is None or value != value or type(value).__name__ in ("NAType", "NaTType")
+    return value is None or (np.ndim(value) == 0 and value != value) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def listing(names: Iterable[Any] | None, quote: bool = True) -> str:
