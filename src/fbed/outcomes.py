@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.tables import categories, listing, refuse_masked, sorted_values
+from fbed.tables import categories, is_missing, listing, refuse_masked, sorted_values
 from fbed.tails import Floats
 
 _FEW = 20  # whole numbers with at most this many different values may be counts or codes
@@ -128,7 +128,7 @@ def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
 
 def _from_objects(raw: NDArray[Any], categorical: bool) -> NDArray[Any]:
     """Objects that are all numbers or all bool become such, unless they were declared categories."""
-    missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in raw], dtype=bool)
+    missing = np.array([is_missing(value) for value in raw], dtype=bool)
     if missing.any():
         _refuse_missing(int(missing.sum()))
     values = raw.tolist()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeGuard
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -351,7 +351,7 @@ def categories(series: nw.Series[Any]) -> tuple[Any, ...]:
 
 def _from_objects(name: str, values: NDArray[Any]) -> NDArray[Any] | Factor:
     """Objects that are all numbers are numbers; others are categories."""
-    missing = np.array([_is_missing(value) for value in values], dtype=bool)
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
     if missing.all() or not all(_is_number(value) for value in values[~missing].tolist()):
         return _factor(name, values)
     out = np.full(len(values), np.nan)
@@ -365,7 +365,7 @@ def _is_number(value: Any) -> bool:
 
 def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None) -> Factor:
     """Levels in the order of the categories, or sorted; only those that occur."""
-    missing = np.array([_is_missing(value) for value in values], dtype=bool)
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
     try:
         present = set(values[~missing].tolist())
     except TypeError as error:
@@ -392,8 +392,11 @@ def sorted_values(values: set[Any]) -> tuple[Any, ...]:
         return tuple(sorted(values, key=lambda value: (type(value).__name__, str(value))))
 
 
-def _is_missing(value: Any) -> TypeGuard[None]:
-    return value is None or (np.ndim(value) == 0 and value != value) or type(value).__name__ in ("NAType", "NaTType")
+def is_missing(value: Any) -> bool:
+    """None, NaN, pandas' NA or a missing time."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return np.ndim(value) == 0 and bool(value != value)
 
 
 def listing(names: Iterable[Any] | None, quote: bool = True) -> str:
