@@ -228,6 +228,8 @@ def _not_finite(matrix: Matrix) -> NDArray[np.intp]:
 
 def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
     try:
+        if any(isinstance(value, (str, bytes)) for value in array.flat):
+            raise ValueError("there is text among them")
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
