@@ -126,15 +126,19 @@ def take_column(X: Any, name: str, role: str) -> Any:
 def named_columns(X: Any) -> dict[str, Any] | None:
     """Columns by name of a mapping or data frame; None when X has no column names."""
     if isinstance(X, Mapping):
-        return {str(name): np.asarray(values) for name, values in X.items()}
+        return dict(zip(_unique(str(name) for name in X), map(np.asarray, X.values()), strict=True))
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return None
-    names = column_names(X, frame)
+    return dict(zip(_unique(column_names(X, frame)), frame.iter_columns(), strict=True))
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    names = list(names)
     repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if repeated:
         raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
-    return dict(zip(names, frame.iter_columns(), strict=True))
+    return names
 
 
 def column_names(X: Any, frame: nw.DataFrame[Any]) -> list[str]:
