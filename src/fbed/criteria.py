@@ -155,7 +155,7 @@ class EBIC:
     min_gain: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.gamma is not None and not 0.0 <= self.gamma <= 1.0:
+        if self.gamma is not None and not (_is_number(self.gamma) and 0.0 <= self.gamma <= 1.0):
             raise InvalidInput(
                 f"gamma must lie between 0 and 1, got {self.gamma!r}; use gamma=None for the default formula"
             )
@@ -266,6 +266,8 @@ def as_criterion(
 
 
 def _checked_object(criterion: Criterion, alpha_backward: float | None) -> Criterion:
+    if isinstance(criterion, type) and hasattr(criterion, "bind"):
+        raise InvalidInput(f"criterion is the class {criterion.__name__}: pass an object, {criterion.__name__}()")
     if not hasattr(criterion, "bind"):
         raise InvalidInput(
             f"criterion must be a name or a criterion object, got {type(criterion).__name__}: pass 'lr', 'aic', "
@@ -279,13 +281,17 @@ def _checked_object(criterion: Criterion, alpha_backward: float | None) -> Crite
     return criterion
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+
+
 def _check_level(name: str, value: float) -> None:
-    if not isinstance(value, (int, float, np.floating)) or not 0.0 < value < 1.0:
+    if not _is_number(value) or not 0.0 < value < 1.0:
         raise InvalidInput(f"{name} is a significance level strictly between 0 and 1, got {value!r}")
 
 
 def _check_gain(value: float) -> None:
-    if not (math.isfinite(value) and value >= 0.0):
+    if not (_is_number(value) and math.isfinite(value) and value >= 0.0):
         raise InvalidInput(f"min_gain must be a finite number that is 0 or more, got {value!r}")
 
 

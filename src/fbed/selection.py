@@ -136,8 +136,8 @@ def select(
 
 
 def _check_options(k: float, max_features: int | None, time_limit: float | None) -> None:
-    whole = isinstance(k, (int, np.integer, float)) and not isinstance(k, bool) and (k == math.inf or k == int(k))
-    if not whole or k < 0:
+    number = isinstance(k, (int, np.integer, float)) and not isinstance(k, bool)
+    if not number or not k >= 0 or (k != math.inf and k != int(k)):
         raise InvalidInput(f"k is the number of extra runs: 0, 1, 2, … or math.inf, got {k!r}")
     if max_features is not None and (
         isinstance(max_features, bool) or not isinstance(max_features, (int, np.integer)) or max_features < 0
