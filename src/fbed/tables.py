@@ -13,6 +13,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -127,7 +128,11 @@ def named_columns(X: Any) -> dict[str, Any] | None:
     """Columns by name of a mapping or data frame; None when X has no column names."""
     if isinstance(X, Mapping):
         return dict(zip(_unique(str(name) for name in X), map(np.asarray, X.values()), strict=True))
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+    except DuplicateError:
+        _unique(str(name) for name in X.columns)
+        raise
     if not isinstance(frame, nw.DataFrame):
         return None
     return dict(zip(_unique(column_names(X, frame)), frame.iter_columns(), strict=True))
