@@ -112,6 +112,8 @@ def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
     refuse_masked(y, "y")
     if sparse.issparse(y):
         raise InvalidInput("y must be a dense array of one value a row, got a sparse matrix")
+    if hasattr(y, "categories") and hasattr(y, "codes"):  # a pandas Categorical outside a series
+        return np.asarray(y, dtype=object), tuple(y.categories.tolist()), bool(y.ordered)
     series = nw.from_native(y, series_only=True, pass_through=True) if not isinstance(y, nw.Series) else y
     if not isinstance(series, nw.Series):
         frame = nw.from_native(y, eager_only=True, pass_through=True)
