@@ -131,7 +131,7 @@ def named_columns(X: Any) -> dict[str, Any] | None:
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except DuplicateError:
-        _unique(str(name) for name in X.columns)
+        _unique(str(name) for name in getattr(X, "column_names", None) or X.columns)  # Arrow, pandas
         raise
     if not isinstance(frame, nw.DataFrame):
         return None
