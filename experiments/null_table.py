@@ -87,25 +87,34 @@ def null_data(p: int, seed: int, repetition: int) -> tuple[np.ndarray, np.ndarra
     return rng.normal(size=(N_ROWS, p)), rng.integers(0, 2, N_ROWS)
 
 
-def count_selected(task: tuple[int, int, int]) -> dict[tuple[str, float], int]:
+def count_selected(task: tuple[int, int, int, tuple[float, ...]]) -> dict[tuple[str, float], int]:
     """How many variables every algorithm selects at every level in one repetition."""
-    X, y = null_data(*task)
+    *which, levels = task
+    X, y = null_data(*which)
     return {
         (name, alpha): len(fbed.select(X, y, family="binomial", alpha=alpha, **options).selected)
-        for (name, options), alpha in product(ALGORITHMS.items(), LEVELS)
+        for (name, options), alpha in product(ALGORITHMS.items(), levels)
     }
 
 
-def simulate(p: int, repetitions: int, seed: int = 0, jobs: int = 1, log: bool = False) -> list[Cell]:
+def simulate(
+    p: int,
+    repetitions: int,
+    seed: int = 0,
+    jobs: int = 1,
+    log: bool = False,
+    levels: tuple[float, ...] = LEVELS,
+) -> list[Cell]:
     """The cells of one width."""
-    found = list(_reported(_mapped([(p, seed, r) for r in range(repetitions)], jobs), repetitions, p, log))
+    tasks = [(p, seed, repetition, levels) for repetition in range(repetitions)]
+    found = list(_reported(_mapped(tasks, jobs), repetitions, p, log))
     return [
         Cell(name, p, alpha, tuple(counts[name, alpha] for counts in found))
-        for name, alpha in product(ALGORITHMS, LEVELS)
+        for name, alpha in product(ALGORITHMS, levels)
     ]
 
 
-def _mapped(tasks: list[tuple[int, int, int]], jobs: int) -> Iterator[dict[tuple[str, float], int]]:
+def _mapped(tasks: list[tuple[int, int, int, tuple[float, ...]]], jobs: int) -> Iterator[dict[tuple[str, float], int]]:
     if jobs == 1:
         yield from map(count_selected, tasks)
         return
@@ -113,7 +122,9 @@ def _mapped(tasks: list[tuple[int, int, int]], jobs: int) -> Iterator[dict[tuple
         yield from pool.map(count_selected, tasks)
 
 
-def _reported(counts: Iterable[dict], total: int, p: int, log: bool) -> Iterator[dict]:
+def _reported(
+    counts: Iterable[dict[tuple[str, float], int]], total: int, p: int, log: bool
+) -> Iterator[dict[tuple[str, float], int]]:
     for done, one in enumerate(counts, 1):
         if log:
             print(f"\rp = {p}: {done} of {total} repetitions", end="" if done < total else "\n", file=sys.stderr)
