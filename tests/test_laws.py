@@ -425,3 +425,16 @@ def test_few_rows_and_many_columns_have_an_answer(family, shape):
         result = fbed.select(X, y, family=family, criterion=criterion, k=math.inf)
         assert len(result.selected) <= shape[0] - 2
         assert np.isfinite([row.statistic for row in result.trace if row.statistic is not None]).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ebic_asks_in_the_backward_phase_what_it_asked_in_the_forward_phase(family):
+    X, y = data(13, family)
+    result = fbed.select(X, y, family=family, criterion=fbed.EBIC(1.0), include=[7])
+    last = result.trace[-1]
+    assert (last.phase, last.action) == ("backward", "stop")
+    k, p = len(result.selected) - 1 - 1, 7  # one forced, one leaves; p counts all candidates, not those selected
+    assert k >= 1
+    penalty = math.log(len(y)) + 2 * math.log((p - k) / (k + 1))
+    for finding in last.runners_up:
+        assert finding.statistic - finding.score == pytest.approx(penalty, rel=1e-9)

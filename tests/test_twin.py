@@ -147,3 +147,13 @@ def test_minimum_gain_equals_brute_force(family, name):
     for seed in (2000, 2001):
         X, y, _ = random_dataset(seed, family)
         assert_same(library(X, y, family, rule, 1), Twin(X, y, family, rule).search(1))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_fewer_rows_than_variables_equal_brute_force(seed):
+    """The linear model ends when the next variable would leave no residual degree of freedom."""
+    rng = np.random.default_rng(seed)
+    n = 4 + seed % 5
+    X, y = rng.normal(size=(n, 10)), rng.normal(size=n)
+    k, rule = (None, math.inf)[seed % 2], (Rule("aic"), Rule("lr", alpha=0.6))[seed // 2 % 2]
+    assert_same(library(X, y, "gaussian", rule, k), Twin(X, y, "gaussian", rule).search(k))
