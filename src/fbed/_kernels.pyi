@@ -36,7 +36,18 @@ class LogisticNull:
     counts: list[int]
     """How far candidates had to be looked at: brackets, columns formed, refinements and their iterations."""
 
-    def __init__(self, G: Floats, weight: Floats, y: Floats, eta: Floats, active: Floats, deviance: float) -> None: ...
+    def __init__(
+        self,
+        G: Floats,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        active: Floats,
+        deviance: float,
+        idle_cost: float,
+        forget: bool,
+    ) -> None:
+        """Upper bounds pay `idle_cost` for idle rows; lower bounds watch what becomes of them unless told to forget."""
     def sparse(
         self, columns: SparseColumns, which: Which, critical: float, refine: bool
     ) -> tuple[Floats, Floats, Floats]:

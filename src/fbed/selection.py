@@ -13,13 +13,12 @@ from fbed import families
 from fbed.criteria import Criterion, as_criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import Model
 from fbed.outcomes import Outcome, read_outcome, suggested_family
 from fbed.progress import Progress, reporting
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
-from fbed.tables import Name, Table, read_table, take_column
+from fbed.tables import Name, Table, as_list, read_table, refuse_masked, take_column
 from fbed.tails import Floats
 
 
@@ -104,6 +103,7 @@ def select(
     started = time.perf_counter()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     _check_options(k, max_features, time_limit, engine)
+    include, exclude = as_list(include), as_list(exclude)
     named = [name for name in (y, sample_weight) if isinstance(name, str)]
     table = read_table(X, feature_names, leave_out=named, exclude=exclude)
     y_values = take_column(X, y, "y") if isinstance(y, str) else y
@@ -113,10 +113,12 @@ def select(
     )
     outcome = read_outcome(y_values, table.n_rows)
     plan = _plan(table, include, exclude, k, early_dropping, backward, max_features)
+    table, outcome, weights = _counted(table, outcome, weights)
     if family == "auto":
         family, note = suggested_family(outcome)
         notes += [note] if note else []
-    design, model, outcome = _bound(table, outcome, weights, families.check_name(family), engine == "certified")
+    design = Design(table, weights)
+    model = families.bind(families.check_name(family), design, outcome, engine == "certified")
     deadline = None if time_limit is None else time.monotonic() + time_limit
     p = len(plan.candidates)
     scanner = Scanner(model, chosen.bind(model.n, p), len(plan.forced), n_jobs, deadline)
@@ -132,15 +134,15 @@ def select(
         criterion=chosen.describe(model.n, p),
         classes=outcome.levels if model.name == "binomial" else None,
         n=model.n,
-        notes=tuple(notes + _remarks(design)),
+        notes=tuple(notes + _remarks(design, plan)),
         settings=_settings(plan, chosen, table, n_jobs, time_limit),
         seconds=time.perf_counter() - started,
     )
 
 
 def _check_options(k: float, max_features: int | None, time_limit: float | None, engine: str) -> None:
-    whole = isinstance(k, (int, np.integer, float)) and not isinstance(k, bool) and (k == math.inf or k == int(k))
-    if not whole or k < 0:
+    number = isinstance(k, (int, np.integer, float)) and not isinstance(k, bool)
+    if not number or not k >= 0 or (k != math.inf and k != int(k)):
         raise InvalidInput(f"k is the number of extra runs: 0, 1, 2, … or math.inf, got {k!r}")
     if max_features is not None and (
         isinstance(max_features, bool) or not isinstance(max_features, (int, np.integer)) or max_features < 0
@@ -174,6 +176,7 @@ def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     """Frequencies as floats, and a note when they are not whole numbers."""
     if sample_weight is None:
         return np.ones(n_rows), []
+    refuse_masked(sample_weight, "sample_weight")
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -197,20 +200,17 @@ def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     return weights, []
 
 
-def _bound(
-    table: Table, outcome: Outcome, weights: Floats, family: str, certified: bool
-) -> tuple[Design, Model, Outcome]:
-    """Rows of weight 0 leave before anything is computed."""
-    if not (weights > 0).all():
-        keep = np.flatnonzero(weights > 0)
-        table, outcome, weights = table.rows(keep), outcome.rows(keep), weights[keep]
-    design = Design(table, weights)
-    return design, families.bind(family, design, outcome, certified), outcome
+def _counted(table: Table, outcome: Outcome, weights: Floats) -> tuple[Table, Outcome, Floats]:
+    """Rows of weight 0 leave before anything is decided or computed."""
+    if (weights > 0).all():
+        return table, outcome, weights
+    keep = np.flatnonzero(weights > 0)
+    return table.rows(keep), outcome.rows(keep), weights[keep]
 
 
-def _remarks(design: Design) -> list[str]:
-    constant = int((design.width == 0).sum()) - sum(f.levels == ("excluded",) for f in design.table.factors.values())
-    if constant <= 0:
+def _remarks(design: Design, plan: Plan) -> list[str]:
+    constant = int((design.width[plan.candidates] == 0).sum())
+    if constant == 0:
         return []
     return [f"{constant:,} constant column{'s' if constant != 1 else ''} cannot be selected"]
 

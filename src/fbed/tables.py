@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from decimal import Decimal
+from typing import Any
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -32,6 +33,11 @@ class Factor:
 
     codes: NDArray[np.intp]
     levels: tuple[Any, ...]
+
+    def rows(self, keep: NDArray[np.intp]) -> Factor:
+        """The column on some of the rows, with the levels that occur there."""
+        present, codes = np.unique(self.codes[keep], return_inverse=True)
+        return Factor(codes.astype(np.intp), tuple(self.levels[code] for code in present))
 
 
 @dataclass(frozen=True)
@@ -61,9 +67,7 @@ class Table:
     def find(self, wanted: Iterable[Name], role: str) -> list[int]:
         """Indices of variables given by name or index, without repeats; `role` is for the error message."""
         lookup = {} if self.names is None else {name: j for j, name in enumerate(self.names)}
-        if isinstance(wanted, (str, int, np.integer)):
-            wanted = [wanted]
-        return list(dict.fromkeys(self._find_one(item, lookup, role) for item in wanted))
+        return list(dict.fromkeys(self._find_one(item, lookup, role) for item in as_list(wanted)))
 
     def _find_one(self, item: Name, lookup: Mapping[str, int], role: str) -> int:
         if isinstance(item, str):
@@ -79,7 +83,7 @@ class Table:
 
     def rows(self, keep: NDArray[np.intp]) -> Table:
         """The same variables on some of the rows."""
-        factors = {j: Factor(f.codes[keep], f.levels) for j, f in self.factors.items()}
+        factors = {j: f.rows(keep) for j, f in self.factors.items()}
         return Table(self.matrix[keep], self.position, factors, self.names, len(keep), self.excluded)
 
 
@@ -106,6 +110,11 @@ def read_table(
     return _from_columns({name: values for name, values in columns.items() if name not in set(leave_out)}, exclude)
 
 
+def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
+    """Names or indices as a list: a single one may come bare, and an iterator can be read only once."""
+    return [wanted] if isinstance(wanted, (str, int, np.integer)) else list(wanted)
+
+
 def take_column(X: Any, name: str, role: str) -> Any:
     """The column `name` of a table, for an outcome or weights given by name."""
     columns = named_columns(X)
@@ -121,12 +130,14 @@ def take_column(X: Any, name: str, role: str) -> Any:
 def named_columns(X: Any) -> dict[str, Any] | None:
     """Columns by name of a mapping or data frame; None when X has no column names."""
     if isinstance(X, Mapping):
-        return {str(name): np.asarray(values) for name, values in X.items()}
+        names = [str(name) for name in X]
+        _refuse_repeated(names)  # 1 and '1' are different keys
+        return dict(zip(names, map(np.asarray, X.values()), strict=True))
     frame = as_frame(X)
     if frame is None:
         return None
     names = [str(name) for name in frame.columns]
-    _refuse_repeated(names)  # 1 and '1' are different names to pandas
+    _refuse_repeated(names)
     return dict(zip(names, frame.iter_columns(), strict=True))
 
 
@@ -183,8 +194,7 @@ def _checked_sparse(X: Any) -> Any:
 
 
 def _checked_dense(X: Any) -> NDArray[Any]:
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise InvalidInput("X is a masked array with masked values; fbed does not fill them: drop or impute those rows")
+    refuse_masked(X, "X")
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -200,8 +210,18 @@ def _checked_dense(X: Any) -> NDArray[Any]:
     return array
 
 
+def refuse_masked(values: Any, role: str) -> None:
+    """An error for masked values, which NumPy would replace by what lies under the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InvalidInput(
+            f"{role} is a masked array with masked values; fbed does not fill them: drop or impute those rows"
+        )
+
+
 def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
     try:
+        if any(isinstance(value, (str, bytes)) for value in array.flat):
+            raise ValueError("there is text among them")
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
         kind = InvalidType if isinstance(error, TypeError) else InvalidInput
@@ -275,7 +295,7 @@ def _read_column(name: str, values: Any) -> NDArray[Any] | Factor:
     if array.dtype.kind in "biuf":
         return array
     if array.dtype.kind in "OUST":
-        return _factor(name, array)
+        return _from_objects(name, array)
     raise InvalidInput(f"column {name!r} has dtype {array.dtype}, which is neither a number nor a category")
 
 
@@ -286,9 +306,9 @@ def _read_series(name: str, series: nw.Series[Any]) -> NDArray[Any] | Factor:
     if dtype.is_numeric():
         return _numeric_series(series)
     if dtype in (nw.Categorical, nw.Enum):
-        return _factor(name, _objects(series), _categories(series))
+        return _factor(name, _objects(series), categories(series))
     if dtype in (nw.String, nw.Object, nw.Boolean):
-        return _factor(name, _objects(series))
+        return _from_objects(name, _objects(series))
     raise InvalidInput(
         f"column {name!r} holds {dtype}, which is neither a number nor a category: turn it into numbers (days since "
         f"a date, say), or leave it out with exclude=[{name!r}]"
@@ -308,22 +328,51 @@ def _objects(series: nw.Series[Any]) -> NDArray[Any]:
     return out
 
 
-def _categories(series: nw.Series[Any]) -> tuple[Any, ...]:
-    return tuple(series.cat.get_categories().to_list())
+def categories(series: nw.Series[Any]) -> tuple[Any, ...]:
+    """Categories of a categorical column in their order, as the values they are; sorted where they have no order."""
+    native = series.to_native()
+    if hasattr(native, "unify_dictionaries"):  # Arrow
+        chunks = native.unify_dictionaries().chunks
+        return tuple(chunks[0].dictionary.to_pylist()) if chunks else ()
+    if hasattr(getattr(native, "cat", None), "categories"):  # pandas
+        return tuple(native.cat.categories.tolist())
+    if isinstance(series.dtype, nw.Enum):  # polars
+        return tuple(native.dtype.categories.to_list())
+    return sorted_values(set(series.drop_nulls().to_list()))
+
+
+def _from_objects(name: str, values: NDArray[Any]) -> NDArray[Any] | Factor:
+    """Objects that are all numbers are numbers; others are categories."""
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
+    if missing.all() or not all(_is_number(value) for value in values[~missing].tolist()):
+        return _factor(name, values)
+    out = np.full(len(values), np.nan)
+    out[~missing] = values[~missing].astype(np.float64)
+    return out
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number, Decimal)) and not isinstance(value, bool)
 
 
 def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None) -> Factor:
     """Levels in the order of the categories, or sorted; only those that occur."""
     _refuse_containers(name, values)
-    missing = np.array([_is_missing(value) for value in values], dtype=bool)
-    present = set(values[~missing].tolist())
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
+    try:
+        present = set(values[~missing].tolist())
+    except TypeError as error:
+        raise InvalidInput(
+            f"column {name!r} holds values that are neither numbers nor categories ({error}): leave it out with "
+            f"exclude=[{name!r}]"
+        ) from error
     if order is None:
         refuse_numbers_with_text(
             f"column {name!r}",
             values,
             f"make the column categorical if it is meant to be, or leave it out with exclude=[{name!r}]",
         )
-    levels = tuple(v for v in order if v in present) if order is not None else _sorted(present)
+    levels = tuple(v for v in order if v in present) if order is not None else sorted_values(present)
     if order is None and len(levels) > max(len(values) / 2, 2):
         raise InvalidInput(
             f"column {name!r} holds text with {len(levels)} different values in {len(values)} rows, like an "
@@ -348,8 +397,8 @@ def refuse_numbers_with_text(what: str, values: NDArray[Any], remedy: str) -> No
 
     Few different numbers beside other words, such as '1', '2', '3 or more', are categories.
     """
-    present = {value for value in values.tolist() if not _is_missing(value)}
-    words = sorted(value for value in present if isinstance(value, str) and not _is_number(value))
+    present = {value for value in values.tolist() if not is_missing(value)}
+    words = sorted(value for value in present if isinstance(value, str) and not _reads_as_number(value))
     n_numbers = len(present) - len(words)
     if not words or n_numbers == 0 or (n_numbers <= _MANY_NUMBERS and not _are_markers(words)):
         return
@@ -364,7 +413,7 @@ def _are_markers(words: Sequence[str]) -> bool:
     return all(word.strip().lower() in _MARKERS for word in words)
 
 
-def _is_number(text: str) -> bool:
+def _reads_as_number(text: str) -> bool:
     if text.strip().lower() in _MARKERS:  # float('nan') is a number to Python only
         return False
     try:
@@ -374,15 +423,19 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _sorted(values: set[Any]) -> tuple[Any, ...]:
+def sorted_values(values: set[Any]) -> tuple[Any, ...]:
+    """Values in their order, or by type and text when they have none in common."""
     try:
         return tuple(sorted(values))
-    except TypeError:  # mixed types have no order of their own
+    except TypeError:
         return tuple(sorted(values, key=lambda value: (type(value).__name__, str(value))))
 
 
-def _is_missing(value: Any) -> TypeGuard[None]:
-    return value is None or value != value or type(value).__name__ in ("NAType", "NaTType")
+def is_missing(value: Any) -> bool:
+    """None, NaN, pandas' NA or a missing time."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return np.ndim(value) == 0 and bool(value != value)
 
 
 def listing(names: Iterable[Any] | None, quote: bool = True) -> str:

@@ -201,12 +201,13 @@ def _orthonormal(basis: Floats, columns: Floats) -> Floats:
 
 
 def original_scale(
-    span: Span, coefficients: Floats, information: Floats | None, dispersion: float = 1.0
+    span: Span, coefficients: Floats, information: Floats | None, sigma: float = 1.0
 ) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...] | None]:
     """Terms, coefficients and standard errors on the user's scale, from coefficients on Z.
 
-    `information` is the Fisher information of those coefficients; None leaves the standard errors out. A column in the
-    span of earlier ones gets coefficient 0 and standard error 0.
+    `information` is the Fisher information of those coefficients; None leaves the standard errors out. They are
+    multiplied by `sigma`, the residual standard deviation of a linear model. A column in the span of earlier ones gets
+    coefficient 0 and standard error 0.
     """
     design, selected = span.design, span.selected
     kept = np.concatenate([[0], *(1 + span.offset(v) + span.independent(v) for v in selected)]).astype(np.intp)
@@ -214,15 +215,19 @@ def original_scale(
     moments = [design.moments(variable) for variable in selected]
     center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
     scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
-    back = np.diag(np.concatenate([[1.0], 1.0 / scale]))  # raw coefficients = back @ standardised ones
-    back[0, 1:] = -center / scale
-    to_raw = back[:, kept] @ inverse
     terms = ("(intercept)", *(label for variable in selected for label in design.labels(variable)))
-    raw = tuple((to_raw @ coefficients).tolist())
+    theta = np.zeros(1 + len(scale))  # on the standardised columns; what depends on units comes last
+    theta[kept] = inverse @ coefficients
+    shift = np.concatenate([[1.0], -center / scale])  # raw intercept = shift @ theta
+    raw = (float(shift @ theta), *(theta[1:] / scale).tolist())
     if information is None:
         return terms, raw, None
     try:
-        covariance = to_raw @ np.linalg.inv(information) @ to_raw.T * dispersion
+        covariance = inverse @ np.linalg.inv(information) @ inverse.T
     except np.linalg.LinAlgError:
         return terms, raw, None
-    return terms, raw, tuple(np.sqrt(np.maximum(np.diag(covariance), 0.0)).tolist())
+    variance = np.zeros(len(theta))
+    variance[kept] = np.diag(covariance)
+    variance[0] = shift[kept] @ covariance @ shift[kept]
+    errors = sigma * np.sqrt(np.maximum(variance, 0.0)) / np.concatenate([[1.0], scale])
+    return terms, raw, tuple(errors.tolist())

@@ -27,7 +27,7 @@ RESOLVED = 1e-8
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
-_NO_INFORMATION = 1e-9  # of n: Newton stops at a curvature near _CONVERGED·n in a direction that goes to infinity
+_MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
 
@@ -103,11 +103,12 @@ class BinomialFit:
     def separated(self) -> bool:
         """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite.
 
-        A predictor that is merely large is no sign of it: measurements far out have one in any good model.
+        The size of a predictor does not tell: an outlier may have a large one. Whether it still moves does.
         """
-        weights = self.model.design.weights * special.expit(self.predictor) * special.expit(-self.predictor)
-        information = self.Z.T @ (weights[:, None] * self.Z)
-        return self.deviance == 0.0 or bool(np.linalg.eigvalsh(information)[0] <= _NO_INFORMATION * self.model.n)
+        if self.deviance == 0.0:
+            return True
+        step, _ = _newton_step(self.Z, None, self.predictor[:, None], self.model.y, self.model.design.weights)
+        return bool(np.abs(self.Z @ step[:, 0]).max() > _MOVING)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""
@@ -261,7 +262,7 @@ def _predict(Z: Floats, x: Floats | None, beta: Floats) -> Floats:
 
 
 def _all_on_their_side(predictor: Floats, y: Floats) -> NDArray[np.bool_]:
-    """By more than rounding: two rows that are equal but for their class have margins of ±0, and nothing separates them."""
+    """By more than rounding: two rows that are equal but for their class have margins of ±0; nothing separates them."""
     margin = (2.0 * y - 1.0)[:, None] * predictor
     return margin.min(axis=0) > 1e-9 * np.maximum(1.0, margin.max(axis=0))
 

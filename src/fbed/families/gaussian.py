@@ -25,7 +25,7 @@ class Gaussian:
         self.design = design
         self.n = design.n
         self.block_size = design.block_size
-        self.center = float(design.weights @ y / design.n)
+        self.center = float(design.weights / design.n @ y)
         self.scale = float(np.abs(y - self.center).max())  # keeps squares of very large outcomes finite
         self.y = np.sqrt(design.weights) * (y - self.center) / self.scale
         self.total = float(self.y @ self.y)
@@ -39,13 +39,13 @@ class Gaussian:
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Least-squares coefficients."""
         fit = self.fit(selected)
-        unit = self.scale**2
         df = self.n - fit.span.rank
-        dispersion = fit.rss * unit / df if df > 0 else np.nan
-        on_basis = self.scale * fit.span.Q.T @ self.y / np.sqrt(self.n)
+        sigma = self.scale * float(np.sqrt(fit.rss / df)) if df > 0 else np.nan
+        on_basis = self.scale * (fit.span.Q.T @ self.y) / np.sqrt(self.n)
         on_basis[0] += self.center
-        terms, coefficients, errors = original_scale(fit.span, on_basis, np.eye(fit.span.rank) * self.n, dispersion)
-        return FittedModel("gaussian", terms, coefficients, errors, fit.rss * unit, self.total * unit)
+        terms, coefficients, errors = original_scale(fit.span, on_basis, np.eye(fit.span.rank) * self.n, sigma)
+        rss, tss = (value * self.scale * self.scale for value in (fit.rss, self.total))  # inf beyond 1e308, as it must
+        return FittedModel("gaussian", terms, coefficients, errors, rss, tss)
 
 
 class GaussianFit:
@@ -74,6 +74,7 @@ class GaussianFit:
         for i in np.flatnonzero(width > 1):
             new = self.span.group(int(candidates[i]))
             explained[i], df[i] = float(((new.T @ self.residual) ** 2).sum()), new.shape[1]
+        explained[self.residual_df - df < 1] = 0.0  # a perfect fit for want of residuals is no evidence
         statistic = self._statistic(self.rss, self.rss - explained)
         reference = ExactF(self.model.n, self.residual_df)
         return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
