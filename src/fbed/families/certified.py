@@ -23,11 +23,11 @@ from fbed.tails import Floats
 if TYPE_CHECKING:
     from fbed.families.binomial import Binomial
 
-_IDLE = 1e-12  # rows with less deviance than this are saturated: they are bounded, not modelled
+_IDLE = 1e-9  # rows with less deviance than this are saturated: they are bounded, not modelled
 _WEAK = 1e-12  # directions of the model with less curvature than this (relative) move saturated rows only
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
 _COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
-_EXACT = 1e-15  # squared Newton decrement of the fit on S: saturated rows must be seen to be saturated
+_EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
@@ -77,10 +77,13 @@ class CertifiedLogistic:
     def null(self) -> Null:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
         weights = self.model.design.weights
-        idle = self.row_deviance < 2.0 * _IDLE
+        idle = self.row_deviance < _IDLE
         first = Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle].sum()))
         secured = _secured(self, first.free, idle) if idle.any() else None
-        return first if secured is None else Null(self, np.where(secured, 0.0, weights), 0.0, forget=True)
+        if secured is None:
+            return first
+        self.deviance -= float(self.row_deviance[secured].sum())  # in the supremum those rows are explained
+        return Null(self, np.where(secured, 0.0, weights), 0.0, forget=True)
 
     @cached_property
     def coarse(self) -> Null | None:
