@@ -192,14 +192,15 @@ using Answer = std::tuple<OutVector, OutVector, OutVector>;
 
 struct LogisticNull {
     RowMajor G;
-    std::vector<double> a, sign, eta, weight, mu, w, res, dev, g0;
+    std::vector<double> a, sign, eta, weight, mu, w, res, dev, g0, norm;
+    std::vector<int32_t> by_norm;
     Null f;
     mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
 
     LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, double deviance, double idle_cost, bool forget) : G(G_) {
         const size_t n = G.shape(0);
         require(weight_.shape(0) == n && y.shape(0) == n && eta_.shape(0) == n && active.shape(0) == n, "one value a row");
-        a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n);
+        a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n), norm.resize(n), by_norm.resize(n);
         eta.assign(eta_.data(), eta_.data() + n);
         weight.assign(weight_.data(), weight_.data() + n);
         f.n = static_cast<int64_t>(n);
@@ -216,11 +217,15 @@ struct LogisticNull {
             dev[i] = loss(m);
             a[i] = active(i);
             const bool idle = a[i] == 0.0;
-            double norm = 0;
-            for (int64_t k = 0; k < f.r; ++k) norm += G.data()[i * f.r + k] * G.data()[i * f.r + k];
-            (idle ? idle_kappa : kappa) = std::max(idle ? idle_kappa : kappa, norm);
+            double square = 0;
+            for (int64_t k = 0; k < f.r; ++k) square += G.data()[i * f.r + k] * G.data()[i * f.r + k];
+            norm[i] = std::sqrt(square);
+            (idle ? idle_kappa : kappa) = std::max(idle ? idle_kappa : kappa, square);
             f.has_idle = f.has_idle || idle;
         }
+        for (size_t i = 0; i < n; ++i) by_norm[i] = static_cast<int32_t>(i);
+        std::sort(by_norm.begin(), by_norm.end(), [&](int32_t p, int32_t q) { return norm[p] > norm[q]; });
+        f.by_norm = by_norm.data(), f.norm = norm.data();
         f.kappa = std::sqrt(kappa);
         f.idle_kappa = std::sqrt(idle_kappa);
         f.G = G.data();
@@ -279,21 +284,16 @@ struct LogisticNull {
     Interval sparse_column(const Sparse& m, int64_t j, Work& work, const Question& q, double& left, double& total,
                            double* predictor) const {
         Support s;
-        s.m = m.column(j, work.rows.data(), work.values.data());
-        int64_t kept = 0;
-        for (int64_t i = 0; i < s.m; ++i) {
-            if (work.values[i] == 0.0) continue;
-            work.rows[kept] = work.rows[i];
-            work.values[kept++] = work.values[i];
+        const int64_t stored = m.column(j, work.support.data(), work.column.data());
+        for (int64_t i = 0; i < stored; ++i) {  // explicit zeros do not count
+            if (work.column[i] == 0.0) continue;
+            work.support[s.m] = work.support[i];
+            work.column[s.m++] = work.column[i];
         }
-        s.m = kept;
-        // the refinement uses work.values for its own ends, and this column must survive it
-        std::vector<double> x(work.values.begin(), work.values.begin() + kept);
-        std::vector<int32_t> rows(work.rows.begin(), work.rows.begin() + kept);
-        s.rows = rows.data();
-        s.x = x.data();
+        s.rows = work.support.data();
+        s.x = work.column.data();
         counts[0]++;
-        along_support(f, s);
+        along_support(f, s, work.buffer.data());
         Interval out = bracket_support(f, s, work.grad.data());
         support_norm(s, work, left, total);
         if (q.settled(out)) return out;

@@ -16,6 +16,7 @@
 
 #include "bounds.hpp"
 #include "columns.hpp"
+#include "elementary.hpp"
 
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__)
 #define FBED_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -66,6 +67,8 @@ struct Null {
     double inexact = 0;          // N² = |g0|²
     double kappa = 0;          // largest row norm of G among active rows
     double idle_kappa = 0;     // and among idle ones
+    const int32_t* by_norm = nullptr;  // rows, those with the largest norm in G first
+    const double* norm = nullptr;      // row norms of G
     bool has_idle = false;     // and what becomes of them matters
 
     // What the idle rows can lose in a step that moves their linear predictor by at most u: log(1 + exp(u - m)) is at most
@@ -76,12 +79,12 @@ struct Null {
 };
 
 inline double logistic(double t) {
-    const double e = std::exp(-std::abs(t));
-    return t >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
+    const double e = exp_of_negative(-std::abs(t)), one = 1.0 / (1.0 + e);
+    return t >= 0 ? one : e * one;
 }
 
 // log(1 + exp(-m)) for a margin m
-inline double loss(double m) { return m > 0 ? std::log1p(std::exp(-m)) : -m + std::log1p(std::exp(m)); }
+inline double loss(double m) { return (m > 0 ? 0.0 : -m) + log1p_of_unit(exp_of_negative(-std::abs(m))); }
 
 // A margin that is positive beside the largest one, not by rounding: two rows that are equal but for their class have
 // margins of ±0, and no model separates them.
@@ -107,11 +110,12 @@ inline Interval bracket(const Null& f, double score, double z_min, double z_max,
 
 // Scratch space of one thread.
 struct Work {
-    std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw;
+    std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, column, buffer;
+    std::vector<int32_t> support;
     std::vector<int32_t> rows;
     explicit Work(const Null& f)
         : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(f.r + 1), grad(f.r + 1), step(f.r + 1),
-          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), rows(f.n) {}
+          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), column(f.n), buffer(3 * f.n), support(f.n), rows(f.n) {}
 };
 
 // x -= G(G'aw x), twice: the second pass removes what rounding left of the first. Returns sum a w x².
@@ -285,18 +289,19 @@ class Refinement {
    private:
     // 1-D Newton on b: the best start that costs no product with G.
     FBED_HOT void start_along_x() {
+        const double *eta = f_.eta, *sign = f_.sign, *a = a_, *x = x_;
         double b = 0, low = -std::numeric_limits<double>::infinity(), high = -low;
         double reach = 0;
         for (int64_t i = 0; i < f_.n; ++i)
             if (a_[i] > 0) reach = std::max(reach, std::abs(x_[i]));
         for (int it = 0; it < 8; ++it) {
             double g = 0, h = 0;
+#pragma omp simd reduction(+ : g, h)
             for (int64_t i = 0; i < f_.n; ++i) {
-                if (a_[i] == 0.0) continue;
-                const double m = it == 0 ? f_.mu[i] : logistic(f_.eta[i] + b * x_[i]);
-                const double y = f_.sign[i] > 0 ? 1.0 : 0.0;
-                g += a_[i] * (y - m) * x_[i];
-                h += a_[i] * m * (1.0 - m) * x_[i] * x_[i];
+                const double m = logistic(eta[i] + b * x[i]);
+                const double y = sign[i] > 0 ? 1.0 : 0.0;
+                g += a[i] * (y - m) * x[i];
+                h += a[i] * m * (1.0 - m) * x[i] * x[i];
             }
             (g > 0 ? low : high) = b;
             double d = g / std::max(h, 1e-300);
@@ -314,25 +319,25 @@ class Refinement {
     // mu, w at eta + v; returns the gain in log-likelihood over the active rows.
     FBED_HOT double evaluate() {
         double gain = 0, least = std::numeric_limits<double>::infinity(), most = 0;
+        const double *sign = f_.sign, *eta = f_.eta, *dev = f_.dev, *a = a_, *null_a = f_.a;
+        double *margin = k_.margin.data(), *mu = k_.mu.data(), *w = k_.w.data(), *aw = k_.aw.data(), *score = k_.values.data();
+        const double* v = k_.v.data();
+        const bool watch_idle = f_.has_idle;
+#pragma omp simd reduction(+ : gain) reduction(min : least) reduction(max : most)
         for (int64_t i = 0; i < f_.n; ++i) {
-            const double m = f_.sign[i] * (f_.eta[i] + k_.v[i]);
-            k_.margin[i] = m;
-            if (a_[i] == 0.0) {
-                k_.aw[i] = 0.0;
-                // left out by this candidate, or secured: explained whatever theta is
-                if (f_.a[i] == 0.0 && f_.has_idle) least = std::min(least, m);
-                continue;
-            }
-            least = std::min(least, m);
+            const double m = sign[i] * (eta[i] + v[i]);
+            const double e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
+            const double right = m >= 0 ? one : e * one, wrong = m >= 0 ? e * one : one;
+            margin[i] = m;
+            mu[i] = sign[i] > 0 ? right : wrong;
+            w[i] = right * wrong;
+            aw[i] = a[i] * right * wrong;
+            score[i] = a[i] * sign[i] * wrong;  // a (y - mu)
+            gain += a[i] * (dev[i] - ((m > 0 ? 0.0 : -m) + log1p_of_unit(e)));
+            // rows left out by this candidate, or secured, are explained whatever theta is
+            const bool counts = a[i] > 0 || (null_a[i] == 0.0 && watch_idle);
+            least = std::min(least, counts ? m : least);
             most = std::max(most, m);
-            const double e = std::exp(-std::abs(m));
-            const double right = m >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
-            const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
-            k_.mu[i] = f_.sign[i] > 0 ? right : wrong;
-            k_.w[i] = right * wrong;
-            k_.aw[i] = a_[i] * k_.w[i];
-            k_.values[i] = a_[i] * f_.sign[i] * wrong;  // a (y - mu)
-            gain += a_[i] * (f_.dev[i] - ((m > 0 ? 0.0 : -m) + std::log1p(e)));
         }
         separated_ = least > kClear * std::max(1.0, most);
         return gain;
@@ -510,7 +515,7 @@ inline void look_for_purity(const Null& f, Support& s) {
 }
 
 // Maximise the likelihood along x alone: only the rows of T count. The gradient falls in b, so its root is bracketed.
-FBED_HOT inline void along_support(const Null& f, Support& s) {
+FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
     look_for_purity(f, s);
     s.gain = 0;
     if (s.pure) {
@@ -518,16 +523,22 @@ FBED_HOT inline void along_support(const Null& f, Support& s) {
         return;
     }
     double reach = 0;
-    for (int64_t i = 0; i < s.m; ++i) reach = std::max(reach, std::abs(s.x[i]));
+    double *eta = buffer, *weight = buffer + s.m, *y = buffer + 2 * s.m;
+    for (int64_t i = 0; i < s.m; ++i) {
+        reach = std::max(reach, std::abs(s.x[i]));
+        eta[i] = f.eta[s.rows[i]];
+        weight[i] = f.a[s.rows[i]];
+        y[i] = f.sign[s.rows[i]] > 0 ? 1.0 : 0.0;
+    }
     double b = 0, low = -std::numeric_limits<double>::infinity(), high = -low;
+    const double* x = s.x;
     for (int it = 0; it < 60; ++it) {
         double g = 0, h = 0;
+#pragma omp simd reduction(+ : g, h)
         for (int64_t i = 0; i < s.m; ++i) {
-            const int64_t row = s.rows[i];
-            const double m = it == 0 ? f.mu[row] : logistic(f.eta[row] + b * s.x[i]);
-            const double y = f.sign[row] > 0 ? 1.0 : 0.0;
-            g += f.a[row] * (y - m) * s.x[i];
-            h += f.a[row] * m * (1.0 - m) * s.x[i] * s.x[i];
+            const double m = logistic(eta[i] + b * x[i]);
+            g += weight[i] * (y[i] - m) * x[i];
+            h += weight[i] * m * (1.0 - m) * x[i] * x[i];
         }
         if (g * g <= 1e-22 * h || h <= 0) break;
         (g > 0 ? low : high) = b;
@@ -538,10 +549,13 @@ FBED_HOT inline void along_support(const Null& f, Support& s) {
         b = next;
     }
     s.b = b;
+    double gain = 0;
+#pragma omp simd reduction(+ : gain)
     for (int64_t i = 0; i < s.m; ++i) {
-        const int64_t row = s.rows[i];
-        s.gain += f.a[row] * (f.dev[row] - loss(f.sign[row] * (f.eta[row] + b * s.x[i])));
+        const double side = 2.0 * y[i] - 1.0;
+        gain += weight[i] * (loss(side * eta[i]) - loss(side * (eta[i] + b * x[i])));
     }
+    s.gain = gain;
 }
 
 // 2KL_T + what refitting the model around it can add; needs the rows of T to hold less than all of its information.
@@ -648,28 +662,39 @@ FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s
         along += c[k] * e[k];
     }
     e[r] = moves ? -along / own : 0.0;
-    double z_min = 0, z_max = 0, idle_step = 0;
-    for (int64_t i = 0; i < f.n; ++i) {
-        const double* g = f.G + i * r;
+    double z_min = 0, z_max = 0, idle_step = 0, size = 0;
+    for (int64_t k = 0; k < r; ++k) size += e[k] * e[k];
+    size = std::sqrt(size);
+    auto look = [&](int64_t row, double v, double m) {
+        if (f.a[row] == 0.0) {
+            idle_step = std::max(idle_step, std::abs(v));
+            return;
+        }
+        const double one = (1.0 - m) * v, zero = -m * v;
+        z_min = std::min(z_min, std::min(one, zero));
+        z_max = std::max(z_max, std::max(one, zero));
+    };
+    auto along_model = [&](int64_t row) {
+        const double* g = f.G + row * r;
         double v = 0;
 #pragma omp simd reduction(+ : v)
         for (int64_t k = 0; k < r; ++k) v += g[k] * e[k];
-        work.dir[i] = v;
-    }
-    for (int64_t i = 0; i < s.m; ++i) work.dir[s.rows[i]] += e[r] * s.x[i];
-    std::copy(f.mu, f.mu + f.n, work.mu.begin());
-    for (int64_t i = 0; i < s.m; ++i) {
-        work.mu[s.rows[i]] = mean[i];
-        if (s.pure) work.dir[s.rows[i]] = 0.0;  // at their outcome for good
-    }
-    for (int64_t i = 0; i < f.n; ++i) {
-        const double v = work.dir[i], one = (1.0 - work.mu[i]) * v, zero = -work.mu[i] * v;
-        if (f.a[i] == 0.0) {
-            idle_step = std::max(idle_step, std::abs(v));
-            continue;
+        return v;
+    };
+    if (!s.pure)  // pure rows are at their outcome for good
+        for (int64_t i = 0; i < s.m; ++i) look(s.rows[i], along_model(s.rows[i]) + e[r] * s.x[i], mean[i]);
+    // |z| is at most |g||e|, so the rows with large norms decide; those of T, seen above, are merely bounded once more.
+    // What has been seen must be at least what is left on both sides.
+    for (int64_t q = 0; q < f.n; ++q) {
+        const int64_t row = f.by_norm[q];
+        const double bound = f.norm[row] * size;
+        if (bound <= std::min(-z_min, z_max) || bound < 1e-3) {
+            z_min = std::min(z_min, -bound);
+            z_max = std::max(z_max, bound);
+            idle_step = std::max(idle_step, bound);
+            break;
         }
-        z_min = std::min(z_min, std::min(one, zero));
-        z_max = std::max(z_max, std::max(one, zero));
+        look(row, along_model(row), f.mu[row]);
     }
     double along_idle = 0;
     if (f.has_idle && !s.pure)
@@ -716,27 +741,33 @@ class Fitter {
         }
     }
 
-    double deviance() {
+    FBED_HOT double deviance() {
         double sum = 0, least = std::numeric_limits<double>::infinity(), most = 0;
+        const double *sign = f_.sign, *eta = eta_, *weight = f_.weight;
+#pragma omp simd reduction(+ : sum) reduction(min : least) reduction(max : most)
         for (int64_t i = 0; i < f_.n; ++i) {
-            const double m = f_.sign[i] * eta_[i];
+            const double m = sign[i] * eta[i];
             least = std::min(least, m);
             most = std::max(most, m);
-            sum += f_.weight[i] * loss(m);
+            sum += weight[i] * loss(m);
         }
         out_.separated = least > kClear * std::max(1.0, most);
         return 2.0 * sum;
     }
 
     FBED_HOT bool newton_step() {
-        double* grad = work_.grad.data();
+        double *grad = work_.grad.data(), *score = work_.values.data(), *aw = work_.aw.data();
+        const double *sign = f_.sign, *eta = eta_, *weight = f_.weight;
+#pragma omp simd
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double m = sign[i] * eta[i], e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
+            const double wrong = m >= 0 ? e * one : one, curvature = e * one * one;
+            aw[i] = curvature < 1e-17 ? 0.0 : weight[i] * curvature;  // saturated beyond notice
+            score[i] = weight[i] * sign[i] * wrong;
+        }
         std::fill(grad, grad + f_.r, 0.0);
         for (int64_t i = 0; i < f_.n; ++i) {
-            const double m = f_.sign[i] * eta_[i], e = std::exp(-std::abs(m));
-            const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
-            const double curvature = f_.weight[i] * wrong * (1.0 - wrong);
-            work_.aw[i] = curvature < 1e-17 * f_.weight[i] ? 0.0 : curvature;  // saturated beyond notice
-            const double t = f_.weight[i] * f_.sign[i] * wrong;
+            const double t = score[i];
             const double* z = f_.G + i * f_.r;
 #pragma omp simd
             for (int64_t k = 0; k < f_.r; ++k) grad[k] += t * z[k];

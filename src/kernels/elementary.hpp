@@ -1,0 +1,46 @@
+// exp and log1p that a compiler can turn into vector instructions: no branches, no calls, no tables.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace fbed {
+
+// exp(x) for x <= 0, to 1 ulp or so; 0 below -700. x = k log 2 + r with |r| <= log(2)/2, and a polynomial for exp(r).
+inline double exp_of_negative(double x) {
+    const double clipped = x < -700.0 ? -700.0 : x;
+    const double magic = 6755399441055744.0;  // 1.5 · 2^52: adding it leaves the rounded integer in the low bits
+    const double shifted = clipped * 1.4426950408889634 + magic;
+    const double k = shifted - magic;
+    const double r = (clipped - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
+    double p = 1.6059043836821613e-10;
+    p = p * r + 2.0876756987868100e-09;
+    p = p * r + 2.5052108385441720e-08;
+    p = p * r + 2.7557319223985893e-07;
+    p = p * r + 2.7557319223985888e-06;
+    p = p * r + 2.4801587301587302e-05;
+    p = p * r + 1.9841269841269841e-04;
+    p = p * r + 1.3888888888888889e-03;
+    p = p * r + 8.3333333333333332e-03;
+    p = p * r + 4.1666666666666664e-02;
+    p = p * r + 1.6666666666666666e-01;
+    p = p * r + 0.5;
+    p = p * r + 1.0;
+    p = p * r + 1.0;
+    int64_t bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 1023) << 52;
+    double power;
+    std::memcpy(&power, &bits, sizeof power);
+    return x < -700.0 ? 0.0 : p * power;
+}
+
+// log(1 + e) for 0 <= e <= 1, by 2 atanh(e/(2 + e)).
+inline double log1p_of_unit(double e) {
+    const double s = e / (2.0 + e), q = s * s;
+    double p = 1.0 / 35.0;
+    for (int k = 33; k >= 1; k -= 2) p = p * q + 1.0 / k;
+    return 2.0 * s * p;
+}
+
+}  // namespace fbed
