@@ -1,7 +1,8 @@
 """One scan: given S, which candidates pass the criterion, and which is best?
 
 The `Scanner` stands between the search, which knows nothing of models, and a family, which knows nothing of criteria.
-It cuts candidates into blocks, spreads the blocks over threads, keeps an eye on the clock, and settles ties.
+It cuts candidates into blocks, spreads the blocks over threads, keeps an eye on the clock, and settles ties. A family
+that computes every statistic is answered here; one that encloses them in intervals, in `intervals`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.criteria import TIE, Evidence, Rule, exceeds, tied_with_best
+from fbed.criteria import Evidence, Rule, tied_with_best
 from fbed.errors import InvalidInput
-from fbed.families.base import CertifiedFit, Fit, Indices, Model
+from fbed.families.base import Fit, Indices, Model, is_certified
+from fbed.intervals import Intervals, best_by_intervals, worst_by_intervals
+from fbed.memo import Memo
 from fbed.tails import ChiSquare, Floats
 
 
@@ -28,13 +31,14 @@ class OutOfTime(Exception):  # no error: it never leaves the search
 
 @dataclass(frozen=True)
 class Finding:
-    """What is known about one variable in one scan."""
+    """What is known about one variable in one scan; its statistic lies between `statistic` and `upper`."""
 
     variable: int
     statistic: float
     df: float
     log_p: float
     score: float  # the statistic less its critical value
+    upper: float
 
     @property
     def p_value(self) -> float:
@@ -74,12 +78,14 @@ class Scanner:
         n_forced: int,
         n_jobs: int | None = None,
         deadline: float | None = None,
+        memo: Memo | None = None,
     ) -> None:
         self.model = model
         self.rule = rule
         self.n_forced = n_forced
         self.n_threads = thread_count(n_jobs)
         self.deadline = deadline
+        self.memo = memo
         self._last: tuple[tuple[int, ...], Fit] | None = None
 
     def saturated(self, selected: Sequence[int]) -> bool:
@@ -91,85 +97,32 @@ class Scanner:
         self.check_time()
         fit = self._fit(selected)
         k = len(selected) - self.n_forced
-        if isinstance(fit, CertifiedFit):
-            return self._certified_forward(fit, candidates, k)
-        evidence = self._gather(fit.gains, candidates)
-        passes = self.rule.passes(evidence, k)
-        merit = np.where(passes, self.rule.merit(evidence, k), -np.inf)
-        order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
-        return self._answer(candidates, evidence, passes, order, passes, k)
+        if is_certified(fit):
+            known = Intervals(fit, candidates, self.memo.gains(selected) if self.memo else None)
+            order = best_by_intervals(known, self.rule, k, self._mapped, _RUNNERS_UP)
+            passes = known.passes
+        else:
+            evidence = self._gather(fit.gains, candidates)
+            passes = self.rule.passes(evidence, k)
+            merit = np.where(passes, self.rule.merit(evidence, k), -np.inf)
+            order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
+            known = Intervals.exact(candidates, evidence)
+        return self._answer(known, passes, order, bool(order), k)
 
     def backward(self, selected: Sequence[int], variables: Indices) -> Scan:
         """Who would be kept, and whose removal costs least? `chosen` is None when every variable is kept."""
         self.check_time()
         fit = self._fit(selected)
         k = len(selected) - self.n_forced - 1
-        evidence, upper = self._losses(fit, variables, k)
+        if is_certified(fit):
+            known = Intervals(fit, variables, self.memo.losses(selected) if self.memo else None)
+            evidence = worst_by_intervals(known, self.rule, k, self.check_time)
+        else:
+            evidence = self._gather(fit.losses, variables)
+            known = Intervals.exact(variables, evidence)
         keeps = self.rule.passes(evidence, k, staying=True)
         order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
-        return replace(self._answer(variables, evidence, keeps, order, ~keeps, k, staying=True), upper=upper)
-
-    def _losses(self, fit: Fit, variables: Indices, k: int) -> tuple[Evidence, Floats]:
-        """Evidence against removing each variable: exact for those that could be worst, else lower bounds."""
-        if not isinstance(fit, CertifiedFit):
-            evidence = self._gather(fit.losses, variables)
-            return evidence, evidence.statistic
-        bounds = fit.loss_bounds(variables)
-        lower, upper, df, reference = bounds.lower.copy(), bounds.upper.copy(), bounds.df, bounds.reference
-
-        def evidence_at(statistic: Floats) -> Evidence:
-            return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
-
-        while True:
-            low, high = (self.rule.merit(evidence_at(ends), k) for ends in (lower, np.minimum(upper, 1e300)))
-            contenders = np.flatnonzero((low <= high.min() + TIE * max(1.0, abs(high.min()))) & (lower < upper))
-            if len(contenders) == 0:
-                return evidence_at(lower), upper
-            i = int(contenders[np.argmin(low[contenders])])
-            lower[i] = upper[i] = fit.resolve_loss(int(variables[i]))
-            self.check_time()
-
-    def _certified_forward(self, fit: CertifiedFit, candidates: Indices, k: int) -> Scan:
-        """Intervals for everybody, then a contest among those who pass."""
-        fit.prepare()
-
-        def critical(df: Floats) -> Floats:
-            return self.rule.critical(df, k, fit.reference)
-
-        parts = self._mapped(lambda block: fit.gain_bounds(block, critical), candidates)
-        lower, upper, df = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df")
-        )
-        passes = exceeds(lower, critical(df))
-        order = self._contest(fit, candidates, lower, upper, df, np.flatnonzero(passes), k)
-        evidence = Evidence(lower, df, fit.reference.log_sf(lower, df), fit.reference)
-        scan = self._answer(candidates, evidence, passes, order, passes, k)
-        return replace(scan, upper=upper)
-
-    def _contest(
-        self, fit: CertifiedFit, candidates: Indices, lower: Floats, upper: Floats, df: Floats, rows: Indices, k: int
-    ) -> list[int]:
-        """Winner and runners-up of those who pass; narrows the intervals of contenders in place."""
-        if len(rows) == 0:
-            return []
-        race = bool((df[rows] == df[rows[0]]).all())
-
-        def value(statistic: Floats) -> Floats:
-            """What is ranked: the statistic itself while all have the same df, since merit rises with it."""
-            if race:
-                return statistic[rows]
-            log_p = fit.reference.log_sf(statistic[rows], df[rows])
-            return self.rule.merit(Evidence(statistic[rows], df[rows], log_p, fit.reference), k)
-
-        low, high = value(lower), value(upper)
-        contenders = rows[high >= low.max() - TIE * max(1.0, abs(low.max()))]
-        contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
-        lower[contenders], upper[contenders] = fit.contest(
-            candidates[contenders], lower[contenders], upper[contenders], race
-        )
-        winner, *_ = _ranked(value(lower), lower[rows], candidates[rows])
-        others = [int(i) for i in np.argsort(-value(upper), kind="stable")[: _RUNNERS_UP + 1] if i != winner]
-        return [int(rows[i]) for i in (winner, *others[:_RUNNERS_UP])]
+        return self._answer(known, keeps, order, not keeps[order[0]], k, staying=True)
 
     def check_time(self) -> None:
         """Raise when the time limit has passed."""
@@ -214,31 +167,23 @@ class Scanner:
 
     def _answer(
         self,
-        candidates: Indices,
-        evidence: Evidence,
+        known: Intervals,
         passes: NDArray[np.bool_],
         order: Sequence[int],
-        allowed: NDArray[np.bool_],
+        allowed: bool,
         k: int,
         staying: bool = False,
     ) -> Scan:
-        reference = evidence.reference or ChiSquare()
-
-        def finding(i: int) -> Finding:
-            statistic, df, log_p = (float(v[i]) for v in (evidence.statistic, evidence.df, evidence.log_p))
-            critical = self.rule.critical(evidence.df[[i]], k, reference, staying)
-            return Finding(int(candidates[i]), statistic, df, log_p, statistic - float(critical[0]))
-
-        chosen = finding(order[0]) if len(order) and allowed[order[0]] else None
-        others = order[1:] if chosen else order
+        """`order` holds the positions of the best few; the first is chosen when that is allowed."""
+        few = np.array(order, dtype=np.intp)
+        statistic, upper, df = known.lower[few], known.upper[few], known.df[few]
+        log_p = known.log_p(few)
+        score = statistic - self.rule.critical(df, k, known.reference or ChiSquare(), staying)
+        columns = (known.candidates[few], statistic, df, log_p, score, upper)
+        findings = tuple(Finding(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+        chosen = findings[0] if allowed else None
         return Scan(
-            candidates,
-            passes,
-            chosen,
-            tuple(finding(i) for i in others),
-            evidence.statistic,
-            evidence.statistic,
-            evidence.df,
+            known.candidates, passes, chosen, findings[1:] if chosen else findings, known.lower, known.upper, known.df
         )
 
 

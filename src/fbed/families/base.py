@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,6 @@ class Bounds:
     reference: Reference
 
 
-@runtime_checkable
 class CertifiedFit(Protocol):
     """A fit that answers by certified bounds. No interval for a gain may contain the critical value."""
 
@@ -75,6 +74,11 @@ class CertifiedFit(Protocol):
 
     def resolve_loss(self, variable: int) -> float:
         """The statistic of removing one variable."""
+
+
+def is_certified(fit: Fit | CertifiedFit) -> TypeGuard[CertifiedFit]:
+    """Whether a fit answers by bounds."""
+    return hasattr(fit, "gain_bounds")
 
 
 class Model(Protocol):

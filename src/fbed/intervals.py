@@ -1,0 +1,126 @@
+"""Decisions from intervals: who passes, who is best and who is worst, when statistics are enclosed but not computed.
+
+Intervals are narrowed only as far as a decision needs: away from the critical value for everybody, to a number for
+contenders only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.criteria import TIE, Evidence, Rule, exceeds, tied_with_best
+from fbed.families.base import Bounds, CertifiedFit, Indices
+from fbed.memo import Known
+from fbed.tails import Floats, Reference
+
+Mapped = Callable[[Callable[[Indices], Bounds], Indices], list[Bounds]]
+
+
+class Intervals:
+    """What one scan knows about its candidates."""
+
+    def __init__(self, fit: CertifiedFit, candidates: Indices, memory: Known | None = None) -> None:
+        self.fit = fit
+        self.candidates = candidates
+        self.memory = memory
+        self.reference: Reference | None = fit.reference
+        self.lower, self.upper, self.df = _nothing(len(candidates)) if memory is None else memory.recall(candidates)
+        self.passes: NDArray[np.bool_] = np.zeros(len(candidates), dtype=bool)
+        self._log_p: Floats | None = None
+
+    @classmethod
+    def exact(cls, candidates: Indices, evidence: Evidence) -> Intervals:
+        """Intervals that are points, for a family that computes its statistics."""
+        out = cls.__new__(cls)
+        out.candidates, out.reference, out._log_p = candidates, evidence.reference, evidence.log_p
+        out.lower = out.upper = evidence.statistic
+        out.df = evidence.df
+        return out
+
+    def log_p(self, rows: Indices) -> Floats:
+        """Log p-values of some candidates, from the lower ends of their intervals."""
+        if self._log_p is not None:
+            return self._log_p[rows]
+        return self.fit.reference.log_sf(self.lower[rows], self.df[rows])
+
+    def put(self, rows: Indices, lower: Floats, upper: Floats, df: Floats | None = None) -> None:
+        """Keep narrower intervals for some candidates, here and for other searches that come to the same set."""
+        self.lower[rows], self.upper[rows] = lower, upper
+        if df is not None:
+            self.df[rows] = df
+        if self.memory is not None:
+            self.memory.remember(self.candidates[rows], self.lower[rows], self.upper[rows], self.df[rows])
+
+    def evidence(self, statistic: Floats, rows: Indices) -> Evidence:
+        """Evidence as it would be if some candidates had these statistics."""
+        df, reference = self.df[rows], self.fit.reference
+        return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+
+
+def _nothing(count: int) -> tuple[Floats, Floats, Floats]:
+    return np.zeros(count), np.full(count, np.inf), np.full(count, np.nan)
+
+
+def best_by_intervals(known: Intervals, rule: Rule, k: int, mapped: Mapped, n_runners_up: int) -> list[int]:
+    """Positions of the winner and the runners-up among those who pass; sets `known.passes`."""
+    fit = known.fit
+
+    def critical(df: Floats) -> Floats:
+        return rule.critical(df, k, fit.reference)
+
+    _settle(known, critical, mapped)
+    known.passes = exceeds(known.lower, critical(known.df))
+    rows = np.flatnonzero(known.passes)
+    if len(rows) == 0:
+        return []
+    race = bool((known.df[rows] == known.df[rows[0]]).all())
+
+    def value(statistic: Floats) -> Floats:
+        """What is ranked: the statistic itself while all have the same df, since merit rises with it."""
+        return statistic if race else rule.merit(known.evidence(statistic, rows), k)
+
+    low, high = value(known.lower[rows]), value(known.upper[rows])
+    contenders = rows[high >= low.max() - TIE * max(1.0, abs(low.max()))]
+    contenders = contenders[np.argsort(-known.lower[contenders], kind="stable")]
+    known.put(
+        contenders, *fit.contest(known.candidates[contenders], known.lower[contenders], known.upper[contenders], race)
+    )
+    tied = np.flatnonzero(tied_with_best(value(known.lower[rows]), known.lower[rows]))
+    winner = int(tied[np.argmin(known.candidates[rows[tied]])])
+    others = np.argsort(-value(known.upper[rows]), kind="stable")[: n_runners_up + 1]
+    return [int(rows[winner]), *(int(rows[i]) for i in others if i != winner)][: n_runners_up + 1]
+
+
+def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> None:
+    """Move every interval clear of its critical value."""
+    unknown = np.isnan(known.df)
+    bar = critical(np.where(unknown, 0.0, known.df))
+    rows = np.flatnonzero(unknown | ((known.upper > bar) & ~exceeds(known.lower, bar)))
+    if len(rows) == 0:
+        return
+    known.fit.prepare()
+    parts = mapped(lambda block: known.fit.gain_bounds(block, critical), known.candidates[rows])
+    lower, upper, df = (np.concatenate([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df"))
+    known.put(rows, lower, upper, df)
+
+
+def worst_by_intervals(known: Intervals, rule: Rule, k: int, check_time: Callable[[], None]) -> Evidence:
+    """Evidence against removing each variable: exact for those that could be worst, lower bounds for the others."""
+    everybody = np.arange(len(known.candidates), dtype=np.intp)
+    if np.isnan(known.df).any():
+        bounds = known.fit.loss_bounds(known.candidates)
+        known.put(everybody, bounds.lower, bounds.upper, bounds.df)
+    while True:
+        low = rule.merit(known.evidence(known.lower, everybody), k)
+        high = rule.merit(known.evidence(np.minimum(known.upper, 1e300), everybody), k)
+        bar = float(high.min())
+        contenders = np.flatnonzero((low <= bar + TIE * max(1.0, abs(bar))) & (known.lower < known.upper))
+        if len(contenders) == 0:
+            return known.evidence(known.lower, everybody)
+        i = contenders[[int(np.argmin(low[contenders]))]]
+        loss = np.array([known.fit.resolve_loss(int(known.candidates[i[0]]))])
+        known.put(i, loss, loss)
+        check_time()
