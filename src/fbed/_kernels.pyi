@@ -13,7 +13,7 @@ class DenseColumns:
 
     def __init__(self, matrix: NDArray[Any]) -> None: ...
     def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
-        """Centre, scale, minimum, maximum and number of values that are not finite, a column each."""
+        """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major; zero where the scale is."""
     def dots(self, which: Which, v: Floats) -> Floats:
@@ -24,7 +24,7 @@ class SparseColumns:
 
     def __init__(self, indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], n: int) -> None: ...
     def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
-        """Centre, scale, minimum, maximum and number of values that are not finite, a column each."""
+        """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major and dense; zero where the scale is."""
     def dots(self, which: Which, v: Floats) -> Floats:
@@ -48,22 +48,30 @@ class LogisticNull:
         forget: bool,
     ) -> None:
         """Upper bounds pay `idle_cost` for idle rows; lower bounds watch what becomes of them unless told to forget."""
-    def sparse(
-        self, columns: SparseColumns, which: Which, critical: float, refine: bool
+    def support(
+        self, columns: DenseColumns | SparseColumns, which: Which, critical: float, refine: bool
     ) -> tuple[Floats, Floats, Floats]:
-        """Lower and upper bounds of the statistic, and the norm² left of each column after the model."""
+        """Bounds of the statistic for columns that are mostly 0, and the norm² left of each after the model."""
     def dense(self, X: Floats, projections: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
         """The same for columns of a dense block."""
     def first(self, u: Floats, low: Floats, high: Floats, norm: float) -> tuple[Floats, Floats]:
         """Bounds for a model with an intercept only, from scores and extremes of standardised columns."""
     def contest_sparse(
-        self, columns: SparseColumns, which: Which, lower: Floats, upper: Floats, critical: float, race: bool
+        self, columns: SparseColumns, which: Which, lower: Floats, upper: Floats, race: bool
     ) -> tuple[Floats, Floats, int, Floats]:
         """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
     def contest_dense(
-        self, X: Floats, which: Which, lower: Floats, upper: Floats, critical: float, race: bool
+        self,
+        columns: DenseColumns,
+        which: Which,
+        center: Floats,
+        scale: Floats,
+        mostly_zero: Floats,
+        lower: Floats,
+        upper: Floats,
+        race: bool,
     ) -> tuple[Floats, Floats, int, Floats]:
-        """The same for columns of a dense block."""
+        """The same for columns of a dense matrix."""
 
 def fit_logistic(
     Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float

@@ -19,6 +19,8 @@ from fbed._kernels import DenseColumns, SparseColumns
 from fbed.tables import Matrix, Table, refuse_not_finite
 from fbed.tails import Floats
 
+_MOSTLY_ZERO = 0.2  # part of the rows that may be other than 0 for a column to count as mostly zero
+_TRANSPOSED = 2**28  # bytes up to which a row-major matrix is copied, since every pass goes along columns
 _BLOCK_VALUES = 2**18  # float64 values in a block: 2 MB stay in the cache of a core
 
 Mapper = Callable[[Callable[[tuple[int, int]], Floats], list[tuple[int, int]]], Iterable[Floats]]
@@ -33,6 +35,7 @@ class Design:
     n : sum of the weights.
     width : number of design columns of each variable; 0 for a constant variable.
     center, scale, low, high : of each column of the table's matrix; scale 0 marks a constant one.
+    mostly_zero : which columns of the matrix have few values that are not 0.
     """
 
     def __init__(self, table: Table, weights: Floats, spread: Mapper = map) -> None:
@@ -42,22 +45,22 @@ class Design:
         self.n_rows = table.n_rows
         self.is_sparse = bool(sparse.issparse(table.matrix))
         self.matrix = _kernel_columns(table.matrix)
-        self.center, self.scale, self.low, self.high = self._one_pass(spread)
+        self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(spread)
         self.width = self._widths()
 
-    def _one_pass(self, spread: Mapper) -> tuple[Floats, Floats, Floats, Floats]:
+    def _one_pass(self, spread: Mapper) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
         """Centre, scale and extremes of every column; refuses values that are not finite."""
         p = self.table.matrix.shape[1]
         step = max(16, -(-p // 64))
         ranges = [(start, min(start + step, p)) for start in range(0, p, step)]
         parts = list(spread(lambda r: self.matrix.stats(self.weights, self.n, *r), ranges))
-        stats = np.concatenate(parts) if parts else np.empty((0, 5))
+        stats = np.concatenate(parts) if parts else np.empty((0, 6))
         bad = np.zeros(self.table.n_variables, dtype=np.intp)
         numeric = self.table.position >= 0
         bad[numeric] = stats[self.table.position[numeric], 4].astype(np.intp)
         refuse_not_finite(self.table, bad)
         center, scale, low, high = (np.ascontiguousarray(stats[:, i]) for i in range(4))
-        return center, scale, low, high
+        return center, scale, low, high, stats[:, 5] < _MOSTLY_ZERO * self.n_rows
 
     @property
     def block_size(self) -> int:
@@ -121,7 +124,8 @@ class Design:
 
 def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
     if not sparse.issparse(matrix):
-        return DenseColumns(_plain(matrix))
+        across = matrix.flags.c_contiguous and not matrix.flags.f_contiguous and matrix.nbytes <= _TRANSPOSED
+        return DenseColumns(_plain(np.asfortranarray(matrix) if across else matrix))
     wide = max(int(matrix.indptr[-1]), matrix.shape[0]) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     return SparseColumns(

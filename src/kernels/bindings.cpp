@@ -64,12 +64,12 @@ static void check_range(const Which& which, int64_t p) {
     for (size_t j = 0; j < which.shape(0); ++j) require(which(j) >= 0 && which(j) < p, "column index out of range");
 }
 
-// center, scale, min, max, number of values that are not finite: one row each, for columns first..last
+// center, scale, min, max, number of values that are not finite, and that are not 0: for columns first..last
 template <class Read>
 static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
     const size_t count = static_cast<size_t>(last - first);
     double* data;
-    OutMatrix out = new_columns(count, 5, data);
+    OutMatrix out = new_columns(count, 6, data);
     nb::gil_scoped_release release;
     for (size_t j = 0; j < count; ++j) {
         const Moments m = read(first + static_cast<int64_t>(j));
@@ -78,6 +78,7 @@ static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
         data[2 * count + j] = m.min;
         data[3 * count + j] = m.max;
         data[4 * count + j] = static_cast<double>(m.not_finite);
+        data[5 * count + j] = static_cast<double>(m.not_zero);
     }
     return out;
 }
@@ -281,15 +282,11 @@ struct LogisticNull {
         return out;
     }
 
-    Interval sparse_column(const Sparse& m, int64_t j, Work& work, const Question& q, double& left, double& total,
-                           double* predictor) const {
+    template <class Matrix>
+    Interval support_column(const Matrix& m, int64_t j, Work& work, const Question& q, double& left, double& total,
+                            double* predictor) const {
         Support s;
-        const int64_t stored = m.column(j, work.support.data(), work.column.data());
-        for (int64_t i = 0; i < stored; ++i) {  // explicit zeros do not count
-            if (work.column[i] == 0.0) continue;
-            work.support[s.m] = work.support[i];
-            work.column[s.m++] = work.column[i];
-        }
+        s.m = m.support(j, work.support.data(), work.column.data());
         s.rows = work.support.data();
         s.x = work.column.data();
         counts[0]++;
@@ -332,7 +329,9 @@ struct LogisticNull {
         for (int64_t k = 0; k < f.r; ++k) left -= work.step[k] * work.step[k];
     }
 
-    Answer sparse(const SparseColumns& columns, Which which, double critical, bool refine) const {
+    // Intervals for columns that are mostly 0, whatever they are stored in.
+    template <class Columns>
+    Answer support(const Columns& columns, Which which, double critical, bool refine) const {
         require(columns.m.n == f.n, "rows");
         check_range(which, columns.m.p);
         double *lower, *upper, *left;
@@ -343,7 +342,7 @@ struct LogisticNull {
         const Question q{critical, 0.0, false, refine};
         for (size_t j = 0; j < count; ++j) {
             double total = 0;
-            const Interval v = sparse_column(columns.m, which.data()[j], work, q, left[j], total, nullptr);
+            const Interval v = support_column(columns.m, which.data()[j], work, q, left[j], total, nullptr);
             lower[j] = v.lower, upper[j] = v.upper;
         }
         return {l, u, e};
@@ -453,22 +452,26 @@ struct LogisticNull {
         return {l, u, best, out};
     }
 
-    auto contest_sparse(const SparseColumns& columns, Which which, Vector lower, Vector upper, double critical, bool race) const {
+    auto contest_sparse(const SparseColumns& columns, Which which, Vector lower, Vector upper, bool race) const {
         require(columns.m.n == f.n, "rows");
         check_range(which, columns.m.p);
-        return contest(which, lower, upper, critical, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
+        return contest(which, lower, upper, 0.0, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
             double left, total;
-            return sparse_column(columns.m, which.data()[j], work, q, left, total, predictor);
+            return support_column(columns.m, which.data()[j], work, q, left, total, predictor);
         });
     }
 
-    auto contest_dense(ColumnMajor X, Which which, Vector lower, Vector upper, double critical, bool race) const {
-        require(static_cast<int64_t>(X.shape(0)) == f.n && X.shape(1) == which.shape(0), "columns");
-        return contest(which, lower, upper, critical, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
-            const double* x = X.data() + j * f.n;
-            std::copy(x, x + f.n, work.x.begin());
+    // `mostly_zero` says which columns are better looked at by their support.
+    auto contest_dense(const DenseColumns& columns, Which which, Vector center, Vector scale, Vector mostly_zero, Vector lower,
+                       Vector upper, bool race) const {
+        require(columns.m.n == f.n && mostly_zero.shape(0) == which.shape(0), "columns");
+        require(static_cast<int64_t>(center.shape(0)) == columns.m.p && static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
+        check_range(which, columns.m.p);
+        return contest(which, lower, upper, 0.0, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
             double left, total = 0;
-            for (int64_t i = 0; i < f.n; ++i) total += f.a[i] * f.w[i] * x[i] * x[i];
+            if (mostly_zero.data()[j] != 0.0) return support_column(columns.m, which.data()[j], work, q, left, total, predictor);
+            columns.m.gather(which.data() + j, 1, center.data(), scale.data(), work.x.data());
+            for (int64_t i = 0; i < f.n; ++i) total += f.a[i] * f.w[i] * work.x[i] * work.x[i];
             return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
         });
     }
@@ -508,7 +511,8 @@ NB_MODULE(_kernels, m) {
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
         .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, double, double, bool>())
-        .def("sparse", &LogisticNull::sparse)
+        .def("support", &LogisticNull::support<SparseColumns>)
+        .def("support", &LogisticNull::support<DenseColumns>)
         .def_prop_ro("counts", [](const LogisticNull& s) { return std::vector<int64_t>(s.counts.begin(), s.counts.end()); })
         .def("dense", &LogisticNull::dense)
         .def("first", &LogisticNull::first)

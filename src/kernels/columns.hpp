@@ -32,7 +32,7 @@ inline void with_type(Kind kind, const void* data, F&& f) {
 // What one pass over a column tells: the search never has to look at a column again to centre or scale it.
 struct Moments {
     double center = 0, scale = 0, min = 0, max = 0;
-    int64_t not_finite = 0;
+    int64_t not_finite = 0, not_zero = 0;
 };
 
 // A column whose spread is below this part of its size holds rounding, not information.
@@ -52,6 +52,7 @@ inline Moments moments(const double* values, const double* weights, const int32_
         low = std::min(low, values[i]);
         high = std::max(high, values[i]);
         check += values[i] * 0.0;  // NaN as soon as one value is not finite
+        out.not_zero += values[i] != 0.0;
     }
     if (check != 0.0 || std::isnan(check)) {
         for (int64_t i = 0; i < m; ++i) out.not_finite += !std::isfinite(values[i]);
@@ -138,11 +139,19 @@ struct Dense {
         });
     }
 
-    void column(int64_t j, double* out) const {
+    // Entries of column j that are not 0; returns how many.
+    int64_t support(int64_t j, int32_t* rows, double* values) const {
+        int64_t count = 0;
         with_type(kind, data, [&](auto* x) {
             const auto* start = x + j * column_stride;
-            for (int64_t i = 0; i < n; ++i) out[i] = static_cast<double>(start[i * row_stride]);
+            for (int64_t i = 0; i < n; ++i) {
+                const auto value = start[i * row_stride];
+                rows[count] = static_cast<int32_t>(i);
+                values[count] = static_cast<double>(value);
+                count += value != 0;
+            }
         });
+        return count;
     }
 
    private:
@@ -188,6 +197,18 @@ struct Sparse {
 
     int64_t begin(int64_t j) const {
         return wide ? static_cast<const int64_t*>(indptr)[j] : static_cast<const int32_t*>(indptr)[j];
+    }
+
+    // Entries of column j that are not 0; returns how many.
+    int64_t support(int64_t j, int32_t* rows, double* values) const {
+        const int64_t stored = column(j, rows, values);
+        int64_t count = 0;
+        for (int64_t i = 0; i < stored; ++i) {  // explicit zeros do not count
+            rows[count] = rows[i];
+            values[count] = values[i];
+            count += values[i] != 0.0;
+        }
+        return count;
     }
 
     // Stored entries of column j; returns how many.

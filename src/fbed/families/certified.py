@@ -124,14 +124,18 @@ class CertifiedLogistic:
         self, null: Null, which: NDArray[np.int64], critical: float, refine: bool
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         design = self.model.design
-        if isinstance(design.matrix, SparseColumns):
-            lower, upper, left = null.kernel.sparse(design.matrix, which, critical, refine)
-            return lower, upper, 4.0 * left <= _SUSPECT * design.n * design.scale[which] ** 2
-        parts = []
-        for start in range(0, len(which), design.block_size):
-            block = design.matrix.gather(which[start : start + design.block_size], design.center, design.scale)
-            parts.append(null.kernel.dense(block, block.T @ null.weighted, critical, refine))
-        lower, upper, left = (np.concatenate(values) for values in zip(*parts, strict=True))
+        lower, upper, left = (np.empty(len(which)) for _ in range(3))
+        by_support = design.mostly_zero[which] | design.is_sparse
+        some = np.flatnonzero(by_support)
+        if len(some):
+            scale2 = design.scale[which[some]] ** 2
+            lower[some], upper[some], raw = null.kernel.support(design.matrix, which[some], critical, refine)
+            left[some] = raw / scale2
+        rest = np.flatnonzero(~by_support)
+        for start in range(0, len(rest), design.block_size):
+            part = rest[start : start + design.block_size]
+            block = design.matrix.gather(which[part], design.center, design.scale)
+            lower[part], upper[part], left[part] = null.kernel.dense(block, block.T @ null.weighted, critical, refine)
         return lower, upper, 4.0 * left <= _SUSPECT * design.n
 
     def _first_scan(self, which: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -151,8 +155,11 @@ class CertifiedLogistic:
         design = self.model.design
         which = design.positions(candidates)
         if isinstance(design.matrix, SparseColumns):
-            return self.null.kernel.contest_sparse(design.matrix, which, lower, upper, 0.0, race)
-        return self.null.kernel.contest_dense(design.block(candidates), which, lower, upper, 0.0, race)
+            return self.null.kernel.contest_sparse(design.matrix, which, lower, upper, race)
+        mostly_zero = design.mostly_zero[which].astype(np.float64)
+        return self.null.kernel.contest_dense(
+            design.matrix, which, design.center, design.scale, mostly_zero, lower, upper, race
+        )
 
     def gain(self, column: Floats) -> float:
         """The statistic of one more column by a fit of its own, where certificates do not close."""
