@@ -231,7 +231,8 @@ class CertifiedLogistic:
         else:
             own = self._triangle[:, self.span.place(variable)]
             start = self.coefficients - own @ (functional.T @ self.coefficients)
-        starts = [rest.T @ start, rest.T @ self._centre()]
+        # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
+        starts = [part * (rest.T @ start) for part in (1.0, 0.5, 0.2, 0.1)] + [rest.T @ self._centre()]
         return self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH)[2]
 
 
