@@ -12,7 +12,7 @@ from fbed.families.gaussian import Gaussian
 from fbed.outcomes import Outcome
 
 _FAMILIES: dict[str, Callable[[Design, Outcome, bool], Model]] = {
-    "gaussian": lambda design, outcome, certified: Gaussian(design, outcome.numbers()),
+    "gaussian": lambda design, outcome, certified: Gaussian(design, outcome.numbers(), certified),
     "binomial": lambda design, outcome, certified: Binomial(design, outcome.zero_one(), certified),
 }
 

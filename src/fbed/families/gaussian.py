@@ -8,11 +8,13 @@ import numpy as np
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.families.base import FittedModel, Indices, Span, original_scale
+from fbed.families.base import COLLINEAR, FittedModel, Indices, Span, original_scale
 from fbed.tails import ExactF, Floats
 
 PERFECT = 1e-10
 """RSS below this part of TSS is a perfect fit: what is left is rounding, and counts as exactly this much."""
+
+_NEARLY_COLLINEAR = 1e-5  # part of a column's norm² below which differences of sums have lost too many digits
 
 
 class Gaussian:
@@ -21,7 +23,7 @@ class Gaussian:
     name = "gaussian"
     has_likelihood = True
 
-    def __init__(self, design: Design, y: Floats) -> None:
+    def __init__(self, design: Design, y: Floats, fast: bool = True) -> None:
         self.design = design
         self.n = design.n
         self.block_size = design.block_size
@@ -30,11 +32,15 @@ class Gaussian:
         self.y = np.sqrt(design.weights) * (y - self.center) / self.scale
         self.total = float(self.y @ self.y)
         self._span = Span(design, ())
+        self._remainders = Remainders(design) if fast else None
 
     def fit(self, selected: Sequence[int]) -> GaussianFit:
         """Project the outcome on a set of variables."""
         self._span = Span(self.design, selected, self._span)
-        return GaussianFit(self, self._span)
+        if self._remainders is None:
+            return GaussianFit(self, self._span)
+        self._remainders.follow(self._span)
+        return FastGaussianFit(self, self._span, self._remainders)
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Least-squares coefficients."""
@@ -94,6 +100,9 @@ class GaussianFit:
             others = [s for s in self.span.selected if s != variable]
             own = Span(self.model.design, others).group(int(variable))
             added[i], df[i] = float(((own.T @ self.model.y) ** 2).sum()), own.shape[1]
+        return self._loss_evidence(added, df)
+
+    def _loss_evidence(self, added: Floats, df: Floats) -> Evidence:
         statistic = self._statistic(self.rss + added, self.rss)
         reference = ExactF(self.model.n, self.residual_df, shares_larger=True)
         return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
@@ -101,3 +110,82 @@ class GaussianFit:
     def _statistic(self, smaller: Floats | float, larger: Floats | float) -> Floats:
         floor = PERFECT * self.model.total
         return np.asarray(self.model.n * np.log(np.maximum(smaller, floor) / np.maximum(larger, floor)))
+
+
+class Remainders:
+    """What S leaves of every column: its norm², kept up to date one basis vector at a time.
+
+    `depth[j]` says how many basis vectors have been taken out of column j. While S grows, a step takes out one more;
+    when the search turns to another S, everything starts anew.
+    """
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self.selected: tuple[int, ...] = ()
+        p = len(design.center)
+        self.depth = np.ones(p, dtype=np.intp)  # columns are centred: the intercept is out already
+        self.norm2 = np.full(p, design.n)
+
+    def follow(self, span: Span) -> None:
+        """Prepare for questions about a set."""
+        if self.selected != span.selected[: len(self.selected)]:
+            self.depth[:], self.norm2[:] = 1, self.design.n
+        self.selected = span.selected
+
+    def update(self, span: Span, which: Indices, residual: Floats) -> tuple[Floats, Floats]:
+        """norm² of what is left of some columns, and their products with the residual of the outcome: one pass."""
+        product = np.empty(len(which))
+        for depth in np.unique(self.depth[which]).tolist():
+            rows = np.flatnonzero(self.depth[which] == depth)
+            vectors = np.column_stack([span.Q[:, depth:], residual]) * span.root[:, None]
+            along = self._products(which[rows], vectors)
+            product[rows] = along[:, -1]
+            self.norm2[which[rows]] -= np.einsum("ij,ij->i", along[:, :-1], along[:, :-1])
+        self.depth[which] = span.rank
+        return self.norm2[which], product
+
+    def _products(self, which: Indices, vectors: Floats) -> Floats:
+        design = self.design
+        if design.is_sparse:
+            raw = np.column_stack([design.matrix.dots(which, np.ascontiguousarray(v)) for v in vectors.T])
+            return (raw - design.center[which, None] * vectors.sum(axis=0)) / design.scale[which, None]
+        parts = [which[i : i + design.block_size] for i in range(0, len(which), design.block_size)]
+        return np.vstack([design.matrix.gather(part, design.center, design.scale).T @ vectors for part in parts])
+
+
+class FastGaussianFit(GaussianFit):
+    """The same answers from remainders that are kept from step to step."""
+
+    def __init__(self, model: Gaussian, span: Span, remainders: Remainders) -> None:
+        super().__init__(model, span)
+        self.remainders = remainders
+
+    def _single_gains(self, candidates: Indices) -> tuple[Floats, Floats]:
+        design = self.model.design
+        explained, df = np.zeros(len(candidates)), np.ones(len(candidates))
+        numeric = design.table.position[candidates] >= 0
+        left = np.zeros(len(candidates))
+        if numeric.any():
+            which = design.positions(candidates[numeric])
+            left[numeric], product = self.remainders.update(self.span, which, self.residual)
+            explained[numeric] = product**2 / np.maximum(left[numeric], _NEARLY_COLLINEAR * design.n)
+        close = np.flatnonzero(
+            left <= _NEARLY_COLLINEAR * design.n
+        )  # subtraction has cost digits: do it again with care
+        for start in range(0, len(close), design.block_size):
+            part = close[start : start + design.block_size]
+            explained[part], df[part] = super()._single_gains(candidates[part])
+        return explained, df
+
+    def losses(self, variables: Indices) -> Evidence:
+        """The same from the inverse of the triangle that leads from the columns to the basis."""
+        inverse = np.linalg.inv(self.span.triangle())
+        fitted = self.span.Q.T @ self.model.y
+        added, df = np.zeros(len(variables)), np.zeros(len(variables))
+        for i, variable in enumerate(variables.tolist()):
+            rows = inverse[self.span.place(variable)]
+            if (np.einsum("ij,ij->i", rows, rows) * COLLINEAR > 0.01).any():  # next to the span of the others
+                return super().losses(variables)
+            own = np.linalg.qr(rows.T)[0]
+            added[i], df[i] = float(((own.T @ fitted) ** 2).sum()), own.shape[1]
+        return self._loss_evidence(added, df)
