@@ -81,7 +81,7 @@ class Result:
     indices : their indices among the predictors.
     trace : a row a scan, those that changed nothing included.
     n_tests : tests in the forward and the backward phase.
-    model : coefficients and deviance of the final model.
+    model : coefficients and deviance of the final model; None for the oracle, which fits none.
     status : 'converged', 'max_features', 'saturated', 'time_limit' or 'interrupted'.
     notes : remarks on the data that a person should read.
     settings : what was asked for.
@@ -91,7 +91,7 @@ class Result:
     indices: Indices
     trace: tuple[TraceRow, ...]
     n_tests: TestCount
-    model: FittedModel
+    model: FittedModel | None
     status: str
     family: str
     criterion: str
@@ -259,10 +259,23 @@ def _to_plain(result: Result) -> dict[str, Any]:
 
 def _row_to_plain(row: TraceRow) -> dict[str, Any]:
     plain = {name: getattr(row, name) for name in TraceRow.__dataclass_fields__}
-    return {**plain, "dropped": row.dropped.tolist(), "runners_up": [asdict(f) for f in row.runners_up]}
+    return {
+        **plain,
+        "log_p": _finite(row.log_p),
+        "dropped": row.dropped.tolist(),
+        "runners_up": [{**asdict(f), "log_p": _finite(f.log_p)} for f in row.runners_up],
+    }
 
 
-def _model_to_plain(model: FittedModel) -> dict[str, Any]:
+def _finite(log_p: float | None) -> float | None:
+    """JSON has no infinity; only the oracle, whose tests are perfect, has the p-value 0."""
+    return None if log_p is None or np.isinf(log_p) else log_p
+
+
+def _model_to_plain(model: FittedModel | None) -> dict[str, Any] | None:
+    if model is None:
+        return None
+
     def finite(values: tuple[float, ...] | None) -> list[float | None] | None:
         return None if values is None else [v if np.isfinite(v) else None for v in values]
 
@@ -275,7 +288,6 @@ def _model_to_plain(model: FittedModel) -> dict[str, Any]:
 
 def _from_plain(plain: dict[str, Any]) -> Result:
     plain = {name: value for name, value in plain.items() if name != "schema"}
-    model: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain["model"].items()}
     candidates = plain["candidates"]
     values = {k: np.array([np.nan if v is None else v for v in candidates[k]]) for k in ("lower", "upper", "df")}
     return Result(
@@ -285,7 +297,7 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "indices": np.array(plain["indices"], dtype=np.intp),
             "trace": tuple(_row_from_plain(row) for row in plain["trace"]),
             "n_tests": TestCount(**plain["n_tests"]),
-            "model": FittedModel(**model),
+            "model": _model_from_plain(plain["model"]),
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "feature_names": None if plain["feature_names"] is None else tuple(plain["feature_names"]),
             "notes": tuple(plain["notes"]),
@@ -294,9 +306,21 @@ def _from_plain(plain: dict[str, Any]) -> Result:
     )
 
 
+def _model_from_plain(plain: dict[str, Any] | None) -> FittedModel | None:
+    if plain is None:
+        return None
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()}
+    return FittedModel(**fields)
+
+
 def _row_from_plain(plain: dict[str, Any]) -> TraceRow:
-    dropped = np.array(plain["dropped"], dtype=np.intp)
-    return TraceRow(**{**plain, "dropped": dropped, "runners_up": tuple(Finding(**f) for f in plain["runners_up"])})
+    others = tuple(Finding(**_with_log_p(finding)) for finding in plain["runners_up"])
+    row = plain if plain["variable"] is None else _with_log_p(plain)
+    return TraceRow(**{**row, "dropped": np.array(plain["dropped"], dtype=np.intp), "runners_up": others})
+
+
+def _with_log_p(plain: dict[str, Any]) -> dict[str, Any]:
+    return {**plain, "log_p": -np.inf if plain["log_p"] is None else plain["log_p"]}
 
 
 __all__ = ["STATUSES", "Candidates", "Result", "TestCount", "TraceRow", "build"]

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from fbed import families
+from fbed import families, oracle
 from fbed.criteria import Criterion, as_criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.families.base import Model
+from fbed.graphs import MixedGraph
 from fbed.outcomes import Outcome, read_outcome, suggested_family
 from fbed.progress import Progress, listener
 from fbed.result import Result, build
@@ -50,10 +51,12 @@ def select(
     ----------
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
         Predictors, a row a sample. Text and category columns of a table enter and leave as a unit.
+        Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, or the name of a column of X
-        Outcome.
-    family : {'auto', 'gaussian', 'binomial'}
-        Kind of outcome; 'auto' takes two different values for binomial and other numbers for gaussian.
+        Outcome; a node, when X is a graph.
+    family : {'auto', 'gaussian', 'binomial', 'oracle'}
+        Kind of outcome; 'auto' takes two different values for binomial and other numbers for gaussian, and 'oracle',
+        which `include` and `exclude` give nodes to, for a graph.
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
         'lr' is a likelihood-ratio test (exact F for gaussian). Objects such as ``fbed.EBIC(gamma=0.5)`` carry their own
         parameters, and ``alpha``, ``gamma`` and ``alpha_backward`` are then not used.
@@ -100,6 +103,12 @@ def select(
     started = time.perf_counter()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     _check_options(k, max_features, time_limit)
+    if family == oracle.NAME or isinstance(X, MixedGraph):
+        perfect = oracle.asked(X, y, family, chosen, sample_weight=sample_weight, feature_names=feature_names)
+        forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
+        plan = _plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
+        settings = _settings(plan, chosen, perfect.table, n_jobs, time_limit)
+        return _select_on_graph(perfect, plan, settings, time_limit, progress)
     named = [name for name in (y, sample_weight) if isinstance(name, str)]
     table = read_table(X, feature_names, leave_out=named, exclude=exclude)
     y_values = take_column(X, y, "y") if isinstance(y, str) else y
@@ -129,6 +138,33 @@ def select(
         n=model.n,
         notes=tuple(notes + _remarks(design)),
         settings=_settings(plan, chosen, table, n_jobs, time_limit),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _select_on_graph(
+    perfect: oracle.Oracle,
+    plan: Plan,
+    settings: dict[str, Any],
+    time_limit: float | None,
+    progress: bool | Callable[[Progress], None] | None,
+) -> Result:
+    """The same search on perfect tests: no rows, no model."""
+    started = time.perf_counter()
+    perfect.deadline = None if time_limit is None else time.monotonic() + time_limit
+    trail = Trail(list(plan.forced), listener(progress, perfect.table.name))
+    search(perfect, plan, trail)
+    return build(
+        trail,
+        plan,
+        perfect.table,
+        model=None,
+        family=oracle.NAME,
+        criterion=oracle.CRITERION,
+        classes=None,
+        n=0.0,
+        notes=(),
+        settings=settings,
         seconds=time.perf_counter() - started,
     )
 

@@ -9,6 +9,7 @@ import numpy as np
 from fbed.search import STATUSES
 
 if TYPE_CHECKING:
+    from fbed.families.base import FittedModel
     from fbed.result import Result, TraceRow
 
 _NAME_WIDTH = 24
@@ -16,12 +17,15 @@ _NAME_WIDTH = 24
 
 def summary(result: Result) -> str:
     """Settings, steps, final model and what to keep in mind, within 80 columns."""
-    return "\n".join([*_head(result), "", *_steps(result), "", *_model(result), "", *_foot(result)])
+    if result.model is None:
+        return "\n".join([*_head(result), "", *_steps(result)])
+    return "\n".join([*_head(result), "", *_steps(result), "", *_model(result.model), "", *_foot(result)])
 
 
 def _head(result: Result) -> list[str]:
     outcome = f"{result.family}" + (f", modelling {result.classes[-1]!r}" if result.classes else "")
     rows = f"{result.n_rows:,} rows" + (f" (total weight {result.n:,g})" if result.n != result.n_rows else "")
+    rows = rows if result.model else "a graph, no data"
     algorithm = str(result.settings.get("algorithm", "FBED"))
     return [
         f"{algorithm} selected {_plural(len(result.selected), 'variable')} of {result.n_variables:,}",
@@ -50,8 +54,7 @@ def _step(row: TraceRow) -> str:
     )
 
 
-def _model(result: Result) -> list[str]:
-    model = result.model
+def _model(model: FittedModel) -> list[str]:
     explained = f"deviance {model.deviance:.6g} of {model.null_deviance:.6g}"
     lines = [
         f"final model ({explained}):",
@@ -75,7 +78,7 @@ def _foot(result: Result) -> list[str]:
 
 def p_value(log_p: float) -> str:
     """A p-value that does not underflow: 3.2e-1085 is written from its logarithm."""
-    if log_p > -600:
+    if log_p > -600 or log_p == -np.inf:
         return f"{np.exp(log_p):.3g}"
     exponent = np.floor(log_p / np.log(10))
     return f"{np.exp(log_p - exponent * np.log(10)):.1f}e{int(exponent)}"
