@@ -153,9 +153,7 @@ class _Syntax:
         name = self._word("the name of a variable")
         self._block = f"the variable block of {name.text!r}"
         if name.text in self._variables:
-            self._source.fail(
-                name.at, self._block, "it is declared a second time. Remove or rename one of them."
-            )
+            self._source.fail(name.at, self._block, "it is declared a second time. Remove or rename one of them.")
         self._expect("{")
         levels: tuple[str, ...] = ()
         while not self._at("}"):
@@ -190,9 +188,7 @@ class _Syntax:
             self._fail(opening, "'( variable | parent, parent, ... )' with a variable inside")
         self._block = f"the probability block of {names[0]!r}"
         if names[0] in self._probabilities:
-            self._source.fail(
-                opening.at, self._block, "it is the second one of this variable. Remove one of them."
-            )
+            self._source.fail(opening.at, self._block, "it is the second one of this variable. Remove one of them.")
         self._expect("{")
         entries: list[_Entry] = []
         while not self._at("}"):
@@ -250,9 +246,7 @@ class _Syntax:
     def _take(self) -> _Token:
         if self._next == len(self._tokens):
             end = len(self._source.text.rstrip())
-            self._source.fail(
-                end, self._block, "the file ends in the middle of the block. Download it again?"
-            )
+            self._source.fail(end, self._block, "the file ends in the middle of the block. Download it again?")
         self._next += 1
         return self._tokens[self._next - 1]
 
@@ -269,8 +263,7 @@ def _meaning(source: _Source, levels: dict[str, tuple[str, ...]], blocks: dict[s
         _check_declared(source, name, block, levels)
     if missing := [name for name in levels if name not in blocks]:
         raise GraphError(
-            f"{source.name}: expected a probability block for every variable, but {listing(missing)} has "
-            "none."
+            f"{source.name}: expected a probability block for every variable, but {listing(missing)} has none."
         )
     parents = {name: blocks[name].parents for name in levels}
     tables = {name: _Table(source, name, blocks[name], levels).filled() for name in levels}
@@ -280,14 +273,10 @@ def _meaning(source: _Source, levels: dict[str, tuple[str, ...]], blocks: dict[s
 def _check_declared(source: _Source, name: str, block: _Block, levels: dict[str, tuple[str, ...]]) -> None:
     where = f"the probability block of {name!r}"
     if unknown := [variable for variable in (name, *block.parents) if variable not in levels]:
-        problem = (
-            f"the variable {unknown[0]!r} is not declared. Add a variable block for it, or correct the name."
-        )
+        problem = f"the variable {unknown[0]!r} is not declared. Add a variable block for it, or correct the name."
         source.fail(block.at, where, problem)
     if len({name, *block.parents}) <= len(block.parents):
-        source.fail(
-            block.at, where, f"a variable comes twice in ({listing([name, *block.parents])}). Remove it."
-        )
+        source.fail(block.at, where, f"a variable comes twice in ({listing([name, *block.parents])}). Remove it.")
 
 
 class _Table:

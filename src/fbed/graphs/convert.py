@@ -13,9 +13,7 @@ def arrowheads_of_matrix(matrix: Any, nodes: Iterable[Hashable] | None) -> tuple
     """The nodes, and a pair (a, b) for every arrowhead at b, of a dense or sparse adjacency matrix."""
     heads = np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)
     if heads.ndim != 2 or heads.shape[0] != heads.shape[1]:
-        raise GraphError(
-            f"Expected a square adjacency matrix, got shape {heads.shape}. Entry (i, j) stands for i → j."
-        )
+        raise GraphError(f"Expected a square adjacency matrix, got shape {heads.shape}. Entry (i, j) stands for i → j.")
     if heads.dtype.kind not in "biuf" or (heads != heads).any():
         raise GraphError(
             f"Expected an adjacency matrix of numbers or booleans without NaN, got dtype {heads.dtype} with "

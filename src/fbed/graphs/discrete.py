@@ -115,23 +115,17 @@ class DiscreteNetwork:
         codes: dict[Node, NDArray[np.intp]] = {}
         for node in self.dag.topological_order():
             table = self.tables[node]
-            codes[node] = _draw(
-                table.probabilities, [codes[parent] for parent in table.parents], rng.random(size)
-            )
+            codes[node] = _draw(table.probabilities, [codes[parent] for parent in table.parents], rng.random(size))
         return Sample({node: np.array(self.tables[node].levels)[codes[node]] for node in self.dag.nodes})
 
     def __repr__(self) -> str:
         return f"DiscreteNetwork({len(self.dag)} nodes, {self.dag.n_edges} →)"
 
 
-def _checked(
-    node: Node, table: ConditionalTable, tables: Mapping[Node, ConditionalTable]
-) -> ConditionalTable:
+def _checked(node: Node, table: ConditionalTable, tables: Mapping[Node, ConditionalTable]) -> ConditionalTable:
     levels = tuple(table.levels)
     if not levels or len(set(levels)) < len(levels) or not all(isinstance(level, str) for level in levels):
-        raise GraphError(
-            f"Expected one or more different levels of text for node {node!r}, got {listing(levels)}."
-        )
+        raise GraphError(f"Expected one or more different levels of text for node {node!r}, got {listing(levels)}.")
     shape = (*(len(tables[parent].levels) for parent in table.parents), len(levels))
     if np.shape(table.probabilities) != shape:
         raise GraphError(

@@ -17,9 +17,7 @@ def ancestry(links: Links, order: Iterable[int]) -> NDArray[np.bool_]:
     return table
 
 
-def inducing_pairs(
-    links: Links, ancestors: NDArray[np.bool_], hidden: Sequence[int]
-) -> Iterator[tuple[int, int]]:
+def inducing_pairs(links: Links, ancestors: NDArray[np.bool_], hidden: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Pairs x < y of nodes outside `hidden` that an inducing path relative to `hidden` joins.
 
     Letting a path pass any collider gives the few candidates of x in one walk; only they are worth a walk of
@@ -38,9 +36,7 @@ def inducing_pairs(
                 yield x, y
 
 
-def inducing_path(
-    links: Links, ancestors: NDArray[np.bool_], concealed: Sequence[int], x: int, y: int
-) -> list[int]:
+def inducing_path(links: Links, ancestors: NDArray[np.bool_], concealed: Sequence[int], x: int, y: int) -> list[int]:
     """A shortest inducing path from x to y relative to the flagged nodes, empty when there is none."""
     collider = (ancestors[x] | ancestors[y]).tobytes()
     previous = reach(links, [x], collider, concealed)

@@ -60,10 +60,7 @@ class MixedGraph:
         """The edges a ↔ b as pairs (a, b), each once, a before b in the order of nodes."""
         index = self._index
         return tuple(
-            (a, self._nodes[j])
-            for a, beside in self._with(self._links.siblings)
-            for j in beside
-            if index[a] < j
+            (a, self._nodes[j]) for a, beside in self._with(self._links.siblings) for j in beside if index[a] < j
         )
 
     def _with(self, neighbours: Iterable[tuple[int, ...]]) -> Iterator[tuple[Node, tuple[int, ...]]]:

@@ -14,9 +14,7 @@ def as_distributions(values: ArrayLike, where: str) -> NDArray[np.float64]:
     table = np.asarray(values, dtype=np.float64)
     wrong = table[~((table >= 0) & (table <= 1))]  # written so that NaN is wrong too
     if wrong.size:
-        raise GraphError(
-            f"{where}: expected probabilities between 0 and 1, got {wrong[0]:g}. Correct the entry."
-        )
+        raise GraphError(f"{where}: expected probabilities between 0 and 1, got {wrong[0]:g}. Correct the entry.")
     totals = table.sum(axis=-1, keepdims=True)
     off = np.abs(totals - 1) > SUM_TOLERANCE
     if off.any():

@@ -8,9 +8,7 @@ from fbed.graphs.mag import MAG
 from fbed.graphs.sample import Seed
 
 
-def random_dag(
-    n_nodes: int, *, degree: float | None = None, density: float | None = None, seed: Seed = None
-) -> DAG:
+def random_dag(n_nodes: int, *, degree: float | None = None, density: float | None = None, seed: Seed = None) -> DAG:
     """A DAG in which every pair of nodes is adjacent with the same probability, along a random order of the
     nodes.
 
@@ -65,9 +63,7 @@ def _probability(n_nodes: int, degree: float | None, density: float | None) -> f
     if not isinstance(n_nodes, int | np.integer) or n_nodes < 0:
         raise GraphError(f"Expected a whole number n_nodes ≥ 0, got {n_nodes!r}.")
     if (degree is None) == (density is None):
-        raise GraphError(
-            f"Expected either `degree` or `density`, got degree={degree!r} and density={density!r}."
-        )
+        raise GraphError(f"Expected either `degree` or `density`, got degree={degree!r} and density={density!r}.")
     probability = density if degree is None else degree / max(n_nodes - 1, 1)
     if probability is None or not 0 <= probability <= 1:
         raise GraphError(

@@ -54,9 +54,7 @@ def node_order(nodes: Iterable[Hashable] | None, edges: Iterable[Edge]) -> tuple
         raise GraphError(f"Expected a list of nodes, got the text {nodes!r}. Pass [{nodes!r}] for one node.")
     names = [_as_node(node) for node in nodes]
     if repeated := [node for node, count in Counter(names).items() if count > 1]:
-        raise GraphError(
-            f"Expected every node once in `nodes`, but {listing(repeated)} came again. Remove the copies."
-        )
+        raise GraphError(f"Expected every node once in `nodes`, but {listing(repeated)} came again. Remove the copies.")
     return tuple(names)
 
 
@@ -76,9 +74,7 @@ def check_simple(edges: Iterable[Edge]) -> None:
     seen: set[frozenset[Hashable]] = set()
     for a, b in edges:
         if a == b:
-            raise GraphError(
-                f"The edge from {a!r} to itself is a self-loop, which no DAG or MAG has. Remove it."
-            )
+            raise GraphError(f"The edge from {a!r} to itself is a self-loop, which no DAG or MAG has. Remove it.")
         if (pair := frozenset((a, b))) in seen:
             raise GraphError(
                 f"There is more than one edge between {a!r} and {b!r}; two nodes of a DAG or MAG share at "

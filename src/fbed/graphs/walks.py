@@ -86,9 +86,7 @@ def closure(neighbours: Neighbours, start: Iterable[int]) -> list[int]:
     return found
 
 
-def reach(
-    links: Links, sources: Iterable[int], collider: Sequence[int], noncollider: Sequence[int]
-) -> dict[int, int]:
+def reach(links: Links, sources: Iterable[int], collider: Sequence[int], noncollider: Sequence[int]) -> dict[int, int]:
     """All states of allowed walks from `sources`, breadth first, each with the state before it.
 
     A source may be passed freely, because what lies behind it is reached by the walk that starts there.
