@@ -12,7 +12,7 @@ collider that only s opens, because from such a collider it can go straight down
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -117,7 +117,7 @@ def _finding(variable: int, dependent: bool) -> Finding:
     return Finding(variable, float(dependent), 1.0, -np.inf if dependent else 0.0, float(dependent))
 
 
-def asked(X: Any, y: Any, family: str, criterion: Criterion, **about_data: Any) -> Oracle:
+def asked(X: Any, y: Any, family: object, criterion: Criterion, about_data: Mapping[str, Any]) -> Oracle:
     """The oracle that the arguments of `select` ask for; those in `about_data` mean nothing to it and must be None."""
     if not isinstance(X, MixedGraph):
         raise InvalidInput(
@@ -135,5 +135,5 @@ def asked(X: Any, y: Any, family: str, criterion: Criterion, **about_data: Any) 
         )
     for name, value in about_data.items():
         if value is not None:
-            raise InvalidInput(f"{name} is about rows and columns of data, and X is a graph: leave it out")
+            raise InvalidInput(f"{name} is about data and models, and X is a graph: leave it out")
     return Oracle(X, y)

@@ -143,7 +143,7 @@ def original_scale(
     A column in the span of earlier ones gets coefficient 0.
     """
     columns = np.column_stack([np.ones(design.n_rows), design.stack(selected)])
-    kept = _independent(columns)
+    kept = independent_columns(columns)
     theta = np.zeros(columns.shape[1])
     theta[kept] = np.linalg.lstsq(columns[:, kept], predictor, rcond=None)[0]
     moments = [design.moments(int(variable)) for variable in selected]
@@ -156,7 +156,8 @@ def original_scale(
     return terms, tuple((back @ theta).tolist()), errors
 
 
-def _independent(columns: Floats) -> Indices:
+def independent_columns(columns: Floats) -> Indices:
+    """Which columns are not in the span of earlier ones."""
     basis = np.empty((len(columns), 0))
     kept = []
     for j in range(columns.shape[1]):

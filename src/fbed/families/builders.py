@@ -1,0 +1,135 @@
+"""The table of families: what each can do, and how its model is built from an outcome."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fbed.errors import InvalidInput
+from fbed.families.base import Model
+from fbed.families.binomial import Binomial
+from fbed.families.gaussian import Gaussian
+from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
+from fbed.families.gsquare import GSquare
+from fbed.families.likelihood import TESTS, RegressionModel
+from fbed.families.multinomial import Multinomial
+from fbed.families.negative_binomial import NegativeBinomial
+from fbed.families.registry import Family, Request
+
+_LIKELIHOOD_TESTS = ("lr", "score", "wald")
+
+
+def _gaussian(request: Request) -> Model:
+    y = request.outcome.numbers()
+    if request.extras.offset is not None:
+        y = y - request.extras.offset
+    return Gaussian(request.design, y)
+
+
+def _binomial(request: Request) -> Model:
+    if request.extras.trials is None and request.extras.offset is None and request.test == "lr":
+        return Binomial(request.design, request.outcome.zero_one())
+    return _glm(request, BINOMIAL)
+
+
+def _glm(request: Request, distribution: Distribution) -> Model:
+    weights = request.design.weights
+    if distribution is POISSON:
+        y = request.outcome.counts("poisson")
+    elif distribution is GAMMA:
+        y = request.outcome.positive("gamma")
+    elif request.extras.trials is None:
+        y = request.outcome.zero_one()
+    else:
+        y, weights = _proportions(request)
+    return RegressionModel(request.design, Glm(distribution, y, weights, request.extras.offset), TESTS[request.test])
+
+
+def _proportions(request: Request) -> tuple[np.ndarray, np.ndarray]:
+    """Part of the trials that succeeded, and weight × trials."""
+    trials = request.extras.trials
+    assert trials is not None
+    successes = request.outcome.values if not request.outcome.categorical else None
+    if successes is None or (successes < 0).any() or np.any(successes != np.round(successes)):
+        raise InvalidInput("with trials=, y is the number of successes of every row: 0, 1, 2, …")
+    if (successes > trials).any():
+        row = int((successes > trials).argmax())
+        raise InvalidInput(
+            f"y holds more successes than trials in {int((successes > trials).sum())} rows, the first is row {row} "
+            f"({successes[row]:g} of {trials[row]:g}): y counts successes, trials counts successes and failures"
+        )
+    if successes.sum() in (0.0, trials.sum()):
+        raise InvalidInput("all trials end alike: with one class there is nothing to explain")
+    return successes / trials, request.design.weights * trials
+
+
+def _negative_binomial(request: Request) -> Model:
+    y = request.outcome.counts("negative_binomial")
+    likelihood = NegativeBinomial(y, request.design.weights, request.extras.offset)
+    return RegressionModel(request.design, likelihood, TESTS[request.test])
+
+
+def _multinomial(request: Request) -> Model:
+    codes, labels = request.outcome.classes("multinomial")
+    likelihood = Multinomial(codes, labels, request.design.weights)
+    return RegressionModel(request.design, likelihood, TESTS[request.test])
+
+
+def _gsquare(request: Request) -> Model:
+    codes, labels = request.outcome.classes("gsquare")
+    return GSquare(request.design, codes, len(labels))
+
+
+_TABLE = (
+    Family(
+        "gaussian",
+        "numbers",
+        _gaussian,
+        ("lr",),
+        extras=("offset",),
+        note="p-values of `lr` from the exact F distribution",
+    ),
+    Family(
+        "binomial",
+        "two classes, or successes with `trials`",
+        _binomial,
+        _LIKELIHOOD_TESTS,
+        extras=("trials", "offset"),
+        note="n of the criteria is the number of trials",
+    ),
+    Family("multinomial", "unordered classes", _multinomial, _LIKELIHOOD_TESTS),
+    Family(
+        "poisson",
+        "counts",
+        lambda request: _glm(request, POISSON),
+        _LIKELIHOOD_TESTS,
+        extras=("offset", "exposure"),
+        note="log link",
+    ),
+    Family(
+        "negative_binomial",
+        "overdispersed counts",
+        _negative_binomial,
+        _LIKELIHOOD_TESTS,
+        extras=("offset", "exposure"),
+        note="log link; the dispersion is estimated in every model",
+    ),
+    Family(
+        "gamma",
+        "positive numbers",
+        lambda request: _glm(request, GAMMA),
+        _LIKELIHOOD_TESTS,
+        extras=("offset", "exposure"),
+        note="log link; the shape is estimated in every model",
+    ),
+    Family(
+        "gsquare",
+        "classes",
+        _gsquare,
+        ("g2",),
+        predictors="categorical, or numbers as codes",
+        note="df = Σ over strata of (levels of x − 1)(levels of y − 1), levels that occur there",
+    ),
+)
+
+FAMILIES: dict[str, Family] = {family.name: family for family in _TABLE}
+"""Every family by name."""

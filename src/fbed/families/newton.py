@@ -1,0 +1,153 @@
+"""Damped Newton iterations for many models at once.
+
+The models of a batch share the columns Z of the selected variables and have one column x_b each of their own. A
+`Likelihood` says what the parameters mean; here they are only moved until the likelihood no longer rises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.tails import Floats
+
+CONVERGED = 1e-11
+"""Squared Newton decrement at which the iterations end: twice this is about what the deviance can still fall."""
+
+_MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
+_JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
+_ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
+_BLOCK_VALUES = 2**22
+
+
+class Columns:
+    """The design [Z x_b] of every model b of a batch; `x` is None when the models have no column of their own."""
+
+    def __init__(self, Z: Floats, x: Floats | None = None) -> None:
+        self.Z, self.x = Z, x
+        self.size = Z.shape[1] + (x is not None)
+
+    def only(self, models: Any) -> Columns:
+        """The columns of some of the models."""
+        return self if self.x is None else Columns(self.Z, self.x[:, models])
+
+    def predict(self, beta: Floats) -> Floats:
+        """Zβ + xβ_x: linear predictors, n × models."""
+        if self.x is None:
+            return self.Z @ beta
+        return self.Z @ beta[:-1] + self.x * beta[-1]
+
+    def inner(self, rows: Floats) -> Floats:
+        """[Z x]ᵀr: sums over the rows, size × models."""
+        if self.x is None:
+            return self.Z.T @ rows
+        return np.vstack([self.Z.T @ rows, np.einsum("ij,ij->j", self.x, rows)])
+
+    def gram(self, weight: Floats) -> Floats:
+        """[Z x]ᵀW[Z x]: models × size × size."""
+        inner = _gram(self.Z, weight)
+        if self.x is None:
+            return inner
+        weighted = weight * self.x
+        return _bordered(inner, self.Z.T @ weighted, np.einsum("ij,ij->j", self.x, weighted))
+
+
+class Point(Protocol):
+    """A likelihood at given parameters of every model of a batch."""
+
+    value: Floats
+    """Deviance of each model; +inf outside the domain."""
+
+    def derivatives(self) -> tuple[Floats, Floats]:
+        """Gradient (parameters × models) and negative Hessian (models × parameters²) of the log-likelihood."""
+
+    def separated(self) -> NDArray[np.bool_]:
+        """Which models reach the supremum, deviance 0, in the limit along their present direction."""
+
+
+class Likelihood(Protocol):
+    """What is maximised."""
+
+    def at(self, columns: Columns, parameters: Floats) -> Point:
+        """Evaluate at parameters, one column a model."""
+
+    def project(self, parameters: Floats) -> Floats:
+        """The nearest parameters inside a closed domain; most families have none."""
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """Where the iterations ended, one column a model."""
+
+    parameters: Floats
+    deviance: Floats
+
+
+def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
+    """Newton iterations, each step halved until the deviance falls; a separated model has deviance 0."""
+    parameters = start.copy()
+    point = likelihood.at(columns, parameters)
+    found = Maximum(parameters.copy(), point.value.copy())
+    left = np.arange(parameters.shape[1])  # models still iterating
+    for _ in range(_MAX_ITERATIONS if parameters.size else 0):
+        step, decrement = newton_step(*point.derivatives())
+        separated = point.separated()
+        found.parameters[:, left] = parameters
+        found.deviance[left] = np.where(separated, 0.0, point.value)
+        going = ~(separated | (decrement <= CONVERGED))
+        if not going.any():
+            break
+        left, columns = left[going], columns.only(going)
+        parameters, point = _damped(likelihood, columns, parameters[:, going], step[:, going], point.value[going])
+    return found
+
+
+def newton_step(gradient: Floats, hessian: Floats) -> tuple[Floats, Floats]:
+    """H⁻¹g of every model, and the squared decrement gᵀH⁻¹g: the score statistic when g is that of a smaller model."""
+    size = hessian.shape[1]
+    diagonal = np.arange(size)
+    hessian[:, diagonal, diagonal] += _JITTER * np.einsum("bii->b", hessian)[:, None] / max(size, 1) + 1e-300
+    step: Floats = np.linalg.solve(hessian, gradient.T[:, :, None])[:, :, 0].T.astype(np.float64, copy=False)
+    return step, np.einsum("ij,ij->j", gradient, step)
+
+
+def _damped(
+    likelihood: Likelihood, columns: Columns, parameters: Floats, step: Floats, value: Floats
+) -> tuple[Floats, Point]:
+    """Halve each step until its deviance falls; a step that rounding keeps from falling is not taken."""
+    size = np.ones(parameters.shape[1])
+    allowed = value + _ROUNDING * np.maximum(1.0, np.abs(value))
+    while True:
+        trial = likelihood.project(parameters + size * step)
+        point = likelihood.at(columns, trial)
+        worse = ~(point.value <= allowed) & (size > 0)
+        if not worse.any():
+            return trial, point
+        size[worse] = np.where(size[worse] > 1e-4, size[worse] / 2.0, 0.0)
+
+
+def _gram(Z: Floats, weight: Floats) -> Floats:
+    """ZᵀW_bZ for every model b, as one matrix product of the weights with all products of two columns."""
+    n, k = Z.shape
+    row, column = np.triu_indices(k)
+    packed = np.zeros((len(row), weight.shape[1]))
+    rows_in_block = max(1, _BLOCK_VALUES // max(1, len(row)))
+    for start in range(0, n, rows_in_block):
+        block = Z[start : start + rows_in_block]
+        packed += (block[:, row] * block[:, column]).T @ weight[start : start + rows_in_block]
+    out = np.empty((weight.shape[1], k, k))
+    out[:, row, column] = packed.T
+    out[:, column, row] = packed.T
+    return out
+
+
+def _bordered(inner: Floats, cross: Floats, corner: Floats) -> Floats:
+    batch, k, _ = inner.shape
+    out = np.empty((batch, k + 1, k + 1))
+    out[:, :k, :k] = inner
+    out[:, :k, k] = out[:, k, :k] = cross.T
+    out[:, k, k] = corner
+    return out

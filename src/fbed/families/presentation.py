@@ -1,0 +1,81 @@
+"""Estimates of a fitted model on the scale of the user's data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fbed.design import Design
+from fbed.families.base import independent_columns
+from fbed.tails import Floats
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Values with a name each, and their covariance (None when it does not exist)."""
+
+    terms: tuple[str, ...]
+    values: Floats
+    covariance: Floats | None
+
+    def standard_errors(self) -> tuple[float, ...] | None:
+        """√diag(covariance)."""
+        if self.covariance is None:
+            return None
+        return tuple(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)).tolist())
+
+    def mapped(self, terms: tuple[str, ...], values: Floats, jacobian: Floats) -> Estimates:
+        """New values that depend on the old ones, with covariance JVJᵀ (the delta method)."""
+        covariance = None if self.covariance is None else jacobian @ self.covariance @ jacobian.T
+        return Estimates(terms, values, covariance)
+
+
+class Shape(Protocol):
+    """How parameters are laid out."""
+
+    n_predictors: int
+    n_further: int
+    intercept: bool
+
+
+def on_users_scale(
+    design: Design,
+    selected: Sequence[int],
+    Z: Floats,
+    shape: Shape,
+    parameters: Floats,
+    covariance: Floats | None,
+) -> Estimates:
+    """Coefficients of the user's columns from those of the orthonormal basis Z: β = Tθ, covariance TVTᵀ.
+
+    A column in the span of earlier ones gets coefficient 0. The further parameters stay as they are, at the end.
+    """
+    change = _change_of_basis(design, selected, Z)
+    terms = ("(intercept)", *(label for variable in selected for label in design.labels(int(variable))))
+    if not shape.intercept:
+        change, terms = change[1:], terms[1:]
+    rows, columns = change.shape
+    m, further = shape.n_predictors, shape.n_further
+    T = np.zeros((m * rows + further, m * columns + further))
+    for j in range(m):
+        T[j * rows : (j + 1) * rows, j * columns : (j + 1) * columns] = change
+    T[m * rows :, m * columns :] = np.eye(further)
+    names = terms * m + tuple(f"parameter {j + 1}" for j in range(further))
+    return Estimates(names, T @ parameters, None if covariance is None else T @ covariance @ T.T)
+
+
+def _change_of_basis(design: Design, selected: Sequence[int], Z: Floats) -> Floats:
+    """The matrix that turns coefficients of Z into coefficients of a constant and the user's columns."""
+    columns = np.column_stack([np.ones(design.n_rows), design.stack(selected)])
+    kept = independent_columns(columns)
+    change = np.zeros((columns.shape[1], Z.shape[1]))
+    change[kept] = np.linalg.lstsq(columns[:, kept], Z, rcond=None)[0]
+    moments = [design.moments(int(variable)) for variable in selected]
+    center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
+    scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
+    change[1:] /= scale[:, None]
+    change[0] -= center @ change[1:]
+    return change
