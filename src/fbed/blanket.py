@@ -113,8 +113,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("network", help="a discrete network (.bif, .bif.gz) or a linear-Gaussian one (.json)")
     parser.add_argument("--target", required=True, metavar="NODE", help="whose blanket")
     parser.add_argument("--hidden", nargs="+", default=[], metavar="NODE", help="nodes that are not observed")
-    parser.add_argument("-n", type=int, metavar="ROWS", help="simulate so many rows and select on them")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the simulation (default 0)")
+    parser.add_argument("-n", type=_whole, metavar="ROWS", help="simulate so many rows and select on them")
+    parser.add_argument("--seed", type=_whole, default=0, metavar="N", help="seed of the simulation (default 0)")
     parser.add_argument("-k", type=_runs, default=1, metavar="N", help="extra runs: 0, 1, 2, … or inf (default 1)")
     parser.add_argument("--fbs", action="store_true", help="no early dropping: plain forward-backward selection")
     parser.add_argument("--family", help="kind of test (default: gaussian for .json, gsquare for .bif)")
@@ -122,6 +122,12 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alpha", type=float, default=ALPHA, help=f"level of criterion lr (default {ALPHA:g})")
     parser.add_argument("--json", action="store_true", help="JSON instead of text")
     parser.add_argument("--plot", metavar="FILE", help="draw the target, its blanket and what was found (.png, .pdf …)")
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text!r}")
+    return int(text)
 
 
 def _runs(text: str) -> float:
