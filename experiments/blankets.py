@@ -277,6 +277,18 @@ def write_csv(rows: Iterable[Summary], path: Path) -> None:
             writer.writerow(f"{v:.4g}" if isinstance(v, float) else "" if v is None else v for v in values)
 
 
+def read_csv(path: Path) -> list[Summary]:
+    """What `write_csv` wrote."""
+    kinds = {"network": str, "method": str}
+    kinds |= dict.fromkeys(("nodes", "deterministic", "spouses_found", "spouses", "spouses_beyond_fbed0"), int)
+    kinds["constant_targets"] = int
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            Summary(**{name: kinds.get(name, float)(text) if text else None for name, text in line.items()})
+            for line in csv.DictReader(file)
+        ]
+
+
 def pooled(rows: Sequence[Summary], names: Sequence[str]) -> list[tuple[str, float, list[Summary]]]:
     """The rows of some networks, by method and size, where the method was run on all of these networks."""
     keys = dict.fromkeys((row.method, row.n) for row in rows)
@@ -366,7 +378,7 @@ def draw_means(rows: Sequence[Summary], names: Sequence[str], path: Path) -> Non
         draw_lines(ax, rows, names, value)
         ax.set(title=title, xlabel="rows")
         if title != panels[-1][0]:
-            ax.set_ylim(0, 1)
+            ax.set_ylim(0, 1.03)
     axes[-1].set_ylim(bottom=0)
     axes[0].legend(fontsize=8, loc="lower right")
     figure.suptitle(f"Markov blankets from data: means over {len(names)} networks, every node a target", fontsize=11)
@@ -386,13 +398,16 @@ def draw_networks(rows: Sequence[Summary], names: Sequence[str], path: Path) -> 
         draw_lines(ax, rows, [name], lambda group: mean(group, "f1"))
         first = next(row for row in rows if row.network == name)
         star = " *" if first.deterministic else ""
-        ax.set(title=f"{name} ({first.nodes} nodes){star}", ylim=(0, 1))
+        ax.set(title=f"{name} ({first.nodes} nodes){star}", ylim=(0, 1.03))
         ax.tick_params(labelsize=8)
     for ax in list(axes.flat)[len(names) :]:
         ax.axis("off")
     handles, labels = axes.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower right", fontsize=9, ncols=2)
-    figure.suptitle("Mean F1 by number of rows (* has deterministic nodes: no faithful distribution)", fontsize=11)
+    if len(names) < axes.size:
+        axes.flat[-1].legend(handles, labels, loc="center", fontsize=10)
+    else:
+        figure.legend(handles, labels, loc="outside lower center", fontsize=9, ncols=len(labels))
+    figure.suptitle("Mean F1 by number of rows (* has deterministic nodes: the data are not faithful)", fontsize=11)
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
@@ -418,29 +433,37 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1, help="seed of the samples (default 1)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--quick", action="store_true", help="three small networks, n = 500 and 2000")
+    parser.add_argument("--redraw", action="store_true", help="tables and pictures from an earlier run's summary.csv")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run everything and write the results."""
     arguments = parse(argv)
-    names = QUICK if arguments.quick else DISCRETE + GAUSSIAN
-    sizes = (*SIZES[: 2 if arguments.quick else 3], math.inf)
     try:
-        paths = {name: str(find_network(arguments.data, name)) for name in names}
-    except InvalidInput as error:
+        rows = read_csv(arguments.output / "summary.csv") if arguments.redraw else measured(arguments)
+    except (InvalidInput, OSError) as error:
         print(f"blankets: {error}", file=sys.stderr)
         return 2
-    tasks = [(name, paths[name], n, arguments.seed, arguments.alpha) for n in sizes for name in names]
-    rows = list(run_all(tasks, arguments.jobs))
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    write_csv(rows, arguments.output / "summary.csv")
+    names = list(dict.fromkeys(row.network for row in rows))
     text = "\n".join(report(rows, names))
     (arguments.output / "tables.md").write_text(text, encoding="utf-8")
     draw_means(rows, names, arguments.output / "recovery.png")
     draw_networks(rows, names, arguments.output / "networks.png")
     print(text)
     return 0
+
+
+def measured(arguments: argparse.Namespace) -> list[Summary]:
+    """Run all tasks and keep their summary in a file."""
+    names = QUICK if arguments.quick else DISCRETE + GAUSSIAN
+    sizes = (*SIZES[: 2 if arguments.quick else 3], math.inf)
+    paths = {name: str(find_network(arguments.data, name)) for name in names}
+    tasks = [(name, paths[name], n, arguments.seed, arguments.alpha) for n in sizes for name in names]
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    rows = list(run_all(tasks, arguments.jobs))
+    write_csv(rows, arguments.output / "summary.csv")
+    return rows
 
 
 def report(rows: Sequence[Summary], names: Sequence[str]) -> list[str]:
