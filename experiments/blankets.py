@@ -279,14 +279,12 @@ def write_csv(rows: Iterable[Summary], path: Path) -> None:
 
 def read_csv(path: Path) -> list[Summary]:
     """What `write_csv` wrote."""
-    kinds = {"network": str, "method": str}
+    kinds: dict[str, Any] = {"network": str, "method": str}
     kinds |= dict.fromkeys(("nodes", "deterministic", "spouses_found", "spouses", "spouses_beyond_fbed0"), int)
     kinds["constant_targets"] = int
     with path.open(newline="", encoding="utf-8") as file:
-        return [
-            Summary(**{name: kinds.get(name, float)(text) if text else None for name, text in line.items()})
-            for line in csv.DictReader(file)
-        ]
+        lines = list(csv.DictReader(file))
+    return [Summary(*(kinds.get(name, float)(text) if text else None for name, text in line.items())) for line in lines]
 
 
 def pooled(rows: Sequence[Summary], names: Sequence[str]) -> list[tuple[str, float, list[Summary]]]:
