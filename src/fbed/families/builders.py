@@ -7,12 +7,14 @@ import numpy as np
 from fbed.errors import InvalidInput
 from fbed.families.base import Model
 from fbed.families.binomial import Binomial
+from fbed.families.cox import Cox
 from fbed.families.gaussian import Gaussian
 from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.families.gsquare import GSquare
 from fbed.families.likelihood import TESTS, RegressionModel
 from fbed.families.multinomial import Multinomial
 from fbed.families.negative_binomial import NegativeBinomial
+from fbed.families.ordinal import Ordinal
 from fbed.families.registry import Family, Request
 
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
@@ -74,6 +76,25 @@ def _multinomial(request: Request) -> Model:
     return RegressionModel(request.design, likelihood, TESTS[request.test])
 
 
+def _ordinal(request: Request) -> Model:
+    codes, labels = request.outcome.ordered_classes()
+    likelihood = Ordinal(codes, labels, request.design.weights, request.link or "logit")
+    return RegressionModel(request.design, likelihood, TESTS[request.test])
+
+
+def _cox(request: Request) -> Model:
+    time, event = request.outcome.survival("cox", zero_allowed=True)
+    extras = request.extras
+    if extras.entry is not None and (extras.entry >= time).any():
+        late = extras.entry >= time
+        raise InvalidInput(
+            f"entry must be before time in every row, but it is not in {int(late.sum())} rows, the first is row "
+            f"{int(late.argmax())} (entry {extras.entry[late][0]:g}, time {time[late][0]:g})"
+        )
+    likelihood = Cox(time, event, request.design.weights, extras.strata, extras.entry)
+    return RegressionModel(request.design, likelihood, TESTS[request.test])
+
+
 def _gsquare(request: Request) -> Model:
     codes, labels = request.outcome.classes("gsquare")
     return GSquare(request.design, codes, len(labels))
@@ -98,6 +119,14 @@ _TABLE = (
     ),
     Family("multinomial", "unordered classes", _multinomial, _LIKELIHOOD_TESTS),
     Family(
+        "ordinal",
+        "ordered classes",
+        _ordinal,
+        _LIKELIHOOD_TESTS,
+        links=("logit", "probit"),
+        note="cumulative model; proportional odds with the logit link",
+    ),
+    Family(
         "poisson",
         "counts",
         lambda request: _glm(request, POISSON),
@@ -120,6 +149,14 @@ _TABLE = (
         _LIKELIHOOD_TESTS,
         extras=("offset", "exposure"),
         note="log link; the shape is estimated in every model",
+    ),
+    Family(
+        "cox",
+        "survival times: y=(time, event)",
+        _cox,
+        _LIKELIHOOD_TESTS,
+        extras=("strata", "entry"),
+        note="partial likelihood, Efron's ties; n of the criteria is the number of events",
     ),
     Family(
         "gsquare",
