@@ -14,6 +14,7 @@ from fbed.criteria import Criterion, as_criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.extras import Extras, read_extras
+from fbed.families.own import ConditionalTest, TestFunction
 from fbed.outcomes import Outcome, read_outcome, suggested_family
 from fbed.progress import Progress, listener
 from fbed.result import Result, build
@@ -27,7 +28,7 @@ def select(
     X: Any,
     y: Any,
     *,
-    family: str = "auto",
+    family: str | TestFunction | ConditionalTest = "auto",
     test: str | None = None,
     cov: str | None = None,
     link: str | None = None,
@@ -142,7 +143,7 @@ def select(
     )
     outcome = read_outcome(_outcome_values(X, y), table.n_rows)
     plan = _plan(table, include, exclude, k, early_dropping, backward, max_features)
-    if family == "auto":
+    if isinstance(family, str) and family == "auto":
         family, note = suggested_family(outcome) if trials is None else ("binomial", None)
         notes += [note] if note else []
     kind = families.find(family)

@@ -16,6 +16,8 @@ from fbed.families.multinomial import Multinomial
 from fbed.families.negative_binomial import NegativeBinomial
 from fbed.families.ordinal import Ordinal
 from fbed.families.registry import Family, Request
+from fbed.families.spearman import Spearman
+from fbed.families.weibull import Weibull
 
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
 
@@ -95,6 +97,16 @@ def _cox(request: Request) -> Model:
     return RegressionModel(request.design, likelihood, TESTS[request.test])
 
 
+def _weibull(request: Request) -> Model:
+    time, event = request.outcome.survival("weibull", zero_allowed=False)
+    return RegressionModel(request.design, Weibull(time, event, request.design.weights), TESTS[request.test])
+
+
+def _spearman(request: Request) -> Model:
+    outcome = request.outcome
+    return Spearman(request.design, outcome.values if outcome.ordered else outcome.numbers("spearman"))
+
+
 def _gsquare(request: Request) -> Model:
     codes, labels = request.outcome.classes("gsquare")
     return GSquare(request.design, codes, len(labels))
@@ -157,6 +169,21 @@ _TABLE = (
         _LIKELIHOOD_TESTS,
         extras=("strata", "entry"),
         note="partial likelihood, Efron's ties; n of the criteria is the number of events",
+    ),
+    Family(
+        "weibull",
+        "survival times above 0: y=(time, event)",
+        _weibull,
+        _LIKELIHOOD_TESTS,
+        note="accelerated failure time; n of the criteria counts all rows",
+    ),
+    Family(
+        "spearman",
+        "numbers or ordered classes",
+        _spearman,
+        ("rank correlation",),
+        likelihood=False,
+        note="partial rank correlation, p-values from t",
     ),
     Family(
         "gsquare",

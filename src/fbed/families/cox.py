@@ -42,7 +42,8 @@ class RiskSets:
     ) -> None:
         stratum = np.zeros(len(time), dtype=np.intp) if strata is None else np.unique(strata, return_inverse=True)[1]
         self.order = np.lexsort((time, stratum))
-        time, event, stratum, self.weights = (v[self.order] for v in (time, event, stratum, weights))
+        time, event, stratum = time[self.order], event[self.order], stratum[self.order]
+        self.weights = weights[self.order]
         bounds = np.flatnonzero(np.diff(stratum)) + 1
         self.strata = [slice(a, b) for a, b in zip([0, *bounds], [*bounds, len(time)], strict=True)]
         self.deaths = np.flatnonzero(event)
