@@ -11,11 +11,12 @@ from fbed.families.cox import Cox
 from fbed.families.gaussian import Gaussian
 from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.families.gsquare import GSquare
-from fbed.families.likelihood import TESTS, RegressionModel
+from fbed.families.likelihood import TESTS, Regression, RegressionModel
 from fbed.families.multinomial import Multinomial
 from fbed.families.negative_binomial import NegativeBinomial
 from fbed.families.ordinal import Ordinal
 from fbed.families.registry import Family, Request
+from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
 from fbed.families.spearman import Spearman
 from fbed.families.weibull import Weibull
 
@@ -26,7 +27,22 @@ def _gaussian(request: Request) -> Model:
     y = request.outcome.numbers()
     if request.extras.offset is not None:
         y = y - request.extras.offset
-    return Gaussian(request.design, y)
+    if request.cov is None:
+        return Gaussian(request.design, y)
+    return RobustGaussian(request.design, y, _clusters(request) if request.cov == "cluster" else None)
+
+
+def _clusters(request: Request) -> Clusters:
+    assert request.extras.cluster is not None  # `check_abilities` has asked for it
+    return Clusters(request.extras.cluster, request.design.n)
+
+
+def _regression(request: Request, likelihood: Regression) -> Model:
+    """A likelihood with the test that was asked for: robust where rows are clustered."""
+    if request.cov != "cluster":
+        return RegressionModel(request.design, likelihood, TESTS[request.test])
+    clusters = _clusters(request)
+    return RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
 
 
 def _binomial(request: Request) -> Model:
@@ -45,7 +61,7 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
-    return RegressionModel(request.design, Glm(distribution, y, weights, request.extras.offset), TESTS[request.test])
+    return _regression(request, Glm(distribution, y, weights, request.extras.offset))
 
 
 def _proportions(request: Request) -> tuple[np.ndarray, np.ndarray]:
@@ -69,19 +85,19 @@ def _proportions(request: Request) -> tuple[np.ndarray, np.ndarray]:
 def _negative_binomial(request: Request) -> Model:
     y = request.outcome.counts("negative_binomial")
     likelihood = NegativeBinomial(y, request.design.weights, request.extras.offset)
-    return RegressionModel(request.design, likelihood, TESTS[request.test])
+    return _regression(request, likelihood)
 
 
 def _multinomial(request: Request) -> Model:
     codes, labels = request.outcome.classes("multinomial")
     likelihood = Multinomial(codes, labels, request.design.weights)
-    return RegressionModel(request.design, likelihood, TESTS[request.test])
+    return _regression(request, likelihood)
 
 
 def _ordinal(request: Request) -> Model:
     codes, labels = request.outcome.ordered_classes()
     likelihood = Ordinal(codes, labels, request.design.weights, request.link or "logit")
-    return RegressionModel(request.design, likelihood, TESTS[request.test])
+    return _regression(request, likelihood)
 
 
 def _cox(request: Request) -> Model:
@@ -94,12 +110,12 @@ def _cox(request: Request) -> Model:
             f"{int(late.argmax())} (entry {extras.entry[late][0]:g}, time {time[late][0]:g})"
         )
     likelihood = Cox(time, event, request.design.weights, extras.strata, extras.entry)
-    return RegressionModel(request.design, likelihood, TESTS[request.test])
+    return _regression(request, likelihood)
 
 
 def _weibull(request: Request) -> Model:
     time, event = request.outcome.survival("weibull", zero_allowed=False)
-    return RegressionModel(request.design, Weibull(time, event, request.design.weights), TESTS[request.test])
+    return _regression(request, Weibull(time, event, request.design.weights))
 
 
 def _spearman(request: Request) -> Model:
@@ -119,6 +135,7 @@ _TABLE = (
         _gaussian,
         ("lr",),
         extras=("offset",),
+        covs=("HC3", "cluster"),
         note="p-values of `lr` from the exact F distribution",
     ),
     Family(
@@ -127,6 +144,7 @@ _TABLE = (
         _binomial,
         _LIKELIHOOD_TESTS,
         extras=("trials", "offset"),
+        covs=("cluster",),
         note="n of the criteria is the number of trials",
     ),
     Family("multinomial", "unordered classes", _multinomial, _LIKELIHOOD_TESTS),
@@ -144,6 +162,7 @@ _TABLE = (
         lambda request: _glm(request, POISSON),
         _LIKELIHOOD_TESTS,
         extras=("offset", "exposure"),
+        covs=("cluster",),
         note="log link",
     ),
     Family(
@@ -152,6 +171,7 @@ _TABLE = (
         _negative_binomial,
         _LIKELIHOOD_TESTS,
         extras=("offset", "exposure"),
+        covs=("cluster",),
         note="log link; the dispersion is estimated in every model",
     ),
     Family(
@@ -160,6 +180,7 @@ _TABLE = (
         lambda request: _glm(request, GAMMA),
         _LIKELIHOOD_TESTS,
         extras=("offset", "exposure"),
+        covs=("cluster",),
         note="log link; the shape is estimated in every model",
     ),
     Family(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.families.base import FittedModel, Indices, Span
-from fbed.families.newton import Columns, Likelihood, maximise, newton_step
+from fbed.families.newton import Columns, Likelihood, maximise, newton_step, polished
 from fbed.families.presentation import Estimates, on_users_scale
 from fbed.tails import ChiSquare, Floats
 
@@ -119,9 +119,10 @@ def wald(comparison: Comparison) -> Floats:
     """β̂ᵀ[(H⁻¹)_ββ]⁻¹β̂ = β̂ᵀ(H_ββ − H_βθ H_θθ⁻¹ H_θβ)β̂ at the larger fit; 0 in the limit of separation."""
     likelihood = comparison.fit.model.likelihood
     found = maximise(likelihood, comparison.columns, comparison.start)
-    _, hessian = likelihood.at(comparison.columns, found.parameters).derivatives()
+    parameters = polished(likelihood, comparison.columns, found)
+    _, hessian = likelihood.at(comparison.columns, parameters).derivatives()
     kept = comparison.kept
-    beta = found.parameters[~kept].T[:, :, None]
+    beta = parameters[~kept].T[:, :, None]
     cross = hessian[:, ~kept][:, :, kept]
     inner = hessian[:, kept][:, :, kept] + 1e-300 * np.eye(int(kept.sum()))
     own = hessian[:, ~kept][:, :, ~kept] - cross @ np.linalg.solve(inner, cross.transpose(0, 2, 1))
@@ -135,10 +136,17 @@ TESTS: dict[str, Test] = {"lr": likelihood_ratio, "score": score, "wald": wald}
 class RegressionModel:
     """A likelihood bound to a design."""
 
-    def __init__(self, design: Design, likelihood: Regression, test: Test = likelihood_ratio) -> None:
+    def __init__(
+        self,
+        design: Design,
+        likelihood: Regression,
+        test: Test = likelihood_ratio,
+        covariance: Callable[[RegressionFit], Floats | None] | None = None,
+    ) -> None:
         self.design = design
         self.likelihood = likelihood
         self.test = test
+        self.covariance = covariance or inverse_information
         self.name = likelihood.name
         self.n = likelihood.n
         self.has_likelihood = test is likelihood_ratio
@@ -165,7 +173,10 @@ class RegressionFit:
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
         self.columns = Columns(self.Z)
         found = maximise(model.likelihood, self.columns, model.likelihood.start(self.columns.size)[:, None])
-        self.parameters, self.deviance = found.parameters[:, 0], float(found.deviance[0])
+        self.deviance = float(found.deviance[0])
+        separated = self.deviance == 0.0 or not found.parameters.size
+        best = found.parameters if separated else polished(model.likelihood, self.columns, found)
+        self.parameters = best[:, 0]
 
     @property
     def saturated(self) -> bool:
@@ -232,21 +243,23 @@ class RegressionFit:
         """Coefficients and standard errors on the scale of the user's data."""
         model, likelihood = self.model, self.model.likelihood
         diverges = likelihood.diverges(self)
-        covariance = None if diverges else self._covariance()
+        covariance = None if diverges else model.covariance(self)
         raw = on_users_scale(model.design, self.selected, self.Z, likelihood, self.parameters, covariance)
         shown = likelihood.present(raw)
         errors = None if diverges or shown.covariance is None else shown.standard_errors()
         values = tuple(shown.values.tolist())
         return FittedModel(model.name, shown.terms, values, errors, self.deviance, model.null_deviance, diverges)
 
-    def _covariance(self) -> Floats | None:
-        if not self.parameters.size:
-            return np.zeros((0, 0))
-        _, hessian = self.model.likelihood.at(self.columns, self.parameters[:, None]).derivatives()
-        try:
-            return np.linalg.inv(hessian[0]) / self.model.likelihood.precision(np.array([self.deviance]))[0]
-        except np.linalg.LinAlgError:
-            return None
+
+def inverse_information(fit: RegressionFit) -> Floats | None:
+    """H⁻¹ over the precision; None when a direction carries no information."""
+    if not fit.parameters.size:
+        return np.zeros((0, 0))
+    _, hessian = fit.model.likelihood.at(fit.columns, fit.parameters[:, None]).derivatives()
+    try:
+        return np.linalg.inv(hessian[0]) / fit.model.likelihood.precision(np.array([fit.deviance]))[0]
+    except np.linalg.LinAlgError:
+        return None
 
 
 def evidence(statistic: Floats, df: Floats) -> Evidence:
