@@ -9,13 +9,19 @@ from fbed.families.base import Model
 from fbed.families.binomial import Binomial
 from fbed.families.cox import Cox
 from fbed.families.gaussian import Gaussian
+from fbed.families.gee import LINKS as GEE_LINKS
+from fbed.families.gee import gee_outcome, gee_test
 from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.families.gsquare import GSquare
+from fbed.families.kernel import kernel_test, outcome_columns
 from fbed.families.likelihood import TESTS, Regression, RegressionModel
+from fbed.families.mixed import Mixed
 from fbed.families.multinomial import Multinomial
 from fbed.families.negative_binomial import NegativeBinomial
 from fbed.families.ordinal import Ordinal
+from fbed.families.own import TestedOneByOne
 from fbed.families.registry import Family, Request
+from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scoring
 from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
 from fbed.families.spearman import Spearman
 from fbed.families.weibull import Weibull
@@ -123,6 +129,26 @@ def _spearman(request: Request) -> Model:
     return Spearman(request.design, outcome.values if outcome.ordered else outcome.numbers("spearman"))
 
 
+def _scored(request: Request, scoring: Scoring) -> Model:
+    return ResidualScores(request.design, request.outcome.numbers(scoring.name), scoring)
+
+
+def _mixed(request: Request) -> Model:
+    assert request.extras.cluster is not None
+    return Mixed(request.design, request.outcome.numbers("mixed"), request.extras.cluster)
+
+
+def _gee(request: Request) -> Model:
+    assert request.extras.cluster is not None
+    y, link = gee_outcome(request.outcome, request.link)
+    return TestedOneByOne(request.design, y, gee_test(request.extras.cluster, link), "gee", independent_columns=True)
+
+
+def _kernel(request: Request) -> Model:
+    test = kernel_test(request.test)
+    return TestedOneByOne(request.design, outcome_columns(request.outcome), test, "kernel")
+
+
 def _gsquare(request: Request) -> Model:
     codes, labels = request.outcome.classes("gsquare")
     return GSquare(request.design, codes, len(labels))
@@ -197,6 +223,52 @@ _TABLE = (
         _weibull,
         _LIKELIHOOD_TESTS,
         note="accelerated failure time; n of the criteria counts all rows",
+    ),
+    Family(
+        "quantile",
+        "numbers",
+        lambda request: _scored(request, Quantile()),
+        ("rank score",),
+        likelihood=False,
+        note="median regression; the rank-score test needs no density of the errors",
+    ),
+    Family(
+        "robust",
+        "numbers with outliers",
+        lambda request: _scored(request, Huber()),
+        ("score",),
+        likelihood=False,
+        note="Huber's M-estimate, score (aligned M) test",
+    ),
+    Family(
+        "mixed",
+        "numbers in clusters",
+        _mixed,
+        ("lr",),
+        extras=("cluster",),
+        required=("cluster",),
+        note="random intercept of every cluster, maximum likelihood",
+    ),
+    Family(
+        "gee",
+        "numbers, two classes or counts in clusters",
+        _gee,
+        ("wald",),
+        likelihood=False,
+        weights=False,
+        extras=("cluster",),
+        required=("cluster",),
+        links=GEE_LINKS,
+        note="exchangeable correlation; needs `fbed[gee]`",
+    ),
+    Family(
+        "kernel",
+        "numbers or classes",
+        _kernel,
+        ("kci", "rcit"),
+        likelihood=False,
+        weights=False,
+        note="any dependence; needs `fbed[kernel]`",
     ),
     Family(
         "spearman",

@@ -41,6 +41,18 @@ class Shape(Protocol):
     intercept: bool
 
 
+@dataclass
+class OnePredictor:
+    """A constant and coefficients, nothing else."""
+
+    n_predictors: int = 1
+    n_further: int = 0
+    intercept: bool = True
+
+
+ONE_PREDICTOR = OnePredictor()
+
+
 def on_users_scale(
     design: Design,
     selected: Sequence[int],

@@ -26,7 +26,7 @@ from fbed.families.base import FittedModel, Indices
 from fbed.families.gaussian import Gaussian, GaussianFit
 from fbed.families.likelihood import Comparison, RegressionFit, Test, evidence
 from fbed.families.newton import maximise, polished
-from fbed.families.presentation import on_users_scale
+from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.tails import Floats
 
 _FULL_LEVERAGE = 1.0 - 1e-9
@@ -113,7 +113,7 @@ class RobustGaussian(Gaussian):
         coefficients = (fit.span.Q.T @ self.y) * self.scale / np.sqrt(self.n)
         scores, factor = fit.scores(fit.span.Q, fit.residual, np.zeros((len(self.y), 0)))
         covariance = scores.T @ scores * factor * unit / self.n
-        shown = on_users_scale(self.design, selected, fit.span.Z, _ONE_PREDICTOR, coefficients, covariance)
+        shown = on_users_scale(self.design, selected, fit.span.Z, ONE_PREDICTOR, coefficients, covariance)
         values = shown.values.copy()
         values[0] += self.center
         errors = shown.standard_errors()
@@ -180,13 +180,6 @@ class RobustGaussianFit(GaussianFit):
     def _leverage(self) -> Floats:
         """Of one copy of every row."""
         return np.asarray((self.span.Q**2).sum(axis=1) / self.span.root**2)
-
-
-class _OnePredictor:
-    n_predictors, n_further, intercept = 1, 0, True
-
-
-_ONE_PREDICTOR = _OnePredictor()
 
 
 def _ratio(numerator: Floats, variance: Floats) -> Floats:
