@@ -173,11 +173,11 @@ def select(
         design.table,
         model=model.describe(trail.selected),
         family=model.name,
-        criterion=chosen.describe(model.n, p),
+        criterion=_criterion_text(chosen.describe(model.n, p), in_force),
         classes=outcome.levels if model.name == "binomial" else None,
         n=model.n,
-        notes=tuple(notes + _remarks(design)),
-        settings=_settings(plan, chosen, table, n_jobs, time_limit),
+        notes=tuple(notes + list(getattr(model, "notes", ())) + _remarks(design)),
+        settings={**_settings(plan, chosen, table, n_jobs, time_limit), "test": in_force, "cov": cov, "link": link},
         seconds=time.perf_counter() - started,
     )
 
@@ -258,6 +258,13 @@ def _present_rows(
         return table, outcome, weights, extras
     keep = np.flatnonzero(weights > 0)
     return table.rows(keep), outcome.rows(keep), weights[keep], extras.rows(keep)
+
+
+def _criterion_text(text: str, test: str) -> str:
+    """The criterion in words, with the name of the test in force."""
+    names = {"score": "score test", "wald": "Wald test", "g2": "G² test", "kci": "KCI test", "rcit": "RCIT test"}
+    name = names.get(test, "test" if test == "p-value" else f"{test} test")
+    return text if test == "lr" else text.replace("likelihood-ratio test", name)
 
 
 def _remarks(design: Design) -> list[str]:

@@ -9,13 +9,15 @@ from typing import Any
 
 from fbed.errors import InvalidInput
 from fbed.families.base import FittedModel, Model
-from fbed.families.builders import FAMILIES
+from fbed.families.builders import FAMILIES, quantile
 from fbed.families.own import as_family
 from fbed.families.registry import Family, Request, check_abilities, markdown
 
 
 def find(family: Any) -> Family:
     """The family of a name that exists, or of a test of the user's own."""
+    if isinstance(family, Family):
+        return family
     if not isinstance(family, str):
         return as_family(family)
     if family not in FAMILIES:
@@ -24,4 +26,4 @@ def find(family: Any) -> Family:
     return FAMILIES[family]
 
 
-__all__ = ["FAMILIES", "Family", "FittedModel", "Model", "Request", "check_abilities", "find", "markdown"]
+__all__ = ["FAMILIES", "Family", "FittedModel", "Model", "Request", "check_abilities", "find", "markdown", "quantile"]

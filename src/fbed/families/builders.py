@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
 from fbed.families.base import Model
@@ -25,6 +30,8 @@ from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scori
 from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
 from fbed.families.spearman import Spearman
 from fbed.families.weibull import Weibull
+from fbed.tables import listing
+from fbed.tails import Floats
 
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
 
@@ -43,7 +50,7 @@ def _clusters(request: Request) -> Clusters:
     return Clusters(request.extras.cluster, request.design.n)
 
 
-def _regression(request: Request, likelihood: Regression) -> Model:
+def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
         return RegressionModel(request.design, likelihood, TESTS[request.test])
@@ -70,7 +77,7 @@ def _glm(request: Request, distribution: Distribution) -> Model:
     return _regression(request, Glm(distribution, y, weights, request.extras.offset))
 
 
-def _proportions(request: Request) -> tuple[np.ndarray, np.ndarray]:
+def _proportions(request: Request) -> tuple[Floats, Floats]:
     """Part of the trials that succeeded, and weight × trials."""
     trials = request.extras.trials
     assert trials is not None
@@ -97,13 +104,27 @@ def _negative_binomial(request: Request) -> Model:
 def _multinomial(request: Request) -> Model:
     codes, labels = request.outcome.classes("multinomial")
     likelihood = Multinomial(codes, labels, request.design.weights)
-    return _regression(request, likelihood)
+    return _with_notes(_regression(request, likelihood), _lone_members(request, codes, labels))
 
 
 def _ordinal(request: Request) -> Model:
     codes, labels = request.outcome.ordered_classes()
     likelihood = Ordinal(codes, labels, request.design.weights, request.link or "logit")
-    return _regression(request, likelihood)
+    return _with_notes(_regression(request, likelihood), _lone_members(request, codes, labels))
+
+
+def _lone_members(request: Request, codes: NDArray[np.intp], labels: Sequence[Any]) -> list[str]:
+    """A remark on classes that a single row belongs to: any variable that tells that row from the rest fits it."""
+    counts = np.bincount(codes, request.design.weights, len(labels))
+    lone = [label for label, count in zip(labels, counts, strict=True) if count <= 1]
+    if not lone:
+        return []
+    return [f"classes with a single row: {listing(lone)}; consider joining them to others"]
+
+
+def _with_notes(model: RegressionModel, notes: list[str]) -> RegressionModel:
+    model.notes = (*model.notes, *notes)
+    return model
 
 
 def _cox(request: Request) -> Model:
@@ -116,7 +137,14 @@ def _cox(request: Request) -> Model:
             f"{int(late.argmax())} (entry {extras.entry[late][0]:g}, time {time[late][0]:g})"
         )
     likelihood = Cox(time, event, request.design.weights, extras.strata, extras.entry)
-    return _regression(request, likelihood)
+    return _with_notes(_regression(request, likelihood), _silent_strata(event, extras.strata))
+
+
+def _silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> list[str]:
+    if strata is None:
+        return []
+    silent = len(np.unique(strata)) - len(np.unique(strata[event]))
+    return [f"{silent} strata have no event and say nothing"] if silent else []
 
 
 def _weibull(request: Request) -> Model:
@@ -131,6 +159,11 @@ def _spearman(request: Request) -> Model:
 
 def _scored(request: Request, scoring: Scoring) -> Model:
     return ResidualScores(request.design, request.outcome.numbers(scoring.name), scoring)
+
+
+def quantile(level: float = 0.5) -> Family:
+    """Quantile regression at a level other than the median, e.g. ``family=fbed.families.quantile(0.9)``."""
+    return replace(FAMILIES["quantile"], build=lambda request: _scored(request, Quantile(level)))
 
 
 def _mixed(request: Request) -> Model:

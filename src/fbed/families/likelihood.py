@@ -147,6 +147,7 @@ class RegressionModel:
         self.likelihood = likelihood
         self.test = test
         self.covariance = covariance or inverse_information
+        self.notes: tuple[str, ...] = ()  # remarks on the outcome that a person should read
         self.name = likelihood.name
         self.n = likelihood.n
         self.has_likelihood = test is likelihood_ratio
