@@ -57,9 +57,7 @@ def separated_by_definition(g, x, y, given):
 def blanket_by_separation(g, target, separated):
     """The unique minimal set that separates the target from all other nodes."""
     others = set(g.nodes) - {target}
-    separating = [
-        set(s) for s in subsets(others) if all(separated(target, rest, s) for rest in others.difference(s))
-    ]
+    separating = [set(s) for s in subsets(others) if all(separated(target, rest, s) for rest in others.difference(s))]
     smallest = min(separating, key=len)
     assert all(smallest <= s for s in separating), "the minimal separating set is not unique"
     return smallest
@@ -103,9 +101,7 @@ def test_separation_agrees_with_networkx_on_random_dags():
             x, y, given = {mixed[0]}, set(mixed[1 : 2 + cuts[0]]), set(mixed[2 + cuts[0] : 2 + cuts[1]])
             answers.append(g.separated(x, y, given))
             assert answers[-1] == nx.is_d_separator(reference, x, y, given)
-    assert (
-        2000 < sum(answers) < len(answers) - 2000
-    )  # both answers are common, so that agreement means something
+    assert 2000 < sum(answers) < len(answers) - 2000  # both answers are common, so that agreement means something
 
 
 def test_separation_of_larger_sets_agrees_with_networkx():
@@ -269,9 +265,7 @@ def test_blanket_is_the_unique_minimal_separating_set(seed):
 def test_blanket_agrees_with_path_enumeration_alone():
     for g in (random_mag(5, density=0.4, n_hidden=3, seed=seed) for seed in range(12)):
         for target in g.nodes:
-            expected = blanket_by_separation(
-                g, target, lambda *query, g=g: separated_by_definition(g, *query)
-            )
+            expected = blanket_by_separation(g, target, lambda *query, g=g: separated_by_definition(g, *query))
             assert g.markov_blanket(target) == expected
 
 
@@ -474,11 +468,7 @@ def test_maximality_is_that_every_missing_edge_can_be_separated():
 def test_cycles_are_named_from_any_graph():
     rng = np.random.default_rng(4)
     for _ in range(100):
-        edges = [
-            (a, b) if rng.random() < 0.5 else (b, a)
-            for a, b in combinations(range(7), 2)
-            if rng.random() < 0.4
-        ]
+        edges = [(a, b) if rng.random() < 0.5 else (b, a) for a, b in combinations(range(7), 2) if rng.random() < 0.4]
         if nx.is_directed_acyclic_graph(nx.DiGraph(edges)):
             assert set(DAG(edges).edges) == set(edges)
             continue
