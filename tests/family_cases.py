@@ -86,14 +86,14 @@ def columns(frame: pd.DataFrame, variables: Sequence[int]) -> np.ndarray:
     return np.hstack(parts)
 
 
-def by_likelihood(log_likelihood: Callable[[np.ndarray, Any, dict[str, Any]], float], df_factor: int = 1) -> Test:
+def by_likelihood(log_likelihood: Callable[[np.ndarray, Any, dict[str, Any]], float], nominal: bool = False) -> Test:
     """The likelihood-ratio test from a function that maximises the likelihood on given columns."""
 
     def test(smaller: np.ndarray, larger: np.ndarray, y: Any, extras: dict[str, Any]) -> Answer:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             statistic = 2.0 * (log_likelihood(larger, y, extras) - log_likelihood(smaller, y, extras))
-        df = df_factor * (larger.shape[1] - smaller.shape[1])
+        df = (larger.shape[1] - smaller.shape[1]) * (len(np.unique(y)) - 1 if nominal else 1)
         return statistic, df, stats.chi2.logsf(statistic, df)
 
     return test
@@ -364,7 +364,7 @@ _BINOMIAL, _POISSON = sm.families.Binomial(), sm.families.Poisson()
 
 CASES = {
     "binomial trials": Case("binomial", draw_trials, by_likelihood(glm(_BINOMIAL))),
-    "multinomial": Case("multinomial", draw_classes, by_likelihood(multinomial_log_likelihood, 2)),
+    "multinomial": Case("multinomial", draw_classes, by_likelihood(multinomial_log_likelihood, nominal=True)),
     "ordinal": Case("ordinal", draw_ordered, by_likelihood(ordinal_log_likelihood("logit")), tolerance=1e-6),
     "ordinal probit": Case(
         "ordinal", draw_ordered, by_likelihood(ordinal_log_likelihood("probit")), {"link": "probit"}, tolerance=1e-6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -165,7 +165,7 @@ def read_outcome(y: Any, n_rows: int) -> Outcome:
             f"samples: [{n_rows}, {len(raw)}]; give one value a row"
         )
     if raw.dtype.kind == "O":
-        raw = _from_objects(raw)
+        raw = _from_objects(raw, numbers_are_labels=order is not None)
     _check_complete(raw)
     return _describe(raw, order, ordered)
 
@@ -243,12 +243,13 @@ def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
     return np.asarray(series.to_numpy()), None, False
 
 
-def _from_objects(raw: NDArray[Any]) -> NDArray[Any]:
-    """Objects that are all numbers become numbers; anything else stays categorical."""
+def _from_objects(raw: NDArray[Any], numbers_are_labels: bool) -> NDArray[Any]:
+    """Objects that are all numbers become numbers, unless they are names of categories; the rest is categorical."""
     missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in raw], dtype=bool)
     if missing.any():
         _refuse_missing(int(missing.sum()))
-    if all(isinstance(value, (int, float, np.number, np.bool_)) for value in raw.tolist()):
+    numeric = all(isinstance(value, (int, float, np.number, np.bool_)) for value in raw.tolist())
+    if numeric and not numbers_are_labels:
         return raw.astype(np.float64)
     return raw
 

@@ -41,7 +41,7 @@ class RiskSets:
         entry: Floats | None,
     ) -> None:
         stratum = np.zeros(len(time), dtype=np.intp) if strata is None else np.unique(strata, return_inverse=True)[1]
-        self.order = np.lexsort((time, stratum))
+        self.order = np.lexsort((~event, time, stratum))  # deaths before those who are censored at the same time
         time, event, stratum = time[self.order], event[self.order], stratum[self.order]
         self.weights = weights[self.order]
         bounds = np.flatnonzero(np.diff(stratum)) + 1
@@ -94,6 +94,16 @@ class RiskSets:
         for part in self.strata:
             np.cumsum(values[part][::-1], axis=0, out=out[part][::-1])
         return out
+
+    def largest_surviving(self, values: Floats) -> Floats:
+        """Largest value of the rows that are at risk at every tied set and do not die there; −inf for none."""
+        out = np.full((len(values) + 1, values.shape[1]), -np.inf)
+        for part in self.strata:
+            out[part] = np.maximum.accumulate(values[part][::-1], axis=0)[::-1]
+        last = np.append(self.group_starts[1:], len(self.deaths)) - 1
+        after = self.deaths[last] + 1
+        ends = np.array([part.stop for part in self.strata])[self.stratum]
+        return np.where((after < ends)[:, None], out[after], -np.inf)
 
     def dying(self, values: Floats) -> Floats:
         """Sum over the deaths of every tied set."""
@@ -152,8 +162,8 @@ class CoxPoint:
 
     def __init__(self, cox: Cox, columns: Columns, parameters: Floats) -> None:
         self.cox, self.columns, risk = cox, columns, cox.risk
-        eta = columns.predict(parameters)
-        eta = np.maximum(eta - eta.max(axis=0), _LOWEST)
+        self.eta = columns.predict(parameters)
+        eta = np.maximum(self.eta - self.eta.max(axis=0), _LOWEST)
         self.hazard = risk.weights[:, None] * np.exp(eta[risk.order])  # sorted
         self.denominator = self._per_term(self.hazard)
         if risk.entry_order is not None:  # a difference of sums: rounding must not take it below the deaths' own
@@ -196,5 +206,15 @@ class CoxPoint:
         return means @ means.transpose(0, 2, 1)
 
     def separated(self) -> NDArray[np.bool_]:
-        """Monotone likelihoods are followed to their limit by the iterations themselves."""
-        return np.zeros(self.hazard.shape[1], dtype=bool)
+        """Whoever dies has the largest hazard of all at risk, tied deaths the same one: the likelihood tends to 1.
+
+        Likelihoods that are monotone in part only are followed to their limit by the iterations themselves.
+        """
+        risk = self.cox.risk
+        if risk.entry_order is not None or not self.columns.size:
+            return np.zeros(self.eta.shape[1], dtype=bool)
+        eta = self.eta[risk.order]
+        dying = eta[risk.deaths]
+        lowest = np.minimum.reduceat(dying, risk.group_starts, axis=0)
+        alike = lowest == np.maximum.reduceat(dying, risk.group_starts, axis=0)
+        return np.asarray((alike & (lowest > risk.largest_surviving(eta))).all(axis=0))

@@ -168,7 +168,7 @@ class MixedFit:
     def _rss(self, ratio: Floats, own: _Own | None) -> Floats:
         inner, cross, total = self.moments(ratio, own)
         solved = np.linalg.solve(inner, cross[:, :, None])[:, :, 0]
-        return np.asarray(total - np.einsum("bk,bk->b", cross, solved))
+        return np.maximum(total - np.einsum("bk,bk->b", cross, solved), 0.0)
 
 
 class _Own:

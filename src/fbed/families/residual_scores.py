@@ -47,6 +47,7 @@ class Scoring(Protocol):
     """A way to fit S and to score what is left."""
 
     name: str
+    needs_spread: bool  # whether the median absolute deviation of the outcome must not be 0
 
     def fit(self, y: Floats, Z: Floats, weights: Floats) -> Scored:
         """Fit the outcome on the columns Z."""
@@ -60,6 +61,8 @@ class Quantile:
     level : τ in (0, 1); 0.5 is the median.
     """
 
+    needs_spread = False
+
     def __init__(self, level: float = 0.5) -> None:
         if not 0.0 < level < 1.0:
             raise InvalidInput(f"level of a quantile lies strictly between 0 and 1, got {level!r}")
@@ -72,13 +75,17 @@ class Quantile:
         found = optimize.linprog(-y, A_eq=Z.T, b_eq=np.zeros(Z.shape[1]), bounds=bounds, method="highs-ds")
         if found.x is None:
             raise RuntimeError(f"the linear program of the quantile regression was not solved: {found.message}")
-        return Scored(-found.eqlin.marginals, found.x, self.level * (1.0 - self.level), float(-found.fun))
+        beta = np.asarray(-found.eqlin.marginals)
+        residual = y - Z @ beta
+        loss = weights @ (residual * np.where(residual > 0, self.level, self.level - 1.0))
+        return Scored(beta, found.x, self.level * (1.0 - self.level), float(loss))
 
 
 class Huber:
     """Huber's M-estimate with the residuals' median absolute deviation as scale."""
 
     name = "robust"
+    needs_spread = True
 
     def fit(self, y: Floats, Z: Floats, weights: Floats) -> Scored:
         """Iteratively reweighted least squares from the least-squares fit."""
@@ -113,13 +120,12 @@ class ResidualScores:
         self.center = weighted_median(y, design.weights)
         self.scale = float(np.abs(y - self.center).max())
         self.y = (y - self.center) / self.scale
-        self.null_loss = 0.0
-        self.null_loss = self.fit([]).scored.loss
-        if self.null_loss <= 0.0:
+        if scoring.needs_spread and weighted_median(np.abs(self.y), design.weights) <= 0.0:
             raise InvalidInput(
-                f"family {self.name!r} needs an outcome that varies, but more than half of the values of y are the "
-                f"same ({self.center:g}), so that their spread is 0: choose another family"
+                f"family {self.name!r} measures the scale by the median absolute deviation, which is 0 here: half of "
+                f"the values of y or more are {self.center:g}; choose another family"
             )
+        self.null_loss = self.fit([]).scored.loss
 
     def fit(self, selected: Sequence[int]) -> ResidualScoresFit:
         """Fit and score on a set of variables."""
