@@ -140,7 +140,7 @@ def main(names: list[str]) -> int:
     warnings.simplefilter("ignore")
     print(f"FBED^1, alpha = {ALPHA}, {N} rows, {P} candidates, {REAL} real; seconds in this process")
     print(f"{'family':<18} {'fbed':>8} {'library':>9} {'ratio':>7} {'tests':>6}  selected")
-    return 0 if all([compared(name) for name in names or list(CASES)]) else 1
+    return 0 if all(list(map(compared, names or CASES))) else 1
 
 
 def compared(name: str) -> bool:

@@ -123,13 +123,19 @@ class Result:
             array = np.asarray(X)
             self._check_width(array.shape[1] if array.ndim == 2 else 0)
             return array[:, self.indices]
+        positions = self._positions([str(name) for name in frame.columns])
+        # pandas keeps its rows even when nothing was selected
+        return X.iloc[:, positions] if hasattr(X, "iloc") else frame[:, positions].to_native()
+
+    def _positions(self, columns: list[str]) -> list[int]:
+        """Where the selected variables are among the columns of a table: by name, if the selection knew names."""
         if self.feature_names is None:
-            self._check_width(frame.shape[1])
-            return frame.select(nw.nth(*self.indices.tolist())).to_native()
-        missing = [name for name in self.selected if name not in frame.columns]
+            self._check_width(len(columns))
+            return cast(list[int], self.indices.tolist())
+        missing = [name for name in self.selected if name not in columns]
         if missing:
             raise InvalidInput(f"the table lacks selected columns: {missing}")
-        return frame.select([cast(str, name) for name in self.selected]).to_native()
+        return [columns.index(cast(str, name)) for name in self.selected]
 
     def _check_width(self, found: int) -> None:
         if found != self.n_variables:
@@ -156,8 +162,12 @@ class Result:
         return self.summary()
 
     def to_json(self, path: str | Path | None = None, indent: int | None = None) -> str:
-        """JSON form, with a schema version; also written to a file when a path is given."""
-        text = json.dumps(_to_plain(self), indent=indent, allow_nan=False)
+        """JSON form, with a schema version; also written to a file when a path is given.
+
+        JSON has no infinity and no NaN: where one stands in the result, null is written, and read back as NaN.
+        Classes that JSON has no form for, such as intervals or bytes, are written as text.
+        """
+        text = json.dumps(_finite(_to_plain(self)), indent=indent, allow_nan=False)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -233,7 +243,6 @@ def _candidates(trail: Trail, p: int) -> Candidates:
 
 def _to_plain(result: Result) -> dict[str, Any]:
     shallow = {name: getattr(result, name) for name in Result.__dataclass_fields__}
-    known = np.isfinite(result.candidates.lower)
     return {
         "schema": SCHEMA,
         **shallow,
@@ -241,20 +250,27 @@ def _to_plain(result: Result) -> dict[str, Any]:
         "indices": result.indices.tolist(),
         "trace": [_row_to_plain(row) for row in result.trace],
         "n_tests": asdict(result.n_tests),
-        "model": _model_to_plain(result.model),
-        "classes": None if result.classes is None else list(result.classes),
+        "model": asdict(result.model),
+        "classes": None if result.classes is None else [_class_to_plain(value) for value in result.classes],
         "feature_names": None if result.feature_names is None else list(result.feature_names),
         "settings": dict(result.settings),
-        "candidates": {
-            "row": result.candidates.row.tolist(),
-            **{
-                name: [
-                    v if ok else None for v, ok in zip(getattr(result.candidates, name).tolist(), known, strict=True)
-                ]
-                for name in ("lower", "upper", "df")
-            },
-        },
+        "candidates": {name: getattr(result.candidates, name).tolist() for name in ("row", "lower", "upper", "df")},
     }
+
+
+def _finite(plain: Any) -> Any:
+    """The same lists and mappings with None for numbers that JSON cannot write, and Python's numbers for NumPy's."""
+    if isinstance(plain, Mapping):
+        return {name: _finite(value) for name, value in plain.items()}
+    if isinstance(plain, (list, tuple)):
+        return [_finite(value) for value in plain]
+    if isinstance(plain, np.generic):
+        return _finite(plain.item())
+    return None if isinstance(plain, float) and not np.isfinite(plain) else plain
+
+
+def _class_to_plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool, np.generic)) else str(value)
 
 
 def _row_to_plain(row: TraceRow) -> dict[str, Any]:
@@ -262,22 +278,10 @@ def _row_to_plain(row: TraceRow) -> dict[str, Any]:
     return {**plain, "dropped": row.dropped.tolist(), "runners_up": [asdict(f) for f in row.runners_up]}
 
 
-def _model_to_plain(model: FittedModel) -> dict[str, Any]:
-    def finite(values: tuple[float, ...] | None) -> list[float | None] | None:
-        return None if values is None else [v if np.isfinite(v) else None for v in values]
-
-    return {
-        **asdict(model),
-        "coefficients": finite(model.coefficients),
-        "standard_errors": finite(model.standard_errors),
-    }
-
-
 def _from_plain(plain: dict[str, Any]) -> Result:
     plain = {name: value for name, value in plain.items() if name != "schema"}
-    model: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain["model"].items()}
     candidates = plain["candidates"]
-    values = {k: np.array([np.nan if v is None else v for v in candidates[k]]) for k in ("lower", "upper", "df")}
+    values = {k: np.array(_numbers(candidates[k])) for k in ("lower", "upper", "df")}
     return Result(
         **{
             **plain,
@@ -285,7 +289,7 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "indices": np.array(plain["indices"], dtype=np.intp),
             "trace": tuple(_row_from_plain(row) for row in plain["trace"]),
             "n_tests": TestCount(**plain["n_tests"]),
-            "model": FittedModel(**model),
+            "model": _model_from_plain(plain["model"]),
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "feature_names": None if plain["feature_names"] is None else tuple(plain["feature_names"]),
             "notes": tuple(plain["notes"]),
@@ -294,9 +298,28 @@ def _from_plain(plain: dict[str, Any]) -> Result:
     )
 
 
+def _numbers(values: list[float | None]) -> tuple[float, ...]:
+    return tuple(float("nan") if value is None else value for value in values)
+
+
+def _model_from_plain(plain: dict[str, Any]) -> FittedModel:
+    errors = plain["standard_errors"]
+    deviance, null_deviance = _numbers([plain["deviance"], plain["null_deviance"]])
+    return FittedModel(
+        **{
+            **plain,
+            "terms": tuple(plain["terms"]),
+            "coefficients": _numbers(plain["coefficients"]),
+            "standard_errors": None if errors is None else _numbers(errors),
+            "deviance": deviance,
+            "null_deviance": null_deviance,
+        }
+    )
+
+
 def _row_from_plain(plain: dict[str, Any]) -> TraceRow:
-    dropped = np.array(plain["dropped"], dtype=np.intp)
-    return TraceRow(**{**plain, "dropped": dropped, "runners_up": tuple(Finding(**f) for f in plain["runners_up"])})
+    runners_up = tuple(Finding(**{**f, "score": _numbers([f["score"]])[0]}) for f in plain["runners_up"])
+    return TraceRow(**{**plain, "dropped": np.array(plain["dropped"], dtype=np.intp), "runners_up": runners_up})
 
 
 __all__ = ["STATUSES", "Candidates", "Result", "TestCount", "TraceRow", "build"]

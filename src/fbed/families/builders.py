@@ -60,7 +60,7 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
 
 def _binomial(request: Request) -> Model:
     if request.extras.trials is None and request.extras.offset is None and request.test == "lr":
-        return Binomial(request.design, request.outcome.zero_one())
+        return Binomial(request.design, request.outcome.zero_one(), request.certified)
     return _glm(request, BINOMIAL)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.families.base import FittedModel, Indices, Span
+from fbed.families.base import FittedModel, Indices, Span, single_columns
 from fbed.families.newton import Columns, Likelihood, maximise, newton_step, polished
 from fbed.families.presentation import Estimates, on_users_scale
 from fbed.tails import ChiSquare, Floats
@@ -152,12 +152,14 @@ class RegressionModel:
         self.n = likelihood.n
         self.has_likelihood = test is likelihood_ratio
         self.block_size = design.block_size
+        self._span = Span(design, ())
         self.null_deviance = np.inf
         self.null_deviance = self.fit([]).deviance
 
     def fit(self, selected: Sequence[int]) -> RegressionFit:
         """Maximise the likelihood on a set of variables."""
-        return RegressionFit(self, selected)
+        self._span = Span(self.design, selected, self._span)
+        return RegressionFit(self, self._span)
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
@@ -167,17 +169,24 @@ class RegressionModel:
 class RegressionFit:
     """Maximum likelihood on the span of S."""
 
-    def __init__(self, model: RegressionModel, selected: Sequence[int]) -> None:
+    def __init__(self, model: RegressionModel, span: Span, near: RegressionFit | None = None) -> None:
         self.model = model
-        self.selected = selected
-        self.span = Span(model.design, selected)
+        self.span = span
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
         self.columns = Columns(self.Z)
-        found = maximise(model.likelihood, self.columns, model.likelihood.start(self.columns.size)[:, None])
+        start = model.likelihood.start(self.columns.size) if near is None else self._projected(near)
+        found = maximise(model.likelihood, self.columns, start[:, None])
         self.deviance = float(found.deviance[0])
         separated = self.deviance == 0.0 or not found.parameters.size
         best = found.parameters if separated else polished(model.likelihood, self.columns, found)
         self.parameters = best[:, 0]
+
+    def _projected(self, near: RegressionFit) -> Floats:
+        """Parameters whose predictors are closest to those of another fit."""
+        weighted = self.model.design.weights[:, None] * near.predictors()
+        beta = self.Z.T @ weighted / self.model.design.n
+        further = near.parameters[near.columns.size * self.model.likelihood.n_predictors :]
+        return np.concatenate([beta.T.ravel(), further])
 
     @property
     def saturated(self) -> bool:
@@ -206,7 +215,8 @@ class RegressionFit:
 
     def _loss(self, variable: int) -> tuple[float, float]:
         """The test of a variable against the model without it."""
-        without = self.model.fit([s for s in self.selected if s != variable])
+        others = Span(self.model.design, [s for s in self.span.selected if s != variable])
+        without = RegressionFit(self.model, others, near=None if self.deviance == 0.0 else self)
         df = float(self.model.likelihood.n_predictors * (self.span.rank - without.span.rank))
         if not self.model.has_likelihood:
             return float(without.gains(np.array([variable], dtype=np.intp)).statistic[0]), df
@@ -214,12 +224,12 @@ class RegressionFit:
         return float(values[0] - values[1]), df
 
     def _single(self, candidates: Indices) -> tuple[Floats, Floats]:
-        unit, degenerate = self.span.residuals(self.model.design.stack(candidates.tolist()))
+        unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates))
         statistic = np.zeros(len(candidates))
         tested = np.flatnonzero(~degenerate)
         if len(tested):
             x = unit[:, tested] * self._unit_mean_square()
-            statistic[tested] = self.model.test(Comparison(self, Columns(self.Z, x), 1))
+            statistic[tested] = self.model.test(Comparison(self, self.columns.with_own(x), 1))
         return statistic, self.model.likelihood.n_predictors * (~degenerate).astype(float)
 
     def _group(self, variable: int) -> tuple[float, float]:
@@ -245,7 +255,7 @@ class RegressionFit:
         model, likelihood = self.model, self.model.likelihood
         diverges = likelihood.diverges(self)
         covariance = None if diverges else model.covariance(self)
-        raw = on_users_scale(model.design, self.selected, self.Z, likelihood, self.parameters, covariance)
+        raw = on_users_scale(self.span, likelihood, self.parameters, covariance)
         shown = likelihood.present(raw)
         errors = None if diverges or shown.covariance is None else shown.standard_errors()
         values = tuple(shown.values.tolist())

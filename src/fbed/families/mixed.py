@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices, Span
+from fbed.families.base import FittedModel, Indices, Span, single_columns
 from fbed.families.gaussian import PERFECT
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
@@ -64,7 +64,7 @@ class Mixed:
         sigma2 = fit.rss / self.n
         unit = self.scale / np.sqrt(self.n)
         covariance = np.linalg.inv(inner[0]) * sigma2 * unit**2
-        shown = on_users_scale(self.design, selected, fit.span.Z, ONE_PREDICTOR, beta * unit, covariance)
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, beta * unit, covariance)
         values = shown.values.copy()
         values[0] += self.center
         spread = self.scale * np.sqrt(sigma2 * np.array([fit.ratio, 1.0]))
@@ -112,7 +112,7 @@ class MixedFit:
         width = self.model.design.width[candidates]
         single = np.flatnonzero(width == 1)
         if len(single):
-            unit, degenerate = self.span.residuals(self.model.design.stack(candidates[single].tolist()))
+            unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates[single]))
             tested = np.flatnonzero(~degenerate)
             if len(tested):
                 statistic[single[tested]] = self.deviance - self.best(unit[:, tested])[1]

@@ -22,7 +22,7 @@ from scipy import optimize
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices, Span
+from fbed.families.base import FittedModel, Indices, Span, single_columns
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.tails import Floats
@@ -134,7 +134,7 @@ class ResidualScores:
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Coefficients; what is left and the same without variables stand for the deviances."""
         fit = self.fit(selected)
-        shown = on_users_scale(self.design, selected, fit.Z, ONE_PREDICTOR, fit.scored.coefficients * self.scale, None)
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.scored.coefficients * self.scale, None)
         values = shown.values.copy()
         values[0] += self.center
         left, null = fit.scored.loss * self.scale, self.null_loss * self.scale
@@ -162,7 +162,7 @@ class ResidualScoresFit:
         width = self.model.design.width[candidates]
         single = np.flatnonzero(width == 1)
         if len(single):
-            unit, degenerate = self.span.residuals(self.model.design.stack(candidates[single].tolist()))
+            unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates[single]))
             explained[single] = np.where(degenerate, 0.0, (unit.T @ self.scores) ** 2)
             df[single] = ~degenerate
         for i in np.flatnonzero(width > 1):

@@ -22,7 +22,7 @@ from scipy import sparse
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices
+from fbed.families.base import FittedModel, Indices, Span, single_columns
 from fbed.families.gaussian import Gaussian, GaussianFit
 from fbed.families.likelihood import Comparison, RegressionFit, Test, evidence
 from fbed.families.newton import maximise, polished
@@ -104,7 +104,7 @@ class RobustGaussian(Gaussian):
 
     def fit(self, selected: Sequence[int]) -> RobustGaussianFit:
         """Project the outcome on a set of variables."""
-        return RobustGaussianFit(self, selected)
+        return RobustGaussianFit(self, Span(self.design, selected))
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Least-squares coefficients with robust standard errors."""
@@ -113,7 +113,7 @@ class RobustGaussian(Gaussian):
         coefficients = (fit.span.Q.T @ self.y) * self.scale / np.sqrt(self.n)
         scores, factor = fit.scores(fit.span.Q, fit.residual, np.zeros((len(self.y), 0)))
         covariance = scores.T @ scores * factor * unit / self.n
-        shown = on_users_scale(self.design, selected, fit.span.Z, ONE_PREDICTOR, coefficients, covariance)
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, coefficients, covariance)
         values = shown.values.copy()
         values[0] += self.center
         errors = shown.standard_errors()
@@ -131,7 +131,7 @@ class RobustGaussianFit(GaussianFit):
         width = self.model.design.width[candidates]
         single = np.flatnonzero(width == 1)
         if len(single):
-            unit, degenerate = self.span.residuals(self.model.design.stack(candidates[single].tolist()))
+            unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates[single]))
             statistic[single] = np.where(degenerate, 0.0, self._single(np.where(degenerate, 0.0, unit)))
             df[single] = ~degenerate
         for i in np.flatnonzero(width > 1):
@@ -141,7 +141,7 @@ class RobustGaussianFit(GaussianFit):
 
     def losses(self, variables: Indices) -> Evidence:
         """Robust Wald statistic of each variable given the others."""
-        others = [self.model.fit([s for s in self.selected if s != variable]) for variable in variables]
+        others = [self.model.fit([s for s in self.span.selected if s != variable]) for variable in variables]
         parts = [fit.gains(np.array([v], dtype=np.intp)) for fit, v in zip(others, variables, strict=True)]
         return evidence(np.concatenate([p.statistic for p in parts]), np.concatenate([p.df for p in parts]))
 
