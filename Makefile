@@ -4,26 +4,29 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint install clean
+.PHONY: help install demo lint test clean
 
-install: $(STAMP)
+help: ## this list
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
 
-$(STAMP): pyproject.toml
+install: $(STAMP) ## the project and its tools, in .venv
+
+$(STAMP): pyproject.toml CMakeLists.txt $(wildcard src/kernels/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: $(STAMP)
+demo: $(STAMP) ## find a Markov blanket in data from a known Bayesian network
 	$(BIN)/fbed demo
 
-lint: $(STAMP)
+lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: lint
+test: lint ## lint, then every test
 	$(BIN)/python -m pytest -n auto
 
-clean:
+clean: ## remove what the other commands made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from fbed.criteria import AIC, BIC, EBIC, LikelihoodRatio
 from fbed.errors import InvalidInput
 from fbed.progress import Progress
 from fbed.result import Result
 from fbed.selection import select
 
+if TYPE_CHECKING:
+    from fbed.estimator import FBEDSelector
+
 __version__ = "0.1.0"
-__all__ = ["AIC", "BIC", "EBIC", "InvalidInput", "LikelihoodRatio", "Progress", "Result", "select"]
+__all__ = ["AIC", "BIC", "EBIC", "FBEDSelector", "InvalidInput", "LikelihoodRatio", "Progress", "Result", "select"]
+
+
+def __getattr__(name: str) -> Any:
+    """`FBEDSelector` on first use: importing scikit-learn takes several times as long as everything else here."""
+    if name == "FBEDSelector":
+        from fbed.estimator import FBEDSelector
+
+        return FBEDSelector
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

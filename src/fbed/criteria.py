@@ -155,7 +155,7 @@ class EBIC:
     min_gain: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.gamma is not None and not 0.0 <= self.gamma <= 1.0:
+        if self.gamma is not None and not (_is_number(self.gamma) and 0.0 <= self.gamma <= 1.0):
             raise InvalidInput(
                 f"gamma must lie between 0 and 1, got {self.gamma!r}; use gamma=None for the default formula"
             )
@@ -213,7 +213,7 @@ class _PenaltyRule:
 
     def critical(self, df: Floats, k: int, reference: Reference, staying: bool = False) -> Floats:
         """per_df·df + 2·gamma·log((p − k)/(k + 1)): the step from k to k + 1 of p variables; never below 0."""
-        step = math.log((self.p - k) / (k + 1)) if self.gamma > 0 else 0.0
+        step = math.log((self.p - k) / (k + 1)) if self.gamma > 0 and self.p > k else 0.0  # p = 0: all were forced in
         return np.maximum(self.per_df * df + 2.0 * self.gamma * step, 0.0) + self.min_gain
 
     def passes(self, evidence: Evidence, k: int, staying: bool = False) -> NDArray[np.bool_]:
@@ -266,6 +266,8 @@ def as_criterion(
 
 
 def _checked_object(criterion: Criterion, alpha_backward: float | None) -> Criterion:
+    if isinstance(criterion, type) and hasattr(criterion, "bind"):
+        raise InvalidInput(f"criterion is the class {criterion.__name__}: pass an object, {criterion.__name__}()")
     if not hasattr(criterion, "bind"):
         raise InvalidInput(
             f"criterion must be a name or a criterion object, got {type(criterion).__name__}: pass 'lr', 'aic', "
@@ -279,13 +281,17 @@ def _checked_object(criterion: Criterion, alpha_backward: float | None) -> Crite
     return criterion
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+
+
 def _check_level(name: str, value: float) -> None:
-    if not isinstance(value, (int, float, np.floating)) or not 0.0 < value < 1.0:
+    if not _is_number(value) or not 0.0 < value < 1.0:
         raise InvalidInput(f"{name} is a significance level strictly between 0 and 1, got {value!r}")
 
 
 def _check_gain(value: float) -> None:
-    if not (math.isfinite(value) and value >= 0.0):
+    if not (_is_number(value) and math.isfinite(value) and value >= 0.0):
         raise InvalidInput(f"min_gain must be a finite number that is 0 or more, got {value!r}")
 
 

@@ -2,23 +2,26 @@
 
 A numeric variable gives one column, a categorical one a column a level but the first. Every model has an intercept, so
 centring and scaling change no statistic; they make the arithmetic indifferent to units. Small types and sparse
-matrices are converted a block at a time, never as a whole.
+matrices are converted a block at a time, never as a whole, and one pass over the matrix finds everything that is ever
+asked about single columns: whether they are finite, their centre and scale, their extremes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.tables import Table
+from fbed._kernels import DenseColumns, SparseColumns
+from fbed.tables import Matrix, Table, refuse_not_finite
 from fbed.tails import Floats
 
-_BLOCK_VALUES = 2**21  # float64 values in a block: 16 MB stay near the cache and bound the extra memory
-_INFORMATION = 1e-13  # a column whose spread is below this part of its size holds rounding, not information
+_BLOCK_VALUES = 2**18  # float64 values in a block: 2 MB stay in the cache of a core
+
+Mapper = Callable[[Callable[[tuple[int, int]], Floats], list[tuple[int, int]]], Iterable[Floats]]
 
 
 class Design:
@@ -29,32 +32,45 @@ class Design:
     weights : frequency of each row, all positive.
     n : sum of the weights.
     width : number of design columns of each variable; 0 for a constant variable.
+    center, scale, low, high : of each column of the table's matrix; scale 0 marks a constant one.
     """
 
-    def __init__(self, table: Table, weights: Floats) -> None:
+    def __init__(self, table: Table, weights: Floats, spread: Mapper = map) -> None:
         self.table = table
         self.weights = weights
         self.n = float(weights.sum())
         self.n_rows = table.n_rows
-        p = table.matrix.shape[1]
-        self._center = np.zeros(p)
-        self._scale = np.zeros(p)  # 0 marks a constant column
-        for start in range(0, p, self.block_size):
-            block = slice(start, min(start + self.block_size, p))
-            self._center[block], self._scale[block] = self._moments(block)
-        self.width = np.array([self._width(j) for j in range(table.n_variables)], dtype=np.intp)
+        self.is_sparse = bool(sparse.issparse(table.matrix))
+        self.matrix = _kernel_columns(table.matrix)
+        self.center, self.scale, self.low, self.high = self._one_pass(spread)
+        self.width = self._widths()
+
+    def _one_pass(self, spread: Mapper) -> tuple[Floats, Floats, Floats, Floats]:
+        """Centre, scale and extremes of every column; refuses values that are not finite."""
+        p = self.table.matrix.shape[1]
+        step = max(16, -(-p // 64))
+        ranges = [(start, min(start + step, p)) for start in range(0, p, step)]
+        parts = list(spread(lambda r: self.matrix.stats(self.weights, self.n, *r), ranges))
+        stats = np.concatenate(parts) if parts else np.empty((0, 5))
+        bad = np.zeros(self.table.n_variables, dtype=np.intp)
+        numeric = self.table.position >= 0
+        bad[numeric] = stats[self.table.position[numeric], 4].astype(np.intp)
+        refuse_not_finite(self.table, bad)
+        center, scale, low, high = (np.ascontiguousarray(stats[:, i]) for i in range(4))
+        return center, scale, low, high
 
     @property
     def block_size(self) -> int:
         """How many columns make a block."""
-        return max(1, _BLOCK_VALUES // max(1, self.n_rows))
+        return max(8, _BLOCK_VALUES // max(1, self.n_rows))
 
     def block(self, variables: Sequence[int] | NDArray[np.intp]) -> Floats:
         """Columns of numeric variables, one each; all zero for a constant one."""
-        position = self.table.position[np.asarray(variables, dtype=np.intp)]
-        raw = _dense(self.table.matrix[:, position])
-        scale = self._scale[position]
-        return np.where(scale > 0, (raw - self._center[position]) / np.where(scale > 0, scale, 1.0), 0.0)
+        return self.matrix.gather(self.positions(variables), self.center, self.scale)
+
+    def positions(self, variables: Sequence[int] | NDArray[np.intp]) -> NDArray[np.int64]:
+        """Where numeric variables are in the table's matrix."""
+        return self.table.position[np.asarray(variables, dtype=np.intp)].astype(np.int64)
 
     def columns(self, variable: int) -> Floats:
         """All design columns of one variable, n × width."""
@@ -83,13 +99,15 @@ class Design:
             return self._factor_moments(self._indicators(variable))
         position = self.table.position[variable]
         kept = slice(0, int(self.width[variable]))
-        return self._center[[position]][kept], self._scale[[position]][kept]
+        return self.center[[position]][kept], self.scale[[position]][kept]
 
-    def _width(self, variable: int) -> int:
-        factor = self.table.factors.get(variable)
-        if factor is None:
-            return int(self._scale[self.table.position[variable]] > 0)
-        return max(0, len(factor.levels) - 1)
+    def _widths(self) -> NDArray[np.intp]:
+        width = np.zeros(self.table.n_variables, dtype=np.intp)
+        numeric = self.table.position >= 0
+        width[numeric] = self.scale[self.table.position[numeric]] > 0
+        for variable, factor in self.table.factors.items():
+            width[variable] = max(0, len(factor.levels) - 1)
+        return width
 
     def _indicators(self, variable: int) -> Floats:
         factor = self.table.factors[variable]
@@ -100,37 +118,24 @@ class Design:
         scale = np.sqrt(center * (1.0 - center))
         return center, np.where(scale > 0, scale, 1.0)  # a level that no row has is a zero column
 
-    def _moments(self, block: slice) -> tuple[Floats, Floats]:
-        """Weighted mean and standard deviation of raw columns; deviation 0 when a column is constant."""
-        raw = self.table.matrix[:, block]
-        if sparse.issparse(raw):
-            return _sparse_moments(raw, self.weights)
-        values = _dense(raw)
-        size = np.abs(values).max(axis=0)
-        size[size == 0] = 1.0
-        values = values / size  # before squaring: 1e200 is a legitimate value
-        center = self.weights @ values / self.n
-        scale = np.sqrt(self.weights @ (values - center) ** 2 / self.n)
-        scale[(scale <= _INFORMATION) | (values.min(axis=0) == values.max(axis=0))] = 0.0
-        return center * size, scale * size
+
+def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
+    if not sparse.issparse(matrix):
+        return DenseColumns(_plain(matrix))
+    wide = max(int(matrix.indptr[-1]), matrix.shape[0]) > np.iinfo(np.int32).max
+    index = np.int64 if wide else np.int32
+    return SparseColumns(
+        matrix.indptr.astype(index, copy=False),
+        matrix.indices.astype(index, copy=False),
+        _plain(matrix.data),
+        matrix.shape[0],
+    )
 
 
-def _dense(raw: Any) -> Floats:
-    dense = raw.toarray() if sparse.issparse(raw) else raw
-    return np.asarray(dense, dtype=np.float64, order="F")
-
-
-def _sparse_moments(raw: Any, weights: Floats) -> tuple[Floats, Floats]:
-    """Σa(x − m)² over the stored entries plus m² for the weight of the zeros: no cancellation, nothing densified."""
-    n, p = float(weights.sum()), raw.shape[1]
-    column = np.repeat(np.arange(p), np.diff(raw.indptr))
-    a, x = weights[raw.indices], raw.data.astype(np.float64)
-    size = np.ones(p)
-    np.maximum.at(size, column, np.abs(x))
-    x = x / size[column]
-    center = np.bincount(column, a * x, p) / n
-    spread = np.bincount(column, a * (x - center[column]) ** 2, p)
-    zeros = np.maximum(n - np.bincount(column, a, p), 0.0)
-    scale = np.sqrt((spread + zeros * center**2) / n)
-    scale[scale <= _INFORMATION * np.maximum(1.0, np.abs(center))] = 0.0
-    return center * size, scale * size
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """The same values in a type and byte order that the kernels read."""
+    if array.dtype.kind == "b":
+        return array.view(np.uint8)
+    if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
+        return array.astype(np.float64 if array.dtype.itemsize > 8 else np.float32)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

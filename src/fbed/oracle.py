@@ -117,6 +117,11 @@ def _finding(variable: int, dependent: bool) -> Finding:
     return Finding(variable, float(dependent), 1.0, -np.inf if dependent else 0.0, float(dependent))
 
 
+def is_wanted(X: Any, family: object) -> bool:
+    """Whether the arguments of `select` ask for the oracle."""
+    return isinstance(X, MixedGraph) or (isinstance(family, str) and family == NAME)
+
+
 def asked(X: Any, y: Any, family: object, criterion: Criterion, about_data: Mapping[str, Any]) -> Oracle:
     """The oracle that the arguments of `select` ask for; those in `about_data` mean nothing to it and must be None."""
     if not isinstance(X, MixedGraph):

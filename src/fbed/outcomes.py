@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.tables import listing
+from fbed.tables import categories, is_missing, listing, refuse_masked, refuse_numbers_with_text, sorted_values
 from fbed.tails import Floats
 
 _FEW = 20  # whole numbers with at most this many different values may be counts or codes
@@ -35,7 +35,10 @@ class Outcome:
         """The outcome of some of the rows."""
         if self.event is not None:
             return replace(self, values=self.values[keep], event=self.event[keep])
-        return _describe(self.raw()[keep], self.levels if self.categorical else None, self.ordered)
+        if self.categorical:
+            return _describe(self.raw()[keep], self.levels, self.ordered)
+        fewer, kind = _describe(self.values[keep], None, False), type(self.levels[0])
+        return replace(fewer, levels=tuple(kind(level) for level in fewer.levels))  # 0 stays 0 and not 0.0
 
     def numbers(self, family: str = "gaussian") -> Floats:
         """The outcome as numbers that vary, or an error."""
@@ -75,9 +78,10 @@ class Outcome:
         if len(self.levels) == 1:
             raise InvalidInput(_one_value(self))
         if len(self.levels) != 2:
+            count = str(len(self.levels)) if self.categorical or len(self.levels) <= _FEW else f"more than {_FEW}"
             raise InvalidInput(
-                f"family 'binomial' needs an outcome with two different values, but y has {len(self.levels)}: "
-                f"{listing(self.levels)}; successes out of several trials need trials="
+                f"family 'binomial' needs an outcome with two different values, but y has {count}: "
+                f"{listing(self.levels[:_FEW])}; successes out of several trials need trials="
             )
         return (self.raw() == self.levels[1]).astype(np.float64)
 
@@ -165,8 +169,10 @@ def read_outcome(y: Any, n_rows: int) -> Outcome:
             f"samples: [{n_rows}, {len(raw)}]; give one value a row"
         )
     if raw.dtype.kind == "O":
-        raw = _from_objects(raw)
+        raw = _from_objects(raw, categorical=order is not None)
     _check_complete(raw)
+    if order is None and raw.dtype.kind in "OUST":
+        refuse_numbers_with_text("y", raw, "or make it categorical if it is meant to be")
     return _describe(raw, order, ordered)
 
 
@@ -200,6 +206,8 @@ def suggested_family(outcome: Outcome) -> tuple[str, str | None]:
     """The family for family='auto', and a note for the user when the choice is worth a second thought."""
     if outcome.event is not None:
         return "cox", None
+    if len(outcome.levels) < 2:
+        raise InvalidInput(_one_value(outcome))
     if len(outcome.levels) == 2:
         return "binomial", None
     if outcome.categorical and len(outcome.levels) > 2:
@@ -227,14 +235,17 @@ def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
         raise InvalidInput(
             "y is missing: the selector requires y to be passed, but the target y is None; give the outcome"
         )
+    refuse_masked(y, "y")
     if sparse.issparse(y):
         raise InvalidInput("y must be a dense array of one value a row, got a sparse matrix")
+    if hasattr(y, "categories") and hasattr(y, "codes"):  # a pandas Categorical outside a series
+        return np.asarray(y, dtype=object), tuple(y.categories.tolist()), bool(y.ordered)
     series = nw.from_native(y, series_only=True, pass_through=True) if not isinstance(y, nw.Series) else y
     if not isinstance(series, nw.Series):
         frame = nw.from_native(y, eager_only=True, pass_through=True)
         return np.asarray(frame.to_numpy() if isinstance(frame, nw.DataFrame) else y), None, False
     if series.dtype in (nw.Categorical, nw.Enum):
-        order = tuple(series.cat.get_categories().to_list())
+        order = categories(series)
         raw = np.empty(len(series), dtype=object)
         raw[:] = series.to_list()
         return raw, order, bool(nw.is_ordered_categorical(series))
@@ -243,12 +254,15 @@ def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
     return np.asarray(series.to_numpy()), None, False
 
 
-def _from_objects(raw: NDArray[Any]) -> NDArray[Any]:
-    """Objects that are all numbers become numbers; anything else stays categorical."""
-    missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in raw], dtype=bool)
+def _from_objects(raw: NDArray[Any], categorical: bool) -> NDArray[Any]:
+    """Objects that are all numbers or all bool become such, unless they were declared categories."""
+    missing = np.array([is_missing(value) for value in raw], dtype=bool)
     if missing.any():
         _refuse_missing(int(missing.sum()))
-    if all(isinstance(value, (int, float, np.number, np.bool_)) for value in raw.tolist()):
+    values = raw.tolist()
+    if not categorical and all(isinstance(value, (bool, np.bool_)) for value in values):
+        return raw.astype(bool)
+    if not categorical and all(isinstance(value, (int, float, np.number, np.bool_)) for value in values):
         return raw.astype(np.float64)
     return raw
 
@@ -271,14 +285,10 @@ def _describe(raw: NDArray[Any], order: tuple[Any, ...] | None, ordered: bool) -
         values = raw.astype(np.float64)
         return Outcome(values, tuple(v.item() for v in np.unique(raw)[: _FEW + 1]), categorical=False)
     present = set(raw.tolist())
-    levels = [v for v in order if v in present] if order is not None else sorted(present, key=_sort_key)
+    levels = [v for v in order if v in present] if order is not None else sorted_values(present)
     lookup = {level: code for code, level in enumerate(levels)}
     codes = np.array([lookup[value] for value in raw.tolist()], dtype=np.float64)
     return Outcome(codes, tuple(levels), categorical=True, ordered=ordered)
-
-
-def _sort_key(value: Any) -> tuple[str, Any]:
-    return ("", value) if isinstance(value, (str, bool)) else (type(value).__name__, str(value))
 
 
 def _one_value(outcome: Outcome) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fbed.search import Trail
@@ -25,13 +26,26 @@ class Progress:
     seconds: float
 
 
-def listener(
+_LINE = 78  # columns of the progress line: one that reached the edge of the terminal would wrap, and stay
+
+
+@contextmanager
+def reporting(
     progress: bool | Callable[[Progress], None] | None, name: Callable[[int], Name]
-) -> Callable[[Trail], None]:
-    """What the search calls after every scan; silence unless progress was asked for."""
+) -> Iterator[Callable[[Trail], None]]:
+    """What the search calls after every scan; however the search ends, no line is left on the terminal."""
     if progress is None or progress is False:
-        return lambda trail: None
-    tell = draw_line if progress is True else progress
+        yield lambda trail: None
+    elif progress is True:
+        try:
+            yield _listener(draw_line, name)
+        finally:
+            clear_line()
+    else:
+        yield _listener(progress, name)
+
+
+def _listener(tell: Callable[[Progress], None], name: Callable[[int], Name]) -> Callable[[Trail], None]:
     started = time.perf_counter()
     tests = 0
 
@@ -58,14 +72,23 @@ def listener(
 
 def draw_line(progress: Progress) -> None:
     """One line on standard error that is rewritten in place; nothing when standard error is not a terminal."""
-    if not sys.stderr.isatty():
+    if not _on_terminal():
         return
     run = "" if progress.run is None else f" run {progress.run}"
     text = (
         f"{progress.phase}{run}: {progress.n_selected} selected, {progress.remaining:,} remaining, "
         f"{progress.tests:,} tests, {progress.seconds:.1f} s"
     )
-    sys.stderr.write(f"\r\x1b[2K{text[:78]}")
-    if progress.phase == "backward" and progress.variable is None:
-        sys.stderr.write("\r\x1b[2K")
+    sys.stderr.write(f"\r{text[:_LINE]:<{_LINE}}")
     sys.stderr.flush()
+
+
+def clear_line() -> None:
+    """Remove the progress line from the terminal."""
+    if _on_terminal():
+        sys.stderr.write("\r" + " " * _LINE + "\r")
+        sys.stderr.flush()
+
+
+def _on_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()  # None in programs without a console

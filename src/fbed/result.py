@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-import narwhals as nw
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -123,13 +123,19 @@ class Result:
             array = np.asarray(X)
             self._check_width(array.shape[1] if array.ndim == 2 else 0)
             return array[:, self.indices]
+        positions = self._positions([str(name) for name in frame.columns])
+        # pandas keeps its rows even when nothing was selected
+        return X.iloc[:, positions] if hasattr(X, "iloc") else frame[:, positions].to_native()
+
+    def _positions(self, columns: list[str]) -> list[int]:
+        """Where the selected variables are among the columns of a table: by name, if the selection knew names."""
         if self.feature_names is None:
-            self._check_width(frame.shape[1])
-            return frame.select(nw.nth(*self.indices.tolist())).to_native()
-        missing = [name for name in self.selected if name not in frame.columns]
+            self._check_width(len(columns))
+            return cast(list[int], self.indices.tolist())
+        missing = [name for name in self.selected if name not in columns]
         if missing:
             raise InvalidInput(f"the table lacks selected columns: {missing}")
-        return frame.select([cast(str, name) for name in self.selected]).to_native()
+        return [columns.index(cast(str, name)) for name in self.selected]
 
     def _check_width(self, found: int) -> None:
         if found != self.n_variables:
@@ -156,8 +162,12 @@ class Result:
         return self.summary()
 
     def to_json(self, path: str | Path | None = None, indent: int | None = None) -> str:
-        """JSON form, with a schema version; also written to a file when a path is given."""
-        text = json.dumps(_to_plain(self), indent=indent, allow_nan=False)
+        """JSON form, with a schema version; also written to a file when a path is given.
+
+        JSON has no infinity and no NaN: where one stands in the result, null is written, and read back as NaN.
+        Classes that JSON has no form for, such as intervals or bytes, are written as text.
+        """
+        text = json.dumps(_finite(_to_plain(self)), indent=indent, allow_nan=False)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -233,7 +243,6 @@ def _candidates(trail: Trail, p: int) -> Candidates:
 
 def _to_plain(result: Result) -> dict[str, Any]:
     shallow = {name: getattr(result, name) for name in Result.__dataclass_fields__}
-    known = np.isfinite(result.candidates.lower)
     return {
         "schema": SCHEMA,
         **shallow,
@@ -241,55 +250,38 @@ def _to_plain(result: Result) -> dict[str, Any]:
         "indices": result.indices.tolist(),
         "trace": [_row_to_plain(row) for row in result.trace],
         "n_tests": asdict(result.n_tests),
-        "model": _model_to_plain(result.model),
-        "classes": None if result.classes is None else list(result.classes),
+        "model": None if result.model is None else asdict(result.model),
+        "classes": None if result.classes is None else [_class_to_plain(value) for value in result.classes],
         "feature_names": None if result.feature_names is None else list(result.feature_names),
         "settings": dict(result.settings),
-        "candidates": {
-            "row": result.candidates.row.tolist(),
-            **{
-                name: [
-                    v if ok else None for v, ok in zip(getattr(result.candidates, name).tolist(), known, strict=True)
-                ]
-                for name in ("lower", "upper", "df")
-            },
-        },
+        "candidates": {name: getattr(result.candidates, name).tolist() for name in ("row", "lower", "upper", "df")},
     }
+
+
+def _finite(plain: Any) -> Any:
+    """The same lists and mappings with None for numbers that JSON cannot write, and Python's numbers for NumPy's."""
+    if isinstance(plain, Mapping):
+        return {name: _finite(value) for name, value in plain.items()}
+    if isinstance(plain, (list, tuple)):
+        return [_finite(value) for value in plain]
+    if isinstance(plain, np.generic):
+        return _finite(plain.item())
+    return None if isinstance(plain, float) and not np.isfinite(plain) else plain
+
+
+def _class_to_plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool, np.generic)) else str(value)
 
 
 def _row_to_plain(row: TraceRow) -> dict[str, Any]:
     plain = {name: getattr(row, name) for name in TraceRow.__dataclass_fields__}
-    return {
-        **plain,
-        "log_p": _finite(row.log_p),
-        "dropped": row.dropped.tolist(),
-        "runners_up": [{**asdict(f), "log_p": _finite(f.log_p)} for f in row.runners_up],
-    }
-
-
-def _finite(log_p: float | None) -> float | None:
-    """JSON has no infinity; only the oracle, whose tests are perfect, has the p-value 0."""
-    return None if log_p is None or np.isinf(log_p) else log_p
-
-
-def _model_to_plain(model: FittedModel | None) -> dict[str, Any] | None:
-    if model is None:
-        return None
-
-    def finite(values: tuple[float, ...] | None) -> list[float | None] | None:
-        return None if values is None else [v if np.isfinite(v) else None for v in values]
-
-    return {
-        **asdict(model),
-        "coefficients": finite(model.coefficients),
-        "standard_errors": finite(model.standard_errors),
-    }
+    return {**plain, "dropped": row.dropped.tolist(), "runners_up": [asdict(f) for f in row.runners_up]}
 
 
 def _from_plain(plain: dict[str, Any]) -> Result:
     plain = {name: value for name, value in plain.items() if name != "schema"}
     candidates = plain["candidates"]
-    values = {k: np.array([np.nan if v is None else v for v in candidates[k]]) for k in ("lower", "upper", "df")}
+    values = {k: np.array(_numbers(candidates[k])) for k in ("lower", "upper", "df")}
     return Result(
         **{
             **plain,
@@ -306,20 +298,35 @@ def _from_plain(plain: dict[str, Any]) -> Result:
     )
 
 
+def _numbers(values: list[float | None]) -> tuple[float, ...]:
+    return tuple(float("nan") if value is None else value for value in values)
+
+
 def _model_from_plain(plain: dict[str, Any] | None) -> FittedModel | None:
     if plain is None:
         return None
-    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in plain.items()}
-    return FittedModel(**fields)
+    errors = plain["standard_errors"]
+    deviance, null_deviance = _numbers([plain["deviance"], plain["null_deviance"]])
+    return FittedModel(
+        **{
+            **plain,
+            "terms": tuple(plain["terms"]),
+            "coefficients": _numbers(plain["coefficients"]),
+            "standard_errors": None if errors is None else _numbers(errors),
+            "deviance": deviance,
+            "null_deviance": null_deviance,
+        }
+    )
 
 
 def _row_from_plain(plain: dict[str, Any]) -> TraceRow:
-    others = tuple(Finding(**_with_log_p(finding)) for finding in plain["runners_up"])
+    runners_up = tuple(Finding(**_with_log_p({**f, "score": _numbers([f["score"]])[0]})) for f in plain["runners_up"])
     row = plain if plain["variable"] is None else _with_log_p(plain)
-    return TraceRow(**{**row, "dropped": np.array(plain["dropped"], dtype=np.intp), "runners_up": others})
+    return TraceRow(**{**row, "dropped": np.array(plain["dropped"], dtype=np.intp), "runners_up": runners_up})
 
 
 def _with_log_p(plain: dict[str, Any]) -> dict[str, Any]:
+    """Only the oracle, whose tests are perfect, has the p-value 0, whose logarithm JSON cannot write."""
     return {**plain, "log_p": -np.inf if plain["log_p"] is None else plain["log_p"]}
 
 

@@ -10,14 +10,15 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.criteria import Evidence, Rule, tied_with_best
+from fbed.criteria import TIE, Evidence, Rule, exceeds, tied_with_best
 from fbed.errors import InvalidInput
-from fbed.families.base import Fit, Indices, Model
+from fbed.families.base import CertifiedFit, Fit, Indices, Model
 from fbed.tails import ChiSquare, Floats
 
 
@@ -57,6 +58,9 @@ class Scan:
     df: Floats
 
 
+Part = TypeVar("Part")
+
+_BLOCKS_A_CHECK = 64  # blocks between two looks at the clock
 _RUNNERS_UP = 5  # near ties kept of each scan, for people who ask what else could have been chosen
 
 
@@ -85,8 +89,11 @@ class Scanner:
     def forward(self, selected: Sequence[int], candidates: Indices) -> Scan:
         """Who passes, and whose addition is best?"""
         self.check_time()
-        evidence = self._gather(self._fit(selected).gains, candidates)
+        fit = self._fit(selected)
         k = len(selected) - self.n_forced
+        if isinstance(fit, CertifiedFit):
+            return self._certified_forward(fit, candidates, k)
+        evidence = self._gather(fit.gains, candidates)
         passes = self.rule.passes(evidence, k)
         merit = np.where(passes, self.rule.merit(evidence, k), -np.inf)
         order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
@@ -95,11 +102,74 @@ class Scanner:
     def backward(self, selected: Sequence[int], variables: Indices) -> Scan:
         """Who would be kept, and whose removal costs least? `chosen` is None when every variable is kept."""
         self.check_time()
-        evidence = self._gather(self._fit(selected).losses, variables)
+        fit = self._fit(selected)
         k = len(selected) - self.n_forced - 1
+        evidence, upper = self._losses(fit, variables, k)
         keeps = self.rule.passes(evidence, k, staying=True)
         order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
-        return self._answer(variables, evidence, keeps, order, ~keeps, k, staying=True)
+        return replace(self._answer(variables, evidence, keeps, order, ~keeps, k, staying=True), upper=upper)
+
+    def _losses(self, fit: Fit, variables: Indices, k: int) -> tuple[Evidence, Floats]:
+        """Evidence against removing each variable: exact for those that could be worst, else lower bounds."""
+        if not isinstance(fit, CertifiedFit):
+            evidence = self._gather(fit.losses, variables)
+            return evidence, evidence.statistic
+        bounds = fit.loss_bounds(variables)
+        lower, upper, df, reference = bounds.lower.copy(), bounds.upper.copy(), bounds.df, bounds.reference
+
+        def evidence_at(statistic: Floats) -> Evidence:
+            return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+
+        while True:
+            low, high = (self.rule.merit(evidence_at(ends), k) for ends in (lower, np.minimum(upper, 1e300)))
+            contenders = np.flatnonzero((low <= high.min() + TIE * max(1.0, abs(high.min()))) & (lower < upper))
+            if len(contenders) == 0:
+                return evidence_at(lower), upper
+            i = int(contenders[np.argmin(low[contenders])])
+            lower[i] = upper[i] = fit.resolve_loss(int(variables[i]))
+            self.check_time()
+
+    def _certified_forward(self, fit: CertifiedFit, candidates: Indices, k: int) -> Scan:
+        """Intervals for everybody, then a contest among those who pass."""
+        fit.prepare()
+
+        def critical(df: Floats) -> Floats:
+            return self.rule.critical(df, k, fit.reference)
+
+        parts = self._mapped(lambda block: fit.gain_bounds(block, critical), candidates)
+        lower, upper, df = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df")
+        )
+        passes = exceeds(lower, critical(df))
+        order = self._contest(fit, candidates, lower, upper, df, np.flatnonzero(passes), k)
+        evidence = Evidence(lower, df, fit.reference.log_sf(lower, df), fit.reference)
+        scan = self._answer(candidates, evidence, passes, order, passes, k)
+        return replace(scan, upper=upper)
+
+    def _contest(
+        self, fit: CertifiedFit, candidates: Indices, lower: Floats, upper: Floats, df: Floats, rows: Indices, k: int
+    ) -> list[int]:
+        """Winner and runners-up of those who pass; narrows the intervals of contenders in place."""
+        if len(rows) == 0:
+            return []
+        race = bool((df[rows] == df[rows[0]]).all())
+
+        def value(statistic: Floats) -> Floats:
+            """What is ranked: the statistic itself while all have the same df, since merit rises with it."""
+            if race:
+                return statistic[rows]
+            log_p = fit.reference.log_sf(statistic[rows], df[rows])
+            return self.rule.merit(Evidence(statistic[rows], df[rows], log_p, fit.reference), k)
+
+        low, high = value(lower), value(upper)
+        contenders = rows[high >= low.max() - TIE * max(1.0, abs(low.max()))]
+        contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
+        lower[contenders], upper[contenders] = fit.contest(
+            candidates[contenders], lower[contenders], upper[contenders], race
+        )
+        winner, *_ = _ranked(value(lower), lower[rows], candidates[rows])
+        others = [int(i) for i in np.argsort(-value(upper), kind="stable")[: _RUNNERS_UP + 1] if i != winner]
+        return [int(rows[i]) for i in (winner, *others[:_RUNNERS_UP])]
 
     def check_time(self) -> None:
         """Raise when the time limit has passed."""
@@ -113,10 +183,7 @@ class Scanner:
         return self._last[1]
 
     def _gather(self, evaluate: Callable[[Indices], Evidence], variables: Indices) -> Evidence:
-        """Evidence for all variables, block by block; the threads see whole blocks, so they change no answer."""
-        size = max(1, min(self.model.block_size, -(-len(variables) // self.n_threads)))
-        blocks = [variables[i : i + size] for i in range(0, len(variables), size)]
-        parts = list(self._evaluated(evaluate, blocks))
+        parts = self._mapped(evaluate, variables)
         return Evidence(
             np.concatenate([part.statistic for part in parts]),
             np.concatenate([part.df for part in parts]),
@@ -124,7 +191,13 @@ class Scanner:
             parts[0].reference,
         )
 
-    def _evaluated(self, evaluate: Callable[[Indices], Evidence], blocks: list[Indices]) -> Iterator[Evidence]:
+    def _mapped(self, evaluate: Callable[[Indices], Part], variables: Indices) -> list[Part]:
+        """Answers for all variables, block by block; the threads see whole blocks, so they change no answer."""
+        size = max(1, min(_BLOCKS_A_CHECK * self.model.block_size, -(-len(variables) // self.n_threads)))
+        blocks = [variables[i : i + size] for i in range(0, len(variables), size)]
+        return list(self._evaluated(evaluate, blocks))
+
+    def _evaluated(self, evaluate: Callable[[Indices], Part], blocks: list[Indices]) -> Iterator[Part]:
         if self.n_threads == 1 or len(blocks) == 1:
             for block in blocks:
                 self.check_time()

@@ -14,13 +14,13 @@ from fbed.criteria import Criterion, as_criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.extras import Extras, read_extras
-from fbed.graphs import MixedGraph
+from fbed.families.own import ConditionalTest, TestFunction
 from fbed.outcomes import Outcome, read_outcome, suggested_family
-from fbed.progress import Progress, listener
+from fbed.progress import Progress, reporting
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
-from fbed.tables import Name, Table, read_table, take_column
+from fbed.tables import Name, Table, as_list, read_table, refuse_masked, take_column
 from fbed.tails import Floats
 
 
@@ -28,7 +28,7 @@ def select(
     X: Any,
     y: Any,
     *,
-    family: str = "auto",
+    family: str | TestFunction | ConditionalTest = "auto",
     test: str | None = None,
     cov: str | None = None,
     link: str | None = None,
@@ -53,6 +53,7 @@ def select(
     time_limit: float | None = None,
     n_jobs: int | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
+    engine: str = "certified",
 ) -> Result:
     """Select variables by forward-backward selection with early dropping (FBED^K).
 
@@ -111,6 +112,9 @@ def select(
         Threads; −1 for all processors. The answer does not depend on it.
     progress : bool or callable, optional
         True draws progress on the terminal; a callable gets a `Progress` after every scan.
+    engine : {'certified', 'exhaustive'}
+        'certified' decides by bounds on the statistics, 'exhaustive' fits every model. They select the same; the
+        second is there to check the first.
 
     Returns
     -------
@@ -119,7 +123,7 @@ def select(
     Examples
     --------
     >>> import numpy as np, fbed
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> X = rng.normal(size=(200, 10))
     >>> y = 2 * X[:, 3] - X[:, 7] + rng.normal(size=200)
     >>> fbed.select(X, y, criterion="ebic").selected
@@ -127,7 +131,8 @@ def select(
     """
     started = time.perf_counter()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
-    _check_options(k, max_features, time_limit)
+    _check_options(k, max_features, time_limit, engine)
+    include, exclude = as_list(include), as_list(exclude)
     given = {
         "offset": offset,
         "exposure": exposure,
@@ -136,7 +141,7 @@ def select(
         "entry": entry,
         "cluster": cluster,
     }
-    if family == oracle.NAME or isinstance(X, MixedGraph):
+    if oracle.is_wanted(X, family):
         about_data = {"sample_weight": sample_weight, "feature_names": feature_names, "test": test, "cov": cov}
         perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **given})
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
@@ -151,7 +156,9 @@ def select(
     )
     outcome = read_outcome(_outcome_values(X, y), table.n_rows)
     plan = _plan(table, include, exclude, k, early_dropping, backward, max_features)
-    if family == "auto":
+    extras = read_extras(X, table.n_rows, given)
+    table, outcome, weights, extras = _present_rows(table, outcome, weights, extras)
+    if isinstance(family, str) and family == "auto":
         family, note = suggested_family(outcome) if trials is None else ("binomial", None)
         notes += [note] if note else []
     kind = families.find(family)
@@ -166,26 +173,25 @@ def select(
         criterion=repr(criterion),
     )
     in_force = kind.test_for(test, cov)
-    extras = read_extras(X, table.n_rows, given)
-    table, outcome, weights, extras = _present_rows(table, outcome, weights, extras)
     design = Design(table, weights)
-    model = kind.build(families.Request(design, outcome, extras, in_force, cov, link))
+    model = kind.build(families.Request(design, outcome, extras, in_force, cov, link, engine == "certified"))
     deadline = None if time_limit is None else time.monotonic() + time_limit
     p = len(plan.candidates)
     scanner = Scanner(model, chosen.bind(model.n, p), len(plan.forced), n_jobs, deadline)
-    trail = Trail(list(plan.forced), listener(progress, design.table.name))
-    search(scanner, plan, trail)
+    with reporting(progress, design.table.name) as listen:
+        trail = Trail(list(plan.forced), listen)
+        search(scanner, plan, trail)
     return build(
         trail,
         plan,
         design.table,
         model=model.describe(trail.selected),
         family=model.name,
-        criterion=chosen.describe(model.n, p),
+        criterion=_criterion_text(chosen.describe(model.n, p), in_force),
         classes=outcome.levels if model.name == "binomial" else None,
         n=model.n,
-        notes=tuple(notes + _remarks(design)),
-        settings=_settings(plan, chosen, table, n_jobs, time_limit),
+        notes=tuple(notes + list(getattr(model, "notes", ())) + _remarks(design, plan)),
+        settings={**_settings(plan, chosen, table, n_jobs, time_limit), "test": in_force, "cov": cov, "link": link},
         seconds=time.perf_counter() - started,
     )
 
@@ -200,8 +206,9 @@ def _select_on_graph(
     """The same search on perfect tests: no rows, no model."""
     started = time.perf_counter()
     perfect.deadline = None if time_limit is None else time.monotonic() + time_limit
-    trail = Trail(list(plan.forced), listener(progress, perfect.table.name))
-    search(perfect, plan, trail)
+    with reporting(progress, perfect.table.name) as listen:
+        trail = Trail(list(plan.forced), listen)
+        search(perfect, plan, trail)
     return build(
         trail,
         plan,
@@ -217,9 +224,9 @@ def _select_on_graph(
     )
 
 
-def _check_options(k: float, max_features: int | None, time_limit: float | None) -> None:
-    whole = isinstance(k, (int, np.integer, float)) and not isinstance(k, bool) and (k == math.inf or k == int(k))
-    if not whole or k < 0:
+def _check_options(k: float, max_features: int | None, time_limit: float | None, engine: str) -> None:
+    number = isinstance(k, (int, np.integer, float)) and not isinstance(k, bool)
+    if not number or not k >= 0 or (k != math.inf and k != int(k)):
         raise InvalidInput(f"k is the number of extra runs: 0, 1, 2, … or math.inf, got {k!r}")
     if max_features is not None and (
         isinstance(max_features, bool) or not isinstance(max_features, (int, np.integer)) or max_features < 0
@@ -227,6 +234,8 @@ def _check_options(k: float, max_features: int | None, time_limit: float | None)
         raise InvalidInput(f"max_features must be a whole number that is 0 or more, or None, got {max_features!r}")
     if time_limit is not None and not time_limit >= 0:
         raise InvalidInput(f"time_limit must be a number of seconds, 0 or more, got {time_limit!r}")
+    if engine not in ("certified", "exhaustive"):
+        raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
 
 
 def _plan(
@@ -251,6 +260,7 @@ def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     """Frequencies as floats, and a note when they are not whole numbers."""
     if sample_weight is None:
         return np.ones(n_rows), []
+    refuse_masked(sample_weight, "sample_weight")
     try:
         weights = np.asarray(sample_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -265,7 +275,7 @@ def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise InvalidInput("sample_weight must be finite and 0 or more: weight 2 stands for the row twice, 0 for none")
     if int((weights > 0).sum()) < 3:
-        raise InvalidInput(f"only {int((weights > 0).sum())} rows have a positive weight; selection needs at least 3")
+        raise InvalidInput(f"selection needs at least 3 rows with a weight above zero, got {int((weights > 0).sum())}")
     if np.any(weights != np.round(weights)):
         return weights, [
             "the weights are not whole numbers; they count as frequencies, so the sample size is their sum "
@@ -295,9 +305,16 @@ def _present_rows(
     return table.rows(keep), outcome.rows(keep), weights[keep], extras.rows(keep)
 
 
-def _remarks(design: Design) -> list[str]:
-    constant = int((design.width == 0).sum()) - sum(f.levels == ("excluded",) for f in design.table.factors.values())
-    if constant <= 0:
+def _criterion_text(text: str, test: str) -> str:
+    """The criterion in words, with the name of the test in force."""
+    names = {"score": "score test", "wald": "Wald test", "g2": "G² test", "kci": "KCI test", "rcit": "RCIT test"}
+    name = names.get(test, "test" if test == "p-value" else f"{test} test")
+    return text if test == "lr" else text.replace("likelihood-ratio test", name)
+
+
+def _remarks(design: Design, plan: Plan) -> list[str]:
+    constant = int((design.width[plan.candidates] == 0).sum())
+    if constant == 0:
         return []
     return [f"{constant:,} constant column{'s' if constant != 1 else ''} cannot be selected"]
 

@@ -6,21 +6,25 @@ used is refused here, before any work is done.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
 
-import narwhals as nw
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.errors import InvalidInput
+from fbed.errors import InvalidInput, InvalidType
 
 Name = str | int
 Matrix = Any  # NDArray (any real dtype) or scipy.sparse CSC
 
 _SHOWN = 5  # names listed in an error message before it says 'and N more'
+_MANY_NUMBERS = 10  # a text column with more different numbers than this was meant to be numeric
+_MARKERS = {"", "?", "-", "--", ".", "n/a", "na", "n.a.", "nan", "null", "none", "nil", "missing", "unknown", "#n/a"}
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,11 @@ class Factor:
 
     codes: NDArray[np.intp]
     levels: tuple[Any, ...]
+
+    def rows(self, keep: NDArray[np.intp]) -> Factor:
+        """The column on some of the rows, with the levels that occur there."""
+        present, codes = np.unique(self.codes[keep], return_inverse=True)
+        return Factor(codes.astype(np.intp), tuple(self.levels[code] for code in present))
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,7 @@ class Table:
     factors: Mapping[int, Factor]
     names: tuple[str, ...] | None
     n_rows: int
+    excluded: frozenset[int] = frozenset()
 
     @property
     def n_variables(self) -> int:
@@ -57,9 +67,7 @@ class Table:
     def find(self, wanted: Iterable[Name], role: str) -> list[int]:
         """Indices of variables given by name or index, without repeats; `role` is for the error message."""
         lookup = {} if self.names is None else {name: j for j, name in enumerate(self.names)}
-        if isinstance(wanted, (str, int, np.integer)):
-            wanted = [wanted]
-        return list(dict.fromkeys(self._find_one(item, lookup, role) for item in wanted))
+        return list(dict.fromkeys(self._find_one(item, lookup, role) for item in as_list(wanted)))
 
     def _find_one(self, item: Name, lookup: Mapping[str, int], role: str) -> int:
         if isinstance(item, str):
@@ -75,8 +83,8 @@ class Table:
 
     def rows(self, keep: NDArray[np.intp]) -> Table:
         """The same variables on some of the rows."""
-        factors = {j: Factor(f.codes[keep], f.levels) for j, f in self.factors.items()}
-        return Table(self.matrix[keep], self.position, factors, self.names, len(keep))
+        factors = {j: f.rows(keep) for j, f in self.factors.items()}
+        return Table(self.matrix[keep], self.position, factors, self.names, len(keep), self.excluded)
 
 
 def read_table(
@@ -102,6 +110,11 @@ def read_table(
     return _from_columns({name: values for name, values in columns.items() if name not in set(leave_out)}, exclude)
 
 
+def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
+    """Names or indices as a list: a single one may come bare, and an iterator can be read only once."""
+    return [wanted] if isinstance(wanted, (str, int, np.integer)) else list(wanted)
+
+
 def take_column(X: Any, name: str, role: str) -> Any:
     """The column `name` of a table, for an outcome or weights given by name."""
     columns = named_columns(X)
@@ -117,23 +130,30 @@ def take_column(X: Any, name: str, role: str) -> Any:
 def named_columns(X: Any) -> dict[str, Any] | None:
     """Columns by name of a mapping or data frame; None when X has no column names."""
     if isinstance(X, Mapping):
-        return {str(name): np.asarray(values) for name, values in X.items()}
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
+        names = [str(name) for name in X]
+        _refuse_repeated(names)  # 1 and '1' are different keys
+        return dict(zip(names, map(np.asarray, X.values()), strict=True))
+    frame = as_frame(X)
+    if frame is None:
         return None
-    names = [str(name) for name in _native_names(X, frame)]
-    repeated = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
-    if repeated:
-        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
+    names = [str(name) for name in frame.columns]
+    _refuse_repeated(names)
     return dict(zip(names, frame.iter_columns(), strict=True))
 
 
-def _native_names(X: Any, frame: nw.DataFrame[Any]) -> Sequence[Any]:
-    return (
-        list(X.columns)
-        if hasattr(X, "columns") and not callable(X.columns) and len(X.columns) and not hasattr(X, "column_names")
-        else frame.columns
-    )
+def as_frame(X: Any) -> nw.DataFrame[Any] | None:
+    """A pandas, polars or Arrow table behind one interface; None when X is something else."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's columns are values, not names
+    if isinstance(names, Iterable):
+        _refuse_repeated([str(name) for name in names])  # in our words, before narwhals refuses them in its own
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
 
 
 def _from_matrix(matrix: Matrix, feature_names: Sequence[str] | None, exclude: Iterable[Name]) -> Table:
@@ -141,20 +161,14 @@ def _from_matrix(matrix: Matrix, feature_names: Sequence[str] | None, exclude: I
     _check_size(n, p)
     names = None if feature_names is None else _checked_names(feature_names, p)
     table = Table(matrix, np.arange(p, dtype=np.intp), {}, names, n)
-    counts = _not_finite(matrix)
-    counts[table.find(exclude, "exclude")] = 0
-    if counts.any():
-        _refuse_not_finite({str(table.name(j)): int(counts[j]) for j in np.flatnonzero(counts).tolist()})
-    return table
+    return replace(table, excluded=frozenset(table.find(exclude, "exclude")))
 
 
 def _checked_names(feature_names: Sequence[str], p: int) -> tuple[str, ...]:
     names = tuple(str(name) for name in feature_names)
     if len(names) != p:
         raise InvalidInput(f"feature_names has {len(names)} names for {p} columns of X: give one name a column")
-    if len(set(names)) < p:
-        repeated = sorted({name for name in names if names.count(name) > 1})
-        raise InvalidInput(f"feature_names must be unique, but {listing(repeated)} occur more than once")
+    _refuse_repeated(names)
     return names
 
 
@@ -180,8 +194,7 @@ def _checked_sparse(X: Any) -> Any:
 
 
 def _checked_dense(X: Any) -> NDArray[Any]:
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        raise InvalidInput("X is a masked array with masked values; fbed does not fill them: drop or impute those rows")
+    refuse_masked(X, "X")
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -197,26 +210,22 @@ def _checked_dense(X: Any) -> NDArray[Any]:
     return array
 
 
-def _not_finite(matrix: Matrix) -> NDArray[np.intp]:
-    """Number of NaN and infinite values in each column."""
-    p = matrix.shape[1]
-    if matrix.dtype.kind != "f":
-        return np.zeros(p, dtype=np.intp)
-    if sparse.issparse(matrix):
-        column = np.repeat(np.arange(p), np.diff(matrix.indptr))
-        return np.bincount(column[~np.isfinite(matrix.data)], minlength=p).astype(np.intp)
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(matrix.sum(dtype=np.float64)):  # the usual case, without a mask of X's size
-            return np.zeros(p, dtype=np.intp)
-    starts = range(0, p, 256)
-    return np.concatenate([(~np.isfinite(matrix[:, s : s + 256])).sum(axis=0) for s in starts]).astype(np.intp)
+def refuse_masked(values: Any, role: str) -> None:
+    """An error for masked values, which NumPy would replace by what lies under the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise InvalidInput(
+            f"{role} is a masked array with masked values; fbed does not fill them: drop or impute those rows"
+        )
 
 
 def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
     try:
+        if any(isinstance(value, (str, bytes)) for value in array.flat):
+            raise ValueError("there is text among them")
         return array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(
+        kind = InvalidType if isinstance(error, TypeError) else InvalidInput
+        raise kind(
             f"X holds values that are not numbers ({error}): pass a data frame, whose text columns become "
             "categorical, or encode them"
         ) from error
@@ -233,12 +242,15 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
     )
 
 
-def _refuse_not_finite(counts: Mapping[str, int]) -> None:
-    found = listing([f"{name} ({count})" for name, count in counts.items()], quote=False)
-    raise InvalidInput(
-        f"X contains NaN, missing or infinite values in {len(counts)} column{'s' if len(counts) != 1 else ''}: "
-        f"{found}. Nothing is imputed silently: drop those rows or columns, or impute them first"
-    )
+def refuse_not_finite(table: Table, counts: NDArray[np.intp]) -> None:
+    """Raise when a variable that is used holds values that are missing or infinite; `counts` has their number."""
+    found = {table.name(j): int(counts[j]) for j in np.flatnonzero(counts).tolist() if j not in table.excluded}
+    if found:
+        columns = listing([f"{name} ({count})" for name, count in found.items()], quote=False)
+        raise InvalidInput(
+            f"X contains NaN, missing or infinite values in {len(found)} column{'s' if len(found) != 1 else ''}: "
+            f"{columns}. Nothing is imputed silently: drop those rows or columns, or impute them first"
+        )
 
 
 def _from_columns(columns: Mapping[str, Any], exclude: Iterable[Name]) -> Table:
@@ -253,12 +265,16 @@ def _from_columns(columns: Mapping[str, Any], exclude: Iterable[Name]) -> Table:
     unread = set(Table(None, position, {}, names, n).find(exclude, "exclude"))
     nothing = Factor(np.zeros(n, dtype=np.intp), ("excluded",))
     read = [nothing if j in unread else _read_column(name, values) for j, (name, values) in enumerate(columns.items())]
-    _refuse_missing(names, read)
     numeric = [values for values in read if not isinstance(values, Factor)]
     factors = {j: values for j, values in enumerate(read) if isinstance(values, Factor)}
     position[[j for j in range(len(read)) if j not in factors]] = np.arange(len(numeric))
     matrix = _gather(numeric) if numeric else np.empty((n, 0))
-    return Table(matrix, position, factors, names, n)
+    table = Table(matrix, position, factors, names, n, frozenset(unread))
+    missing = np.zeros(len(names), dtype=np.intp)
+    for j, factor in factors.items():
+        missing[j] = int((factor.codes < 0).sum())
+    refuse_not_finite(table, missing)
+    return table
 
 
 def _gather(numeric: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -267,16 +283,6 @@ def _gather(numeric: Sequence[NDArray[Any]]) -> NDArray[Any]:
     for j, values in enumerate(numeric):
         out[:, j] = values
     return out
-
-
-def _refuse_missing(names: Sequence[str], read: Sequence[NDArray[Any] | Factor]) -> None:
-    counts = {}
-    for name, values in zip(names, read, strict=True):
-        count = int((values.codes < 0).sum() if isinstance(values, Factor) else (~np.isfinite(values)).sum())
-        if count:
-            counts[name] = count
-    if counts:
-        _refuse_not_finite(counts)
 
 
 def _read_column(name: str, values: Any) -> NDArray[Any] | Factor:
@@ -289,7 +295,7 @@ def _read_column(name: str, values: Any) -> NDArray[Any] | Factor:
     if array.dtype.kind in "biuf":
         return array
     if array.dtype.kind in "OUST":
-        return _factor(name, array)
+        return _from_objects(name, array)
     raise InvalidInput(f"column {name!r} has dtype {array.dtype}, which is neither a number nor a category")
 
 
@@ -300,9 +306,9 @@ def _read_series(name: str, series: nw.Series[Any]) -> NDArray[Any] | Factor:
     if dtype.is_numeric():
         return _numeric_series(series)
     if dtype in (nw.Categorical, nw.Enum):
-        return _factor(name, _objects(series), _categories(series))
+        return _factor(name, _objects(series), categories(series))
     if dtype in (nw.String, nw.Object, nw.Boolean):
-        return _factor(name, _objects(series))
+        return _from_objects(name, _objects(series))
     raise InvalidInput(
         f"column {name!r} holds {dtype}, which is neither a number nor a category: turn it into numbers (days since "
         f"a date, say), or leave it out with exclude=[{name!r}]"
@@ -322,15 +328,51 @@ def _objects(series: nw.Series[Any]) -> NDArray[Any]:
     return out
 
 
-def _categories(series: nw.Series[Any]) -> tuple[Any, ...]:
-    return tuple(series.cat.get_categories().to_list())
+def categories(series: nw.Series[Any]) -> tuple[Any, ...]:
+    """Categories of a categorical column in their order, as the values they are; sorted where they have no order."""
+    native = series.to_native()
+    if hasattr(native, "unify_dictionaries"):  # Arrow
+        chunks = native.unify_dictionaries().chunks
+        return tuple(chunks[0].dictionary.to_pylist()) if chunks else ()
+    if hasattr(getattr(native, "cat", None), "categories"):  # pandas
+        return tuple(native.cat.categories.tolist())
+    if isinstance(series.dtype, nw.Enum):  # polars
+        return tuple(native.dtype.categories.to_list())
+    return sorted_values(set(series.drop_nulls().to_list()))
+
+
+def _from_objects(name: str, values: NDArray[Any]) -> NDArray[Any] | Factor:
+    """Objects that are all numbers are numbers; others are categories."""
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
+    if missing.all() or not all(_is_number(value) for value in values[~missing].tolist()):
+        return _factor(name, values)
+    out = np.full(len(values), np.nan)
+    out[~missing] = values[~missing].astype(np.float64)
+    return out
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.number, Decimal)) and not isinstance(value, bool)
 
 
 def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None) -> Factor:
     """Levels in the order of the categories, or sorted; only those that occur."""
-    missing = np.array([_is_missing(value) for value in values], dtype=bool)
-    present = set(values[~missing].tolist())
-    levels = tuple(v for v in order if v in present) if order is not None else _sorted(present)
+    _refuse_containers(name, values)
+    missing = np.array([is_missing(value) for value in values], dtype=bool)
+    try:
+        present = set(values[~missing].tolist())
+    except TypeError as error:
+        raise InvalidInput(
+            f"column {name!r} holds values that are neither numbers nor categories ({error}): leave it out with "
+            f"exclude=[{name!r}]"
+        ) from error
+    if order is None:
+        refuse_numbers_with_text(
+            f"column {name!r}",
+            values,
+            f"make the column categorical if it is meant to be, or leave it out with exclude=[{name!r}]",
+        )
+    levels = tuple(v for v in order if v in present) if order is not None else sorted_values(present)
     if order is None and len(levels) > max(len(values) / 2, 2):
         raise InvalidInput(
             f"column {name!r} holds text with {len(levels)} different values in {len(values)} rows, like an "
@@ -341,15 +383,59 @@ def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None)
     return Factor(codes, levels)
 
 
-def _sorted(values: set[Any]) -> tuple[Any, ...]:
+def _refuse_containers(name: str, values: NDArray[Any]) -> None:
+    found = next((v for v in values.tolist() if isinstance(v, (list, tuple, dict, set, np.ndarray))), None)
+    if found is not None:
+        raise InvalidInput(
+            f"column {name!r} holds values of type {type(found).__name__}, which are neither numbers nor categories: "
+            f"make columns of what they contain, or leave it out with exclude=[{name!r}]"
+        )
+
+
+def refuse_numbers_with_text(what: str, values: NDArray[Any], remedy: str) -> None:
+    """One '?' makes a column of numbers text; as categories it would be a wrong answer to a question nobody asked.
+
+    Few different numbers beside other words, such as '1', '2', '3 or more', are categories.
+    """
+    present = {value for value in values.tolist() if not is_missing(value)}
+    words = sorted(value for value in present if isinstance(value, str) and not _reads_as_number(value))
+    n_numbers = len(present) - len(words)
+    if not words or n_numbers == 0 or (n_numbers <= _MANY_NUMBERS and not _are_markers(words)):
+        return
+    count = int(np.isin(values.astype(str), words).sum())
+    raise InvalidInput(
+        f"{what} holds numbers, but also text in {count} row{'s' if count != 1 else ''}: {listing(words)}. Clean or "
+        f"drop those rows, {remedy}"
+    )
+
+
+def _are_markers(words: Sequence[str]) -> bool:
+    return all(word.strip().lower() in _MARKERS for word in words)
+
+
+def _reads_as_number(text: str) -> bool:
+    if text.strip().lower() in _MARKERS:  # float('nan') is a number to Python only
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def sorted_values(values: set[Any]) -> tuple[Any, ...]:
+    """Values in their order, or by type and text when they have none in common."""
     try:
         return tuple(sorted(values))
-    except TypeError:  # mixed types have no order of their own
+    except TypeError:
         return tuple(sorted(values, key=lambda value: (type(value).__name__, str(value))))
 
 
-def _is_missing(value: Any) -> TypeGuard[None]:
-    return value is None or value != value or type(value).__name__ in ("NAType", "NaTType")
+def is_missing(value: Any) -> bool:
+    """None, NaN, pandas' NA or a missing time."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return np.ndim(value) == 0 and bool(value != value)
 
 
 def listing(names: Iterable[Any] | None, quote: bool = True) -> str:

@@ -9,7 +9,9 @@ tests, `ExactF` for the linear model, where the statistic n·log(RSS₀/RSS₁) 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +21,20 @@ from scipy import special
 Floats = NDArray[np.float64]
 
 _TINY = 1e-300  # keeps Lentz's recurrences away from a division by zero
+_PRECISION = 1e-15  # a fraction that has come this close is left alone: further terms would only add rounding
 _MAX_TERMS = 20_000  # the fractions converge in O(√a) terms; this is far beyond any use and bounds the loop
+
+
+def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLike) -> Floats:
+    """Critical values for each df; there are few different ones, and each is slow to find."""
+    df = np.asarray(df, dtype=float)
+    different, where = np.unique(df, return_inverse=True)
+    return np.array([critical(alpha, float(value)) for value in different])[where].reshape(df.shape)
+
+
+@cache
+def _chi2_isf(alpha: float, df: float) -> float:
+    return 2.0 * float(special.gammainccinv(df / 2.0, alpha)) if df > 0 else np.inf
 
 
 class Reference(Protocol):
@@ -42,8 +57,7 @@ class ChiSquare:
 
     def isf(self, alpha: float, df: ArrayLike) -> Floats:
         """Critical value at level alpha; +inf where df = 0, since nothing was tested there."""
-        df = np.asarray(df, dtype=float)
-        return np.where(df > 0, 2.0 * special.gammainccinv(np.maximum(df, 1.0) / 2.0, alpha), np.inf)
+        return _by_df(_chi2_isf, alpha, df)
 
 
 @dataclass(frozen=True)
@@ -103,13 +117,15 @@ def _log_upper_gamma(a: Floats, x: Floats) -> Floats:
     c = np.full_like(x, 1.0 / _TINY)
     d = 1.0 / b
     h = d.copy()
+    done = np.zeros(x.shape, dtype=bool)
     for i in range(1, _MAX_TERMS):
         term = -i * (i - a)
         b = b + 2.0
         d = 1.0 / _away_from_zero(term * d + b)
         c = _away_from_zero(b + term / c)
-        h *= d * c
-        if np.all(np.abs(d * c - 1.0) < 1e-15):
+        h *= np.where(done, 1.0, d * c)
+        done |= np.abs(d * c - 1.0) < _PRECISION
+        if done.all():
             break
     return a * np.log(x) - x - special.gammaln(a) + np.log(h)
 
@@ -130,14 +146,16 @@ def _log_lower_beta(log_x: Floats, a: Floats, b: Floats) -> Floats:
     c = np.ones_like(x)
     d = 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0))
     h = d.copy()
+    done = np.zeros(x.shape, dtype=bool)
     for m in range(1, _MAX_TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1.0))
         for term in (even, odd):
             d = 1.0 / _away_from_zero(1.0 + term * d)
             c = _away_from_zero(1.0 + term / c)
-            h *= d * c
-        if np.all(np.abs(d * c - 1.0) < 1e-15):
+            h *= np.where(done, 1.0, d * c)
+        done |= np.abs(d * c - 1.0) < _PRECISION
+        if done.all():
             break
     log_one_minus_x = np.log1p(-x)
     return a * log_x + b * log_one_minus_x - np.log(a) - special.betaln(a, b) + np.log(h)

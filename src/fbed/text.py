@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,67 +14,92 @@ if TYPE_CHECKING:
     from fbed.families.base import FittedModel
     from fbed.result import Result, TraceRow
 
-_NAME_WIDTH = 24
+_WIDTH = 80
+_LABEL = 13  # '  criterion  ', before what it says
+_SHORTEST_NAME = 12  # below this a table is better too wide than unreadable
 
 
 def summary(result: Result) -> str:
     """Settings, steps, final model and what to keep in mind, within 80 columns."""
-    if result.model is None:
-        return "\n".join([*_head(result), "", *_steps(result)])
-    return "\n".join([*_head(result), "", *_steps(result), "", *_model(result.model), "", *_foot(result)])
+    model = [] if result.model is None else ["", *_model(result.model), *_foot(result)]
+    return "\n".join([*_head(result), "", *_steps(result), *model])
 
 
 def _head(result: Result) -> list[str]:
     outcome = f"{result.family}" + (f", modelling {result.classes[-1]!r}" if result.classes else "")
-    rows = f"{result.n_rows:,} rows" + (f" (total weight {result.n:,g})" if result.n != result.n_rows else "")
+    rows = _plural(result.n_rows, "row") + (f" (total weight {result.n:,g})" if result.n != result.n_rows else "")
     rows = rows if result.model else "a graph, no data"
+    forced = f", {result.n_forced:,} of them forced in" if result.n_forced else ""
+    tests = f"{result.n_tests.forward:,} forward, {result.n_tests.backward:,} backward"
     algorithm = str(result.settings.get("algorithm", "FBED"))
     return [
-        f"{algorithm} selected {_plural(len(result.selected), 'variable')} of {result.n_variables:,}",
-        f"  outcome    {outcome}; {rows}",
-        f"  criterion  {result.criterion}",
-        f"  tests      {result.n_tests.total:,} ({result.n_tests.forward:,} forward, "
-        f"{result.n_tests.backward:,} backward) in {result.seconds:.3g} s",
-        f"  status     {result.status}: {STATUSES[result.status]}",
+        f"{algorithm} selected {_plural(len(result.selected), 'variable')} of {result.n_variables:,}{forced}",
+        *_labelled("outcome", f"{outcome}; {rows}"),
+        *_labelled("criterion", result.criterion),
+        *_labelled("tests", f"{result.n_tests.total:,} ({tests}) in {result.seconds:.3g} s"),
+        *_labelled("status", f"{result.status}: {STATUSES[result.status]}"),
     ]
 
 
-def _steps(result: Result) -> list[str]:
-    head = f"{'phase':<8} {'run':>3}  {'action':<6} {'variable':<{_NAME_WIDTH}} {'statistic':>10} {'p-value':>9} "
-    lines = [head + f"{'tested':>7} {'dropped':>7}"]
-    return lines + [_step(row) for row in result.trace]
-
-
-def _step(row: TraceRow) -> str:
-    run = "" if row.run is None else str(row.run)
-    name = "" if row.variable is None else shortened(str(row.variable), _NAME_WIDTH)
-    numbers = f"{'':>10} {'':>9}"
-    if row.statistic is not None and row.log_p is not None:
-        numbers = f"{row.statistic:>10.4g} {p_value(row.log_p):>9}"
-    return (
-        f"{row.phase:<8} {run:>3}  {row.action:<6} {name:<{_NAME_WIDTH}} {numbers} {row.tested:>7,} {row.n_dropped:>7,}"
+def _labelled(label: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=f"  {label}".ljust(_LABEL), subsequent_indent=" " * _LABEL, break_on_hyphens=False
     )
 
 
+def _steps(result: Result) -> list[str]:
+    if not result.trace:
+        return ["no scan was made"]
+    head = ("phase", "run", "action", "variable", "statistic", "p-value", "tested", "dropped")
+    return table([head, *(_step(row) for row in result.trace)], "<><<>>>>", name_column=3)
+
+
+def _step(row: TraceRow) -> tuple[str, ...]:
+    statistic = "" if row.statistic is None else f"{row.statistic:.4g}"
+    p = "" if row.log_p is None else p_value(row.log_p)
+    run = "" if row.run is None else str(row.run)
+    variable = "" if row.variable is None else str(row.variable)
+    dropped = f"{row.n_dropped:,}" if row.phase == "forward" else ""
+    return row.phase, run, row.action, variable, statistic, p, f"{row.tested:,}", dropped
+
+
 def _model(model: FittedModel) -> list[str]:
-    explained = f"deviance {model.deviance:.6g} of {model.null_deviance:.6g}"
-    lines = [
-        f"final model ({explained}):",
-        f"  {'term':<{_NAME_WIDTH}} {'coefficient':>12} {'std. error':>12}",
-    ]
-    errors = model.standard_errors or (None,) * len(model.terms)
-    for term, coefficient, error in zip(model.terms, model.coefficients, errors, strict=True):
-        shown = "" if error is None else f"{error:.4g}"
-        lines.append(f"  {shortened(term, _NAME_WIDTH):<{_NAME_WIDTH}} {coefficient:>12.4g} {shown:>12}")
+    errors: Sequence[float | None] = model.standard_errors or (None,) * len(model.terms)
+    numbers = zip(model.terms, model.coefficients, errors, strict=True)
+    rows = [(term, f"{value:.4g}", "" if error is None else f"{error:.4g}") for term, value, error in numbers]
+    lines = [f"final model (deviance {model.deviance:.6g} of {model.null_deviance:.6g}):"]
+    lines += table([("term", "coefficient", "std. error"), *rows], "<>>", name_column=0, indent=2)
     if model.separated:
-        lines.append("  the outcome is separated: the coefficients are infinite, only their direction has meaning")
+        lines += _sentence(
+            "  the outcome is separated, at least in part: some coefficients are infinite, and only their direction "
+            "has meaning"
+        )
     return lines
 
 
 def _foot(result: Result) -> list[str]:
-    lines = [f"note: {note}" for note in result.notes]
+    sentences = [f"note: {note}" for note in result.notes]
     if len(result.selected) > result.n_forced:
-        lines.append("p-values and standard errors are naive: they ignore that the variables were selected.")
+        sentences.append("p-values and standard errors are naive: they ignore the selection.")
+    return ["", *(line for sentence in sentences for line in _sentence(sentence))] if sentences else []
+
+
+def _sentence(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def table(
+    rows: Sequence[Sequence[str]], align: str, name_column: int, indent: int = 0, width: int = _WIDTH
+) -> list[str]:
+    """Rows of cells as aligned lines; the names are shortened, and nothing else, to fit the width."""
+    widths = [max(len(row[j]) for row in rows) for j in range(len(align))]
+    others = indent + sum(widths) - widths[name_column] + 2 * (len(align) - 1)
+    widths[name_column] = min(widths[name_column], max(_SHORTEST_NAME, width - others))
+    lines = []
+    for row in rows:
+        cells = [shortened(cell, widths[j]) if j == name_column else cell for j, cell in enumerate(row)]
+        padded = (f"{cell:{side}{w}}" for cell, side, w in zip(cells, align, widths, strict=True))
+        lines.append((" " * indent + "  ".join(padded)).rstrip())
     return lines
 
 

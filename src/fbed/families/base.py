@@ -4,21 +4,22 @@ A `Model` is an outcome bound to its data. It answers for a set S with a `Fit`, 
 fit then tells, for candidates outside S, what adding each would gain, and for variables in S, what removing each would
 lose. Nothing else is asked of a family: ranking, dropping, counting and ties are the search's business.
 
-A fit that can answer 'who passes, who is best?' without evaluating every candidate offers `scan` as well.
+A fit that can enclose its statistics in intervals without computing them is a `CertifiedFit`: the scan then narrows
+intervals only as far as decisions need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.tails import Floats
+from fbed.tails import Floats, Reference
 
 COLLINEAR = 1e-12
 """A column whose residual on S has less than this part of its centred norm² is in the span of S."""
@@ -38,6 +39,42 @@ class Fit(Protocol):
 
     def losses(self, variables: Indices) -> Evidence:
         """Evidence against removing each variable from the set."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Intervals that hold the statistics of some variables; they are points where a statistic is known."""
+
+    lower: Floats
+    upper: Floats
+    df: Floats
+    reference: Reference
+
+
+@runtime_checkable
+class CertifiedFit(Protocol):
+    """A fit that answers by certified bounds. No interval for a gain may contain the critical value."""
+
+    reference: Reference
+
+    def prepare(self) -> None:
+        """Whatever all candidates share; called once before the threads start."""
+
+    def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Intervals for adding each candidate, clear of the critical value of its df."""
+
+    def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
+        """Narrow the intervals of contenders, given best first, until their statistics are known.
+
+        In a race, all have the same df and only the largest statistic matters: an interval may stay wide once it is
+        below the best, or ties with it at most and has a higher index.
+        """
+
+    def loss_bounds(self, variables: Indices) -> Bounds:
+        """Intervals for removing each variable."""
+
+    def resolve_loss(self, variable: int) -> float:
+        """The statistic of removing one variable."""
 
 
 class Model(Protocol):
@@ -79,16 +116,20 @@ class Span:
     is a column of ones, which is what a likelihood is fitted on.
     """
 
-    def __init__(self, design: Design, selected: Sequence[int]) -> None:
+    def __init__(self, design: Design, selected: Sequence[int], known: Span | None = None) -> None:
         self.design = design
-        self.root = np.sqrt(design.weights)
-        basis = [self.root / np.sqrt(design.n)]
+        self.selected = tuple(int(variable) for variable in selected)
+        self.root: Floats = np.sqrt(design.weights)
+        basis = (self.root / np.sqrt(design.n))[:, None]
         self.rank_of: dict[int, int] = {}  # how many columns of the basis each variable brought
-        for variable in selected:
-            new = _orthonormal(np.column_stack(basis), self.root[:, None] * design.columns(int(variable)))
-            self.rank_of[int(variable)] = new.shape[1]
-            basis.extend(new.T)
-        self.Q: Floats = np.column_stack(basis)
+        todo = self.selected
+        if known is not None and known.selected == self.selected[: len(known.selected)]:
+            basis, self.rank_of, todo = known.Q, dict(known.rank_of), self.selected[len(known.selected) :]
+        for variable in todo:
+            new = _orthonormal(basis, self.root[:, None] * design.columns(variable))
+            self.rank_of[variable] = new.shape[1]
+            basis = np.hstack([basis, new])
+        self.Q: Floats = basis
 
     @property
     def rank(self) -> int:
@@ -110,9 +151,45 @@ class Span:
         degenerate = norm2 <= COLLINEAR * total
         return left / np.sqrt(np.where(degenerate, 1.0, norm2)), degenerate
 
+    def place(self, variable: int) -> slice:
+        """Columns of the basis that a variable brought."""
+        start = 1
+        for earlier in self.selected:
+            if earlier == variable:
+                return slice(start, start + self.rank_of[variable])
+            start += self.rank_of[earlier]
+        raise KeyError(variable)
+
+    def triangle(self) -> Floats:
+        """R with [1, columns] = Z·R, where the columns are those that are not in the span of the ones before."""
+        kept = [np.ones((self.design.n_rows, 1))]
+        kept += [self.design.columns(variable)[:, self.independent(variable)] for variable in self.selected]
+        return np.triu(self.Q.T @ (self.root[:, None] * np.hstack(kept))) / np.sqrt(self.design.n)
+
+    def independent(self, variable: int) -> Indices:
+        """Which columns of a variable brought something new, found by what they have along the basis."""
+        rank, width = self.rank_of[variable], int(self.design.width[variable])
+        if rank == width:
+            return np.arange(width, dtype=np.intp)
+        columns = self.root[:, None] * self.design.columns(variable)
+        along = np.abs(self.Q[:, self.place(variable)].T @ columns)
+        return np.array([int(np.flatnonzero(row > 1e-9 * row.max())[0]) for row in along], dtype=np.intp)
+
+    def offset(self, variable: int) -> int:
+        """How many design columns come before a variable's."""
+        before = self.selected[: self.selected.index(variable)]
+        return int(sum(self.design.width[earlier] for earlier in before))
+
     def group(self, variable: int) -> Floats:
         """Orthonormal columns that a variable adds to the basis, n × rank increase."""
         return _orthonormal(self.Q, self.root[:, None] * self.design.columns(variable))
+
+
+def single_columns(design: Design, variables: Indices) -> Floats:
+    """Columns of variables that have one each, read in one go where all of them are numbers."""
+    if any(int(variable) in design.table.factors for variable in variables):
+        return design.stack(variables.tolist())
+    return design.block(variables)
 
 
 def _orthonormal(basis: Floats, columns: Floats) -> Floats:
@@ -131,51 +208,33 @@ def _orthonormal(basis: Floats, columns: Floats) -> Floats:
 
 
 def original_scale(
-    design: Design,
-    selected: Sequence[int],
-    predictor: Floats,
-    information: Floats | None,
-    dispersion: float = 1.0,
+    span: Span, coefficients: Floats, information: Floats | None, sigma: float = 1.0
 ) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...] | None]:
-    """Terms, coefficients and standard errors on the user's scale, from the linear predictor and the row weights.
+    """Terms, coefficients and standard errors on the user's scale, from coefficients on Z.
 
-    `information` holds the weight of each row in the Fisher information; None leaves the standard errors out.
-    A column in the span of earlier ones gets coefficient 0.
+    `information` is the Fisher information of those coefficients; None leaves the standard errors out. They are
+    multiplied by `sigma`, the residual standard deviation of a linear model. A column in the span of earlier ones gets
+    coefficient 0 and standard error 0.
     """
-    columns = np.column_stack([np.ones(design.n_rows), design.stack(selected)])
-    kept = independent_columns(columns)
-    theta = np.zeros(columns.shape[1])
-    theta[kept] = np.linalg.lstsq(columns[:, kept], predictor, rcond=None)[0]
-    moments = [design.moments(int(variable)) for variable in selected]
+    design, selected = span.design, span.selected
+    kept = np.concatenate([[0], *(1 + span.offset(v) + span.independent(v) for v in selected)]).astype(np.intp)
+    inverse = np.linalg.inv(span.triangle())  # coefficients on the columns = inverse @ coefficients on Z
+    moments = [design.moments(variable) for variable in selected]
     center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
     scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
-    back = np.diag(np.concatenate([[1.0], 1.0 / scale]))  # raw coefficients = back @ standardised ones
-    back[0, 1:] = -center / scale
-    terms = ("(intercept)", *(label for variable in selected for label in design.labels(int(variable))))
-    errors = None if information is None else _errors(columns, kept, back, information, dispersion)
-    return terms, tuple((back @ theta).tolist()), errors
-
-
-def independent_columns(columns: Floats) -> Indices:
-    """Which columns are not in the span of earlier ones."""
-    basis = np.empty((len(columns), 0))
-    kept = []
-    for j in range(columns.shape[1]):
-        new = _orthonormal(basis, columns[:, [j]])
-        if new.shape[1]:
-            kept.append(j)
-            basis = np.column_stack([basis, new])
-    return np.array(kept, dtype=np.intp)
-
-
-def _errors(
-    columns: Floats, kept: Indices, back: Floats, information: Floats, dispersion: float
-) -> tuple[float, ...] | None:
-    Z = columns[:, kept]
-    covariance = np.zeros((columns.shape[1],) * 2)
+    terms = ("(intercept)", *(label for variable in selected for label in design.labels(variable)))
+    theta = np.zeros(1 + len(scale))  # on the standardised columns; what depends on units comes last
+    theta[kept] = inverse @ coefficients
+    shift = np.concatenate([[1.0], -center / scale])  # raw intercept = shift @ theta
+    raw = (float(shift @ theta), *(theta[1:] / scale).tolist())
+    if information is None:
+        return terms, raw, None
     try:
-        covariance[np.ix_(kept, kept)] = np.linalg.inv(Z.T @ (information[:, None] * Z)) * dispersion
+        covariance = inverse @ np.linalg.inv(information) @ inverse.T
     except np.linalg.LinAlgError:
-        return None
-    variance = np.diag(back @ covariance @ back.T)
-    return tuple(np.sqrt(np.maximum(variance, 0.0)).tolist())
+        return terms, raw, None
+    variance = np.zeros(len(theta))
+    variance[kept] = np.diag(covariance)
+    variance[0] = shift[kept] @ covariance @ shift[kept]
+    errors = sigma * np.sqrt(np.maximum(variance, 0.0)) / np.concatenate([[1.0], scale])
+    return terms, raw, tuple(errors.tolist())

@@ -6,66 +6,91 @@ has a limit (0 when every row is separated), and the likelihood-ratio statistic 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed.criteria import Evidence
+from fbed.criteria import Evidence, exceeds
 from fbed.design import Design
-from fbed.families.base import FittedModel, Indices, Span, original_scale
+from fbed.families.base import Bounds, FittedModel, Indices, Span, original_scale
+from fbed.families.certified import CertifiedLogistic
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""
 
+RESOLVED = 1e-8
+"""Relative width at which an interval is a number; ten times what ties are judged by would already be too wide."""
+
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
-_CERTAIN = 18.0  # a linear predictor beyond this is on its way to infinity
+_MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
 
 class Binomial:
-    """A binary outcome, y in {0, 1}."""
+    """A binary outcome, y in {0, 1}; `certified` answers scans by bounds instead of fits."""
 
     name = "binomial"
     has_likelihood = True
 
-    def __init__(self, design: Design, y: Floats) -> None:
+    def __init__(self, design: Design, y: Floats, certified: bool = True) -> None:
         self.design = design
         self.n = design.n
         self.y = y
+        self.certified = certified
         self.block_size = design.block_size
         mean = float(design.weights @ y / design.n)
-        self.null_predictor = np.log(mean / (1.0 - mean))
+        self.null_predictor = float(np.log(mean / (1.0 - mean)))
         self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
+        self._span = Span(design, ())
+        self._hints: dict[frozenset[int], Floats] = {}
 
     def fit(self, selected: Sequence[int]) -> BinomialFit:
         """Maximise the likelihood on a set of variables."""
-        return BinomialFit(self, selected)
+        self._span = Span(self.design, selected, self._span)
+        return (CertifiedBinomialFit if self.certified else BinomialFit)(self, self._span)
+
+    def hint(self, selected: tuple[int, ...], predictor: Floats) -> None:
+        """Remember where the fit on a set is going to end, or has ended."""
+        self._hints[frozenset(selected)] = predictor
+
+    def starts(self, selected: tuple[int, ...]) -> list[Floats]:
+        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean.
+
+        Hints are about the next set, so the rest is forgotten.
+        """
+        known = [predictor for hinted, predictor in self._hints.items() if hinted <= set(selected)]
+        self._hints.clear()
+        return [*known, np.full(len(self.y), self.null_predictor)]
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated they are merely large."""
         fit = self.fit(selected)
         mean = special.expit(fit.predictor)
-        information = None if fit.separated else self.design.weights * mean * (1.0 - mean)
-        terms, coefficients, errors = original_scale(self.design, selected, fit.predictor, information)
+        information = (
+            None if fit.separated else fit.Z.T @ (fit.Z * (self.design.weights * mean * (1.0 - mean))[:, None])
+        )
+        terms, coefficients, errors = original_scale(fit.span, fit.coefficients, information)
         return FittedModel("binomial", terms, coefficients, errors, fit.deviance, self.null_deviance, fit.separated)
 
 
 class BinomialFit:
-    """Maximum likelihood on the span of S."""
+    """Maximum likelihood on the span of S; every question is answered by fitting the model it is about."""
 
-    def __init__(self, model: Binomial, selected: Sequence[int]) -> None:
+    def __init__(self, model: Binomial, span: Span) -> None:
         self.model = model
-        self.selected = selected
-        self.span = Span(model.design, selected)
-        self.Z = self.span.Z
+        self.span = span
+        self.Z = span.Z
+        self._maximise()
+
+    def _maximise(self) -> None:
         start = np.zeros((self.span.rank, 1))
-        start[0] = model.null_predictor
-        found = maximise(self.Z, None, start, model.y, model.design.weights)
+        start[0] = self.model.null_predictor
+        found = maximise(self.Z, None, start, self.model.y, self.model.design.weights)
         self.coefficients, self.deviance = found.coefficients[:, 0], float(found.deviance[0])
         self.predictor = self.Z @ self.coefficients
 
@@ -76,8 +101,14 @@ class BinomialFit:
 
     @property
     def separated(self) -> bool:
-        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite."""
-        return self.deviance == 0.0 or bool(np.abs(self.predictor).max() > _CERTAIN)
+        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite.
+
+        The size of a predictor does not tell: an outlier may have a large one. Whether it still moves does.
+        """
+        if self.deviance == 0.0:
+            return True
+        step, _ = _newton_step(self.Z, None, self.predictor[:, None], self.model.y, self.model.design.weights)
+        return bool(np.abs(self.Z @ step[:, 0]).max() > _MOVING)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""
@@ -94,12 +125,12 @@ class BinomialFit:
         """Rise of the deviance when each variable is removed."""
         smaller, df = np.zeros(len(variables)), np.zeros(len(variables))
         for i, variable in enumerate(variables):
-            without = self.model.fit([s for s in self.selected if s != variable])
+            without = BinomialFit(self.model, Span(self.model.design, [s for s in self.span.selected if s != variable]))
             smaller[i], df[i] = without.deviance, self.span.rank - without.span.rank
         return _evidence(smaller - self.deviance, df)
 
     def _single_deviances(self, candidates: Indices) -> tuple[Floats, Floats]:
-        columns = np.hstack([self.model.design.columns(int(c)) for c in candidates])
+        columns = self.model.design.stack(candidates.tolist())
         unit, degenerate = self.span.residuals(columns)
         out = np.full(len(candidates), self.deviance)
         tested = np.flatnonzero(~degenerate)
@@ -115,6 +146,74 @@ class BinomialFit:
         start = np.concatenate([self.coefficients, np.zeros(new.shape[1])])[:, None]
         found = maximise(np.hstack([self.Z, new]), None, start, self.model.y, self.model.design.weights)
         return float(found.deviance[0]), new.shape[1]
+
+
+class CertifiedBinomialFit(BinomialFit):
+    """The same answers from certified bounds; models are fitted only where a decision needs it."""
+
+    reference = ChiSquare()
+
+    def _maximise(self) -> None:
+        self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected))
+        self.coefficients, self.deviance = self.engine.coefficients, self.engine.deviance
+        self.predictor = self.engine.predictor
+        self.model.hint(self.span.selected, self.predictor)
+
+    def prepare(self) -> None:
+        """Factor the curvature."""
+        self.engine.prepare()
+
+    def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Numeric columns by certificates, groups and doubtful columns by fits."""
+        design = self.model.design
+        lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
+        numeric = (design.table.position[candidates] >= 0) & (design.width[candidates] == 1)
+        one = float(critical(np.ones(1))[0])
+        if numeric.any():
+            df[numeric] = 1.0
+            lower[numeric], upper[numeric], suspect = self.engine.bounds(candidates[numeric], one)
+            undecided = (upper > one) & ~exceeds(lower, np.full(len(lower), one))
+            undecided[numeric] |= suspect & (upper[numeric] > one)
+        else:
+            undecided = np.zeros(len(candidates), dtype=bool)
+        groups = ~numeric & (design.width[candidates] > 0)
+        for i in np.flatnonzero(undecided):
+            lower[i], df[i] = self._single_gain(int(candidates[i]))
+            upper[i] = lower[i]
+        for i in np.flatnonzero(groups):
+            larger, df[i] = self._group_deviance(int(candidates[i]))
+            lower[i] = upper[i] = max(0.0, self.deviance - larger)
+        return Bounds(lower, upper, df, self.reference)
+
+    def _single_gain(self, candidate: int) -> tuple[float, float]:
+        column = self.model.design.block([candidate])[:, 0]
+        degenerate = bool(self.span.residuals(column[:, None])[1][0])
+        return (0.0, 0.0) if degenerate else (self.engine.gain(column), 1.0)
+
+    def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
+        """Numeric columns by refinement, by fits of their own where certificates do not close; groups are known."""
+        lower, upper = lower.copy(), upper.copy()
+        numeric = np.flatnonzero((self.model.design.table.position[candidates] >= 0) & (lower < upper))
+        if len(numeric) == 0:
+            return lower, upper
+        found = self.engine.contest(candidates[numeric], lower[numeric], upper[numeric], race)
+        lower[numeric], upper[numeric] = found[0], found[1]
+        self.model.hint((*self.span.selected, int(candidates[numeric[found[2]]])), found[3])
+        bar = lower.max()
+        for i in numeric:
+            if upper[i] - lower[i] > RESOLVED * max(1.0, lower[i]) and (not race or upper[i] >= bar):
+                lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
+        return lower, upper
+
+    def loss_bounds(self, variables: Indices) -> Bounds:
+        """Drop-one intervals from the fit on S."""
+        lower, upper = self.engine.loss_bounds(variables)
+        df = np.array([self.span.rank_of[int(variable)] for variable in variables], dtype=float)
+        return Bounds(lower, upper, df, self.reference)
+
+    def resolve_loss(self, variable: int) -> float:
+        """Fit the model without the variable."""
+        return max(0.0, self.engine.deviance_without(variable) - self.deviance)
 
 
 class Maximum:
@@ -163,7 +262,9 @@ def _predict(Z: Floats, x: Floats | None, beta: Floats) -> Floats:
 
 
 def _all_on_their_side(predictor: Floats, y: Floats) -> NDArray[np.bool_]:
-    return np.asarray(((2.0 * y - 1.0)[:, None] * predictor > 0).all(axis=0))
+    """By more than rounding: two rows that are equal but for their class have margins of ±0; nothing separates them."""
+    margin = (2.0 * y - 1.0)[:, None] * predictor
+    return margin.min(axis=0) > 1e-9 * np.maximum(1.0, margin.max(axis=0))
 
 
 def _newton_step(Z: Floats, x: Floats | None, predictor: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:

@@ -25,33 +25,35 @@ class Gaussian:
         self.design = design
         self.n = design.n
         self.block_size = design.block_size
-        self.center = float(design.weights @ y / design.n)
+        self.center = float(design.weights / design.n @ y)
         self.scale = float(np.abs(y - self.center).max())  # keeps squares of very large outcomes finite
         self.y = np.sqrt(design.weights) * (y - self.center) / self.scale
         self.total = float(self.y @ self.y)
+        self._span = Span(design, ())
 
     def fit(self, selected: Sequence[int]) -> GaussianFit:
         """Project the outcome on a set of variables."""
-        return GaussianFit(self, selected)
+        self._span = Span(self.design, selected, self._span)
+        return GaussianFit(self, self._span)
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Least-squares coefficients."""
         fit = self.fit(selected)
-        fitted = self.center + self.scale * (self.y - fit.residual) / fit.span.root
-        unit = self.scale**2
         df = self.n - fit.span.rank
-        dispersion = fit.rss * unit / df if df > 0 else np.nan
-        terms, coefficients, errors = original_scale(self.design, selected, fitted, self.design.weights, dispersion)
-        return FittedModel("gaussian", terms, coefficients, errors, fit.rss * unit, self.total * unit)
+        sigma = self.scale * float(np.sqrt(fit.rss / df)) if df > 0 else np.nan
+        on_basis = self.scale * (fit.span.Q.T @ self.y) / np.sqrt(self.n)
+        on_basis[0] += self.center
+        terms, coefficients, errors = original_scale(fit.span, on_basis, np.eye(fit.span.rank) * self.n, sigma)
+        rss, tss = (value * self.scale * self.scale for value in (fit.rss, self.total))  # inf beyond 1e308, as it must
+        return FittedModel("gaussian", terms, coefficients, errors, rss, tss)
 
 
 class GaussianFit:
     """Projection on the span of S."""
 
-    def __init__(self, model: Gaussian, selected: Sequence[int]) -> None:
+    def __init__(self, model: Gaussian, span: Span) -> None:
         self.model = model
-        self.selected = selected
-        self.span = Span(model.design, selected)
+        self.span = span
         self.residual = model.y - self.span.Q @ (self.span.Q.T @ model.y)
         self.residual -= self.span.Q @ (self.span.Q.T @ self.residual)
         self.rss = float(self.residual @ self.residual)
@@ -72,6 +74,7 @@ class GaussianFit:
         for i in np.flatnonzero(width > 1):
             new = self.span.group(int(candidates[i]))
             explained[i], df[i] = float(((new.T @ self.residual) ** 2).sum()), new.shape[1]
+        explained[self.residual_df - df < 1] = 0.0  # a perfect fit for want of residuals is no evidence
         statistic = self._statistic(self.rss, self.rss - explained)
         reference = ExactF(self.model.n, self.residual_df)
         return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
@@ -88,7 +91,7 @@ class GaussianFit:
         """RSS rises by the squared projection of the fitted outcome on what only that variable spans."""
         added, df = np.zeros(len(variables)), np.zeros(len(variables))
         for i, variable in enumerate(variables):
-            others = [s for s in self.selected if s != variable]
+            others = [s for s in self.span.selected if s != variable]
             own = Span(self.model.design, others).group(int(variable))
             added[i], df[i] = float(((own.T @ self.model.y) ** 2).sum()), own.shape[1]
         statistic = self._statistic(self.rss + added, self.rss)

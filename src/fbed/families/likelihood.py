@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.families.base import FittedModel, Indices, Span
-from fbed.families.newton import Columns, Likelihood, maximise, newton_step
+from fbed.families.base import FittedModel, Indices, Span, single_columns
+from fbed.families.newton import Columns, Likelihood, maximise, newton_step, polished
 from fbed.families.presentation import Estimates, on_users_scale
 from fbed.tails import ChiSquare, Floats
 
@@ -119,9 +119,10 @@ def wald(comparison: Comparison) -> Floats:
     """β̂ᵀ[(H⁻¹)_ββ]⁻¹β̂ = β̂ᵀ(H_ββ − H_βθ H_θθ⁻¹ H_θβ)β̂ at the larger fit; 0 in the limit of separation."""
     likelihood = comparison.fit.model.likelihood
     found = maximise(likelihood, comparison.columns, comparison.start)
-    _, hessian = likelihood.at(comparison.columns, found.parameters).derivatives()
+    parameters = polished(likelihood, comparison.columns, found)
+    _, hessian = likelihood.at(comparison.columns, parameters).derivatives()
     kept = comparison.kept
-    beta = found.parameters[~kept].T[:, :, None]
+    beta = parameters[~kept].T[:, :, None]
     cross = hessian[:, ~kept][:, :, kept]
     inner = hessian[:, kept][:, :, kept] + 1e-300 * np.eye(int(kept.sum()))
     own = hessian[:, ~kept][:, :, ~kept] - cross @ np.linalg.solve(inner, cross.transpose(0, 2, 1))
@@ -135,20 +136,30 @@ TESTS: dict[str, Test] = {"lr": likelihood_ratio, "score": score, "wald": wald}
 class RegressionModel:
     """A likelihood bound to a design."""
 
-    def __init__(self, design: Design, likelihood: Regression, test: Test = likelihood_ratio) -> None:
+    def __init__(
+        self,
+        design: Design,
+        likelihood: Regression,
+        test: Test = likelihood_ratio,
+        covariance: Callable[[RegressionFit], Floats | None] | None = None,
+    ) -> None:
         self.design = design
         self.likelihood = likelihood
         self.test = test
+        self.covariance = covariance or inverse_information
+        self.notes: tuple[str, ...] = ()  # remarks on the outcome that a person should read
         self.name = likelihood.name
         self.n = likelihood.n
         self.has_likelihood = test is likelihood_ratio
         self.block_size = design.block_size
+        self._span = Span(design, ())
         self.null_deviance = np.inf
         self.null_deviance = self.fit([]).deviance
 
     def fit(self, selected: Sequence[int]) -> RegressionFit:
         """Maximise the likelihood on a set of variables."""
-        return RegressionFit(self, selected)
+        self._span = Span(self.design, selected, self._span)
+        return RegressionFit(self, self._span)
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
@@ -158,14 +169,24 @@ class RegressionModel:
 class RegressionFit:
     """Maximum likelihood on the span of S."""
 
-    def __init__(self, model: RegressionModel, selected: Sequence[int]) -> None:
+    def __init__(self, model: RegressionModel, span: Span, near: RegressionFit | None = None) -> None:
         self.model = model
-        self.selected = selected
-        self.span = Span(model.design, selected)
+        self.span = span
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
         self.columns = Columns(self.Z)
-        found = maximise(model.likelihood, self.columns, model.likelihood.start(self.columns.size)[:, None])
-        self.parameters, self.deviance = found.parameters[:, 0], float(found.deviance[0])
+        start = model.likelihood.start(self.columns.size) if near is None else self._projected(near)
+        found = maximise(model.likelihood, self.columns, start[:, None])
+        self.deviance = float(found.deviance[0])
+        separated = self.deviance == 0.0 or not found.parameters.size
+        best = found.parameters if separated else polished(model.likelihood, self.columns, found)
+        self.parameters = best[:, 0]
+
+    def _projected(self, near: RegressionFit) -> Floats:
+        """Parameters whose predictors are closest to those of another fit."""
+        weighted = self.model.design.weights[:, None] * near.predictors()
+        beta = self.Z.T @ weighted / self.model.design.n
+        further = near.parameters[near.columns.size * self.model.likelihood.n_predictors :]
+        return np.concatenate([beta.T.ravel(), further])
 
     @property
     def saturated(self) -> bool:
@@ -194,7 +215,8 @@ class RegressionFit:
 
     def _loss(self, variable: int) -> tuple[float, float]:
         """The test of a variable against the model without it."""
-        without = self.model.fit([s for s in self.selected if s != variable])
+        others = Span(self.model.design, [s for s in self.span.selected if s != variable])
+        without = RegressionFit(self.model, others, near=None if self.deviance == 0.0 else self)
         df = float(self.model.likelihood.n_predictors * (self.span.rank - without.span.rank))
         if not self.model.has_likelihood:
             return float(without.gains(np.array([variable], dtype=np.intp)).statistic[0]), df
@@ -202,12 +224,12 @@ class RegressionFit:
         return float(values[0] - values[1]), df
 
     def _single(self, candidates: Indices) -> tuple[Floats, Floats]:
-        unit, degenerate = self.span.residuals(self.model.design.stack(candidates.tolist()))
+        unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates))
         statistic = np.zeros(len(candidates))
         tested = np.flatnonzero(~degenerate)
         if len(tested):
             x = unit[:, tested] * self._unit_mean_square()
-            statistic[tested] = self.model.test(Comparison(self, Columns(self.Z, x), 1))
+            statistic[tested] = self.model.test(Comparison(self, self.columns.with_own(x), 1))
         return statistic, self.model.likelihood.n_predictors * (~degenerate).astype(float)
 
     def _group(self, variable: int) -> tuple[float, float]:
@@ -232,21 +254,23 @@ class RegressionFit:
         """Coefficients and standard errors on the scale of the user's data."""
         model, likelihood = self.model, self.model.likelihood
         diverges = likelihood.diverges(self)
-        covariance = None if diverges else self._covariance()
-        raw = on_users_scale(model.design, self.selected, self.Z, likelihood, self.parameters, covariance)
+        covariance = None if diverges else model.covariance(self)
+        raw = on_users_scale(self.span, likelihood, self.parameters, covariance)
         shown = likelihood.present(raw)
         errors = None if diverges or shown.covariance is None else shown.standard_errors()
         values = tuple(shown.values.tolist())
         return FittedModel(model.name, shown.terms, values, errors, self.deviance, model.null_deviance, diverges)
 
-    def _covariance(self) -> Floats | None:
-        if not self.parameters.size:
-            return np.zeros((0, 0))
-        _, hessian = self.model.likelihood.at(self.columns, self.parameters[:, None]).derivatives()
-        try:
-            return np.linalg.inv(hessian[0]) / self.model.likelihood.precision(np.array([self.deviance]))[0]
-        except np.linalg.LinAlgError:
-            return None
+
+def inverse_information(fit: RegressionFit) -> Floats | None:
+    """H⁻¹ over the precision; None when a direction carries no information."""
+    if not fit.parameters.size:
+        return np.zeros((0, 0))
+    _, hessian = fit.model.likelihood.at(fit.columns, fit.parameters[:, None]).derivatives()
+    try:
+        return np.linalg.inv(hessian[0]) / fit.model.likelihood.precision(np.array([fit.deviance]))[0]
+    except np.linalg.LinAlgError:
+        return None
 
 
 def evidence(statistic: Floats, df: Floats) -> Evidence:

@@ -20,19 +20,24 @@ CONVERGED = 1e-11
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
 _ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
-_BLOCK_VALUES = 2**22
+_FEW_MODELS = 3  # up to here the products of all pairs of columns do not pay
+_MOST_PRODUCTS = 2**25  # values of products that are kept in memory
 
 
 class Columns:
     """The design [Z x_b] of every model b of a batch; `x` is None when the models have no column of their own."""
 
-    def __init__(self, Z: Floats, x: Floats | None = None) -> None:
-        self.Z, self.x = Z, x
+    def __init__(self, Z: Floats, x: Floats | None = None, products: Floats | None = None) -> None:
+        self.Z, self.x, self._products = Z, x, products
         self.size = Z.shape[1] + (x is not None)
+
+    def with_own(self, x: Floats) -> Columns:
+        """Models that have the same Z and a column each."""
+        return Columns(self.Z, x, self._products)
 
     def only(self, models: Any) -> Columns:
         """The columns of some of the models."""
-        return self if self.x is None else Columns(self.Z, self.x[:, models])
+        return self if self.x is None else Columns(self.Z, self.x[:, models], self._products)
 
     def predict(self, beta: Floats) -> Floats:
         """Zβ + xβ_x: linear predictors, n × models."""
@@ -48,11 +53,25 @@ class Columns:
 
     def gram(self, weight: Floats) -> Floats:
         """[Z x]ᵀW[Z x]: models × size × size."""
-        inner = _gram(self.Z, weight)
+        inner = self._shared_gram(weight)
         if self.x is None:
             return inner
         weighted = weight * self.x
         return _bordered(inner, self.Z.T @ weighted, np.einsum("ij,ij->j", self.x, weighted))
+
+    def _shared_gram(self, weight: Floats) -> Floats:
+        """ZᵀW_bZ of every model b, as one matrix product of the weights with all products of two columns."""
+        k, batch = self.Z.shape[1], weight.shape[1]
+        if batch <= _FEW_MODELS or self.Z.shape[0] * k * (k + 1) // 2 > _MOST_PRODUCTS:
+            return np.stack([self.Z.T @ (weight[:, [b]] * self.Z) for b in range(batch)])
+        row, column = np.triu_indices(k)
+        if self._products is None:
+            self._products = self.Z[:, row] * self.Z[:, column]
+        packed = (self._products.T @ weight).T
+        out = np.empty((batch, k, k))
+        out[:, row, column] = packed
+        out[:, column, row] = packed
+        return out
 
 
 class Point(Protocol):
@@ -105,6 +124,13 @@ def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum
     return found
 
 
+def polished(likelihood: Likelihood, columns: Columns, found: Maximum) -> Floats:
+    """Parameters after one more Newton step: where the deviance is exact, coefficients still have six digits only."""
+    step, _ = newton_step(*likelihood.at(columns, found.parameters).derivatives())
+    better = likelihood.project(found.parameters + step)
+    return np.where(likelihood.at(columns, better).value <= found.deviance + 1e-9, better, found.parameters)
+
+
 def newton_step(gradient: Floats, hessian: Floats) -> tuple[Floats, Floats]:
     """H⁻¹g of every model, and the squared decrement gᵀH⁻¹g: the score statistic when g is that of a smaller model."""
     size = hessian.shape[1]
@@ -127,21 +153,6 @@ def _damped(
         if not worse.any():
             return trial, point
         size[worse] = np.where(size[worse] > 1e-4, size[worse] / 2.0, 0.0)
-
-
-def _gram(Z: Floats, weight: Floats) -> Floats:
-    """ZᵀW_bZ for every model b, as one matrix product of the weights with all products of two columns."""
-    n, k = Z.shape
-    row, column = np.triu_indices(k)
-    packed = np.zeros((len(row), weight.shape[1]))
-    rows_in_block = max(1, _BLOCK_VALUES // max(1, len(row)))
-    for start in range(0, n, rows_in_block):
-        block = Z[start : start + rows_in_block]
-        packed += (block[:, row] * block[:, column]).T @ weight[start : start + rows_in_block]
-    out = np.empty((weight.shape[1], k, k))
-    out[:, row, column] = packed.T
-    out[:, column, row] = packed.T
-    return out
 
 
 def _bordered(inner: Floats, cross: Floats, corner: Floats) -> Floats:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from fbed.design import Design
-from fbed.families.base import independent_columns
+from fbed.families.base import Span
 from fbed.tails import Floats
 
 
@@ -41,22 +39,27 @@ class Shape(Protocol):
     intercept: bool
 
 
-def on_users_scale(
-    design: Design,
-    selected: Sequence[int],
-    Z: Floats,
-    shape: Shape,
-    parameters: Floats,
-    covariance: Floats | None,
-) -> Estimates:
+@dataclass
+class OnePredictor:
+    """A constant and coefficients, nothing else."""
+
+    n_predictors: int = 1
+    n_further: int = 0
+    intercept: bool = True
+
+
+ONE_PREDICTOR = OnePredictor()
+
+
+def on_users_scale(span: Span, shape: Shape, parameters: Floats, covariance: Floats | None) -> Estimates:
     """Coefficients of the user's columns from those of the orthonormal basis Z: β = Tθ, covariance TVTᵀ.
 
     A column in the span of earlier ones gets coefficient 0. The further parameters stay as they are, at the end.
     """
-    change = _change_of_basis(design, selected, Z)
-    terms = ("(intercept)", *(label for variable in selected for label in design.labels(int(variable))))
+    change = _change_of_basis(span)
+    terms = ("(intercept)", *(label for variable in span.selected for label in span.design.labels(variable)))
     if not shape.intercept:
-        change, terms = change[1:], terms[1:]
+        change, terms = change[1:, 1:], terms[1:]
     rows, columns = change.shape
     m, further = shape.n_predictors, shape.n_further
     T = np.zeros((m * rows + further, m * columns + further))
@@ -67,15 +70,15 @@ def on_users_scale(
     return Estimates(names, T @ parameters, None if covariance is None else T @ covariance @ T.T)
 
 
-def _change_of_basis(design: Design, selected: Sequence[int], Z: Floats) -> Floats:
+def _change_of_basis(span: Span) -> Floats:
     """The matrix that turns coefficients of Z into coefficients of a constant and the user's columns."""
-    columns = np.column_stack([np.ones(design.n_rows), design.stack(selected)])
-    kept = independent_columns(columns)
-    change = np.zeros((columns.shape[1], Z.shape[1]))
-    change[kept] = np.linalg.lstsq(columns[:, kept], Z, rcond=None)[0]
-    moments = [design.moments(int(variable)) for variable in selected]
+    design = span.design
+    kept = np.concatenate([[0], *(1 + span.offset(v) + span.independent(v) for v in span.selected)]).astype(np.intp)
+    moments = [design.moments(variable) for variable in span.selected]
     center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
     scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
+    change = np.zeros((1 + len(scale), span.rank))
+    change[kept] = np.linalg.inv(span.triangle())
     change[1:] /= scale[:, None]
     change[0] -= center @ change[1:]
     return change

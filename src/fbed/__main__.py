@@ -1,0 +1,9 @@
+"""`python -m fbed` is the command `fbed`."""
+
+from __future__ import annotations
+
+import sys
+
+from fbed.cli import main
+
+sys.exit(main())

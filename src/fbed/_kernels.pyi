@@ -1,0 +1,74 @@
+"""Loops in C++ over columns; see src/kernels."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Which = NDArray[np.int64]
+
+class DenseColumns:
+    """Columns of a dense matrix of any real type and layout."""
+
+    def __init__(self, matrix: NDArray[Any]) -> None: ...
+    def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
+        """Centre, scale, minimum, maximum and number of values that are not finite, a column each."""
+    def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
+        """Columns (x − centre)/scale, column-major; zero where the scale is."""
+    def dots(self, which: Which, v: Floats) -> Floats:
+        """Inner products of raw columns with v."""
+
+class SparseColumns:
+    """Columns of a CSC matrix."""
+
+    def __init__(self, indptr: NDArray[Any], indices: NDArray[Any], data: NDArray[Any], n: int) -> None: ...
+    def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
+        """Centre, scale, minimum, maximum and number of values that are not finite, a column each."""
+    def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
+        """Columns (x − centre)/scale, column-major and dense; zero where the scale is."""
+    def dots(self, which: Which, v: Floats) -> Floats:
+        """Inner products of raw columns with v."""
+
+class LogisticNull:
+    """A fitted logistic model, asked about columns that could join it; rows with active = 0 are only bounded."""
+
+    counts: list[int]
+    """How far candidates had to be looked at: brackets, columns formed, refinements and their iterations."""
+
+    def __init__(
+        self,
+        G: Floats,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        active: Floats,
+        deviance: float,
+        idle_cost: float,
+        forget: bool,
+    ) -> None:
+        """Upper bounds pay `idle_cost` for idle rows; lower bounds watch what becomes of them unless told to forget."""
+    def sparse(
+        self, columns: SparseColumns, which: Which, critical: float, refine: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Lower and upper bounds of the statistic, and the norm² left of each column after the model."""
+    def dense(self, X: Floats, projections: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
+        """The same for columns of a dense block."""
+    def first(self, u: Floats, low: Floats, high: Floats, norm: float) -> tuple[Floats, Floats]:
+        """Bounds for a model with an intercept only, from scores and extremes of standardised columns."""
+    def contest_sparse(
+        self, columns: SparseColumns, which: Which, lower: Floats, upper: Floats, critical: float, race: bool
+    ) -> tuple[Floats, Floats, int, Floats]:
+        """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
+    def contest_dense(
+        self, X: Floats, which: Which, lower: Floats, upper: Floats, critical: float, race: bool
+    ) -> tuple[Floats, Floats, int, Floats]:
+        """The same for columns of a dense block."""
+
+def fit_logistic(
+    Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float
+) -> tuple[Floats, Floats, float, float, bool, int]:
+    """Coefficients, linear predictor, deviance, squared Newton decrement, whether separated, number of iterations."""
+
+def bound_functions(z: float) -> tuple[float, float, float]:
+    """P(z), P4(z) and E4(z)."""

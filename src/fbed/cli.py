@@ -1,0 +1,236 @@
+"""The command `fbed`: a file in, the selected variables out."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from fbed import __version__, readers
+from fbed.criteria import Criterion, as_criterion
+from fbed.errors import InvalidInput
+from fbed.selection import select
+from fbed.tables import Name, listing
+
+BAD_INPUT = 2
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+CLOSED_PIPE = 141  # 128 + SIGPIPE
+
+_DESCRIPTION = """\
+Forward-backward selection with early dropping (FBED): which variables of a
+table predict an outcome, given each other?"""
+
+_SELECT_EXAMPLES = """\
+examples:
+  fbed select data.csv --target y
+  fbed select data.csv --target y --criterion ebic --output kept.csv
+  fbed select genes.parquet --target relapse --alpha 0.01 -k inf
+  fbed select counts.npz --json > result.json
+  fbed select data.csv --target y --include age sex --exclude id
+  zcat data.csv.gz | fbed select - --target y --sep ';'
+
+The target is a column of the table. For svmlight and .npz files it is the
+array y of the file, and --target may be left out. Variables of a file without
+column names are called by their index, from 0.
+
+exit status: 0 done, 2 bad input, 130 interrupted (with what was found so far)"""
+
+_EXAMPLES = """\
+examples:
+  fbed demo                          see it find a Markov blanket
+  fbed select data.csv --target y    select variables of a file
+  fbed select --help                 all options"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status is returned."""
+    try:
+        arguments = _parser().parse_args(argv)
+        _tolerate_plain_terminals()
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return status
+    except InvalidInput as error:
+        return _complain(str(error))
+    except MemoryError:
+        return _complain("the data do not fit into memory")
+    except BrokenPipeError:  # the reader has seen enough, as in `fbed select … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    except KeyboardInterrupt:
+        print("\nfbed: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _complain(message: str) -> int:
+    """One line; the remedies that `select` names are spelt as options of the command."""
+    spelt = re.sub(r"exclude=\[(.+?)\]", r"--exclude \1", " ".join(message.split()))
+    print(f"fbed: error: {spelt}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _tolerate_plain_terminals() -> None:
+    """A terminal that cannot show '∞' shows '?' rather than an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line, like the rest of the command."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidInput(f"{message} (see {self.prog} --help)")
+
+
+def _parser() -> argparse.ArgumentParser:
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(prog="fbed", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=plain)
+    parser.add_argument("--version", action="version", version=f"fbed {__version__}")
+    commands = parser.add_subparsers(metavar="command", required=True)
+    choosing = commands.add_parser(
+        "select",
+        help="select variables of a file",
+        description="Select variables of a file.",
+        epilog=_SELECT_EXAMPLES,
+        formatter_class=plain,
+    )
+    _add_data_options(choosing)
+    _add_search_options(choosing)
+    _add_output_options(choosing)
+    choosing.set_defaults(run=run_select)
+    showing = commands.add_parser("demo", help="find the Markov blanket in data from a known Bayesian network")
+    showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
+    showing.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulation (default 1)")
+    showing.set_defaults(run=run_demo)
+    return parser
+
+
+def _add_data_options(parser: argparse.ArgumentParser) -> None:
+    data = parser.add_argument_group("data")
+    data.add_argument("file", help=f"a table: {readers.FORMATS}; '-' reads CSV from standard input")
+    data.add_argument("--target", metavar="COLUMN", help="the outcome")
+    data.add_argument("--weights", metavar="COLUMN", help="frequencies: weight 2 is the row twice")
+    data.add_argument("--sep", metavar="CHAR", help="separator of a text file (default: ',' or, for .tsv, a tab)")
+    data.add_argument(
+        "--include", nargs="+", action="extend", default=[], metavar="COLUMN", help="force into the model"
+    )
+    data.add_argument("--exclude", nargs="+", action="extend", default=[], metavar="COLUMN", help="do not consider")
+
+
+def _add_search_options(parser: argparse.ArgumentParser) -> None:
+    search = parser.add_argument_group("search")
+    search.add_argument("--family", default="auto", help="auto (default), gaussian or binomial")
+    search.add_argument("--criterion", default="lr", help="lr (likelihood-ratio test, default), aic, bic or ebic")
+    search.add_argument("--alpha", type=float, help="significance level of criterion lr (default 0.05)")
+    search.add_argument("--alpha-backward", type=float, metavar="ALPHA", help="level for staying (default: alpha)")
+    search.add_argument("--gamma", type=float, help="parameter of criterion ebic (default: 1 - log n / (2 log p))")
+    search.add_argument("-k", type=_runs, metavar="N", help="extra runs: 0, 1, 2, … or inf (default 1)")
+    search.add_argument("--fbs", action="store_true", help="no early dropping: plain forward-backward selection")
+    search.add_argument("--no-backward", action="store_true", help="skip the backward phase")
+    search.add_argument("--max-features", type=int, metavar="N", help="select at most N variables")
+    search.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after this time with what was found")
+    search.add_argument("--n-jobs", type=int, metavar="N", help="threads, -1 for all processors (default 1)")
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="the whole result as JSON instead of a table")
+    output.add_argument("--output", metavar="FILE", help="write the kept columns and the target to a file")
+
+
+def _runs(text: str) -> float:
+    if text.lower() in ("inf", "∞"):
+        return math.inf
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected 0, 1, 2, … or inf, got {text!r}")
+    return int(text)
+
+
+def run_select(arguments: argparse.Namespace) -> int:
+    """`fbed select`: read, select, show, write."""
+    criterion = _criterion(arguments)
+    if arguments.fbs and arguments.k is not None:
+        raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
+    if arguments.output:
+        readers.check_output(arguments.output, arguments.file)
+    data = readers.read(arguments.file, arguments.sep)
+    for note in data.notes:
+        print(f"fbed: note: {note}", file=sys.stderr)
+    target = _target(data, arguments.target)
+    result = select(
+        data.table,
+        _column(data, target, "--target"),
+        family=arguments.family,
+        criterion=criterion,
+        k=1 if arguments.k is None else arguments.k,
+        early_dropping=not arguments.fbs,
+        backward=not arguments.no_backward,
+        include=_variables(data, arguments.include),
+        exclude=_variables(data, arguments.exclude),
+        max_features=arguments.max_features,
+        sample_weight=None if arguments.weights is None else _column(data, arguments.weights, "--weights"),
+        feature_names=data.names,
+        time_limit=arguments.time_limit,
+        n_jobs=arguments.n_jobs,
+        progress=True,
+    )
+    print(result.to_json() if arguments.json else result.summary())
+    if arguments.output:
+        kept, y = result.transform(data.table), data.vector(target, "--target")
+        readers.write(arguments.output, kept, result.selected, target, y)
+    return INTERRUPTED if result.status == "interrupted" else 0
+
+
+def _criterion(arguments: argparse.Namespace) -> Criterion:
+    """An option that the criterion does not have was meant for another one."""
+    name = arguments.criterion.lower()
+    for option, owner in (("alpha", "lr"), ("alpha_backward", "lr"), ("gamma", "ebic")):
+        if getattr(arguments, option) is not None and name != owner:
+            raise InvalidInput(
+                f"--{option.replace('_', '-')} belongs to --criterion {owner}, but the criterion is {name!r}"
+            )
+    alpha = 0.05 if arguments.alpha is None else arguments.alpha
+    return as_criterion(name, alpha, arguments.gamma, arguments.alpha_backward)
+
+
+def _target(data: readers.Data, target: str | None) -> str:
+    if target is not None:
+        return target
+    if not data.is_frame:
+        return "y"
+    known = listing(list(data.table.columns))
+    raise InvalidInput(f"say which column is the outcome with --target: the columns are {known}")
+
+
+def _column(data: readers.Data, name: str, role: str) -> Any:
+    """What `select` expects: the name of a column of a frame, values otherwise."""
+    values = _vector_with_hint(data, name, role)
+    return name if data.is_frame else values
+
+
+def _vector_with_hint(data: readers.Data, name: str, role: str) -> Any:
+    try:
+        return data.vector(name, role)
+    except InvalidInput as error:
+        if data.is_frame and len(data.table.columns) == 1:
+            raise InvalidInput(f"{error}. There is one column only: is the separator right (--sep)?") from error
+        raise
+
+
+def _variables(data: readers.Data, wanted: Sequence[str]) -> list[Name]:
+    """Names as they are; a number that is no name is an index."""
+    known = set(data.table.columns if data.is_frame else data.names or ())
+    return [int(item) if item not in known and item.isdecimal() else item for item in wanted]
+
+
+def run_demo(arguments: argparse.Namespace) -> int:
+    """`fbed demo`: a known Bayesian network and what the search finds in data from it."""
+    from fbed.demo import report
+
+    print(report(arguments.rows, arguments.seed))
+    return 0

@@ -1,0 +1,261 @@
+"""The certified scan: exact decisions about logistic models without fitting them.
+
+The search needs decisions, not statistics: does x pass, is x best? Convex duality encloses the likelihood-ratio
+statistic of every candidate in an interval computed from the fit on S alone; intervals are narrowed only until the
+decision is certain, and only contenders for the best place are resolved to the end. What is selected is exactly what
+fitting every model would select.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fbed._kernels import LogisticNull, SparseColumns, fit_logistic
+from fbed.families.base import Indices, Span
+from fbed.tails import Floats
+
+if TYPE_CHECKING:
+    from fbed.families.binomial import Binomial
+
+_IDLE = 1e-12  # rows with less deviance than this are saturated: they are bounded, not modelled
+_WEAK = 1e-12  # directions of the model with less curvature than this (relative) move saturated rows only
+_SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
+_COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
+_EXACT = 1e-15  # squared Newton decrement of the fit on S: saturated rows must be seen to be saturated
+_ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
+_CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
+_SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
+
+
+class Null:
+    """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows."""
+
+    def __init__(self, fit: CertifiedLogistic, active: Floats, idle_cost: float, forget: bool = False) -> None:
+        weights, y = fit.model.design.weights, fit.model.y
+        curvature = active * fit.mean * (1.0 - fit.mean)
+        self.whitener, self.free = _whitener((fit.Z * curvature[:, None]).T @ fit.Z)
+        self.G = np.ascontiguousarray(fit.Z @ self.whitener)
+        self.weighted = self.G * curvature[:, None]
+        self.score = active * (y - fit.mean)
+        self.curvature = curvature
+        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, fit.deviance, idle_cost, forget)
+
+
+class CertifiedLogistic:
+    """The fit on S, and what it tells about models with one variable more or less."""
+
+    def __init__(self, model: Binomial, span: Span, start: Sequence[Floats]) -> None:
+        self.model = model
+        self.span = span
+        self.Z = np.ascontiguousarray(span.Z)
+        starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in start]
+        self.coefficients, self.predictor, self.deviance = self._fitted(self.Z, starts)
+        self.mean = special.expit(self.predictor)
+
+    def _fitted(self, Z: Floats, starts: Sequence[Floats], tolerance: float = _EXACT) -> tuple[Floats, Floats, float]:
+        """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one."""
+        weights, y = self.model.design.weights, self.model.y
+        sign = 1.0 - 2.0 * y
+        deviances = [float(weights @ np.logaddexp(0.0, sign * (Z @ start))) for start in starts]
+        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))], tolerance)
+        if found[3] > _CONVERGED and not found[4]:  # Newton's method got stuck: begin at the centre
+            found = fit_logistic(Z, weights, y, starts[-1], tolerance)
+        return found[:3]
+
+    @cached_property
+    def row_deviance(self) -> Floats:
+        """What each row has left to explain."""
+        return 2.0 * self.model.design.weights * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * self.predictor)
+
+    @cached_property
+    def null(self) -> Null:
+        """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
+        weights = self.model.design.weights
+        idle = self.row_deviance < 2.0 * _IDLE
+        first = Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle].sum()))
+        secured = _secured(self, first.free, idle) if idle.any() else None
+        return first if secured is None else Null(self, np.where(secured, 0.0, weights), 0.0, forget=True)
+
+    @cached_property
+    def coarse(self) -> Null | None:
+        """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
+
+        Near separation those rows are most rows, and the ones that make bounds wide: they can move far at little cost.
+        Setting them to their outcome costs the deviance they have left, and no more.
+        """
+        order = np.argsort(self.row_deviance)
+        idle = order[np.cumsum(self.row_deviance[order]) <= _COARSE]
+        if len(idle) < len(order) / 4:
+            return None
+        active = self.model.design.weights.copy()
+        active[idle] = 0.0
+        return Null(self, active, float(self.row_deviance[idle].sum()), forget=True)
+
+    def prepare(self) -> None:
+        """What all candidates share, before threads ask for it."""
+        if self.span.rank > 1:
+            _ = self.coarse
+        _ = self.null
+
+    def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
+        which = self.model.design.positions(candidates)
+        lower, upper, suspect = np.zeros(len(which)), np.full(len(which), np.inf), np.zeros(len(which), dtype=bool)
+        if self.span.rank == 1 and not self.model.design.is_sparse:
+            lower, upper = self._first_scan(which)
+        elif self.coarse is not None:
+            upper = self._brackets(self.coarse, which, critical, refine=True)[1]
+        still = np.flatnonzero(_unsettled(lower, upper, critical))
+        if len(still):
+            lower[still], fine, suspect[still] = self._brackets(self.null, which[still], critical, refine=True)
+            upper[still] = np.maximum(np.minimum(upper[still], fine), lower[still])
+        return lower, upper, suspect
+
+    def _brackets(
+        self, null: Null, which: NDArray[np.int64], critical: float, refine: bool
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        design = self.model.design
+        if isinstance(design.matrix, SparseColumns):
+            lower, upper, left = null.kernel.sparse(design.matrix, which, critical, refine)
+            return lower, upper, 4.0 * left <= _SUSPECT * design.n * design.scale[which] ** 2
+        parts = []
+        for start in range(0, len(which), design.block_size):
+            block = design.matrix.gather(which[start : start + design.block_size], design.center, design.scale)
+            parts.append(null.kernel.dense(block, block.T @ null.weighted, critical, refine))
+        lower, upper, left = (np.concatenate(values) for values in zip(*parts, strict=True))
+        return lower, upper, 4.0 * left <= _SUSPECT * design.n
+
+    def _first_scan(self, which: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """S is empty: one pass over the columns, their extremes are known."""
+        design = self.model.design
+        center, scale = design.center[which], design.scale[which]
+        u = (design.matrix.dots(which, self.null.score) - center * self.null.score.sum()) / scale
+        low, high = (design.low[which] - center) / scale, (design.high[which] - center) / scale
+        lower, upper = self.null.kernel.first(u, low, high, float(self.null.curvature.sum()))
+        shifted = np.abs(center) > _SHIFTED * scale
+        return np.where(shifted, 0.0, lower), np.where(shifted, np.inf, upper)
+
+    def contest(
+        self, candidates: Indices, lower: Floats, upper: Floats, race: bool
+    ) -> tuple[Floats, Floats, int, Floats]:
+        """Refine contenders, given best first, until each is resolved or out of the race."""
+        design = self.model.design
+        which = design.positions(candidates)
+        if isinstance(design.matrix, SparseColumns):
+            return self.null.kernel.contest_sparse(design.matrix, which, lower, upper, 0.0, race)
+        return self.null.kernel.contest_dense(design.block(candidates), which, lower, upper, 0.0, race)
+
+    def gain(self, column: Floats) -> float:
+        """The statistic of one more column by a fit of its own, where certificates do not close."""
+        unit, _ = self.span.residuals(column[:, None])
+        x = unit * (np.sqrt(self.model.n) / self.span.root)[:, None]
+        starts = [np.append(self.coefficients, 0.0), np.append(self._centre(), 0.0)]
+        return max(0.0, self.deviance - self._fitted(np.hstack([self.Z, x]), starts, _ENOUGH)[2])
+
+    def _centre(self) -> Floats:
+        """Coefficients of the model with an intercept only."""
+        out = np.zeros(self.span.rank)
+        out[0] = self.model.null_predictor
+        return out
+
+    def loss_bounds(self, variables: Indices) -> tuple[Floats, Floats]:
+        """Bounds on what removing each variable costs, E(z_min)·Wald ≤ LR ≤ the deviance at a model without it.
+
+        The model without a variable is the one that the quadratic approximation at the fit suggests; its deviance is an
+        upper bound whatever its quality. A variable that only moves saturated rows has no such model: [0, ∞).
+        """
+        lower, upper = np.zeros(len(variables)), np.full(len(variables), np.inf)
+        if self.deviance == 0.0:  # separated: the coefficients are some point on the way to infinity
+            return lower, upper
+        steps = np.zeros((self.model.design.n_rows, len(variables)))
+        wald = np.zeros(len(variables))
+        for i, variable in enumerate(variables):
+            found = self._shortest_way_without(int(variable))
+            if found is not None:
+                steps[:, i], wald[i] = self.null.G @ found[0], found[1]
+        y, weights = self.model.y, self.model.design.weights
+        mean, active = self.mean[:, None], (self.null.curvature > 0)[:, None]
+        z_min = np.minimum(np.where(active, np.minimum(-(1.0 - mean) * steps, mean * steps), 0.0).min(axis=0), 0.0)
+        without = np.logaddexp(0.0, (1.0 - 2.0 * y)[:, None] * (self.predictor[:, None] - steps))
+        known = wald > 0
+        lower[known] = _e(z_min[known]) * wald[known] * (1.0 - 1e-9)
+        upper[known] = np.maximum(2.0 * (weights @ without)[known] - self.deviance, lower[known]) * (1.0 + 1e-9)
+        return lower, upper
+
+    def _functionals(self, variable: int) -> Floats:
+        """Linear functionals of the coefficients on Z that are the variable's own coefficients, rank × width."""
+        return self._inverse[self.span.place(variable)].T
+
+    @cached_property
+    def _triangle(self) -> Floats:
+        return self.span.triangle()
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        return np.asarray(np.linalg.inv(self._triangle))
+
+    def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
+        """Step (on G) to the nearest model without the variable, in the curvature's metric; and Wald's statistic."""
+        functional = self._functionals(variable)
+        if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9 * np.abs(functional).max():
+            return None
+        whitened = self.null.whitener.T @ functional
+        coefficients = functional.T @ self.coefficients
+        dual = np.linalg.solve(whitened.T @ whitened, coefficients)
+        return whitened @ dual, float(coefficients @ dual)
+
+    def deviance_without(self, variable: int) -> float:
+        """Deviance of the model without one variable, from a start close by."""
+        functional = self._functionals(variable)
+        width = functional.shape[1]
+        rest = np.linalg.qr(functional, mode="complete")[0][:, width:]
+        near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
+        if near is not None:
+            start = self.coefficients - self.null.whitener @ near[0]
+        else:
+            own = self._triangle[:, self.span.place(variable)]
+            start = self.coefficients - own @ (functional.T @ self.coefficients)
+        starts = [rest.T @ start, rest.T @ self._centre()]
+        return self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH)[2]
+
+
+def _secured(fit: CertifiedLogistic, free: Floats, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Idle rows that one direction of the model moves, each to its own side, moving no other row; None if it does.
+
+    Whatever a candidate does to those rows, a long enough step along that direction mends it at no cost.
+    """
+    moved = (2.0 * fit.model.y - 1.0) * (fit.Z @ (free @ (free.T @ fit.coefficients)))
+    clear = 1e-6 * float(np.abs(moved).max())
+    secured = idle & (moved > clear)
+    return secured if (np.abs(moved[~secured]) <= 1e-3 * clear).all() else None
+
+
+def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:
+    return (upper > critical * (1.0 - 1e-9)) & (lower <= critical * (1.0 + 2e-9))
+
+
+def _e(z: Floats) -> Floats:
+    """E(z) = 2(exp(z) − 1 − z)/z², for z ≤ 0; by its series near 0, where the formula cancels."""
+    small = z > -1e-2
+    safe = np.where(small, -1.0, z)
+    return np.where(small, 1.0 + z / 3.0 + z**2 / 12.0 + z**3 / 60.0, 2.0 * (np.expm1(safe) - safe) / safe**2)
+
+
+def _whitener(information: Floats) -> tuple[Floats, Floats]:
+    """A matrix M with M'AM = I on the directions in which A has curvature, and the directions that have none."""
+    try:
+        factor = np.linalg.cholesky(information)
+        diagonal = np.diag(factor)
+        if diagonal.min() ** 2 > _WEAK * 10 * diagonal.max() ** 2:
+            return np.linalg.inv(factor).T, np.empty((len(information), 0))
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = np.linalg.eigh(information)
+    kept = values > _WEAK * values[-1]
+    return vectors[:, kept] / np.sqrt(values[kept]), vectors[:, ~kept]

@@ -1,0 +1,326 @@
+"""Files → what `select` reads, and the kept columns → files.
+
+Tables with column names (CSV, TSV, Parquet, Feather) become pandas data frames, of which the outcome is a column.
+Matrices (svmlight, NumPy and SciPy `.npz`) keep their form; the outcome is a vector beside them.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fbed.errors import InvalidInput
+from fbed.tables import Name, listing
+
+STDIN = "-"
+FORMATS = ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2) or .npz"
+
+_KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".npz": "npz",
+}
+_COMPRESSED: dict[str, tuple[Callable[..., Any], set[str]]] = {  # how a file is opened, and for which kinds
+    ".gz": (gzip.open, {"csv", "tsv", "svmlight"}),
+    ".bz2": (bz2.open, {"csv", "tsv", "svmlight"}),
+    ".xz": (lzma.open, {"csv", "tsv"}),
+}
+_OF_SPARSE = {"format", "shape", "data", "indices", "indptr", "row", "col", "offsets", "coords", "_is_array"}
+_BROKEN = (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile, lzma.LZMAError)
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a file holds.
+
+    `table` is a data frame, or a matrix whose columns are called `names` if the file names them; `vectors` are other
+    arrays of the file, the outcome `y` among them. `notes` is what the reader did that a person should know.
+    """
+
+    table: Any
+    names: tuple[str, ...] | None = None
+    vectors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether the columns, the outcome among them, are found by name."""
+        return hasattr(self.table, "columns")
+
+    def vector(self, name: str, role: str) -> Any:
+        """The values of an outcome or of weights, by name."""
+        known = list(self.table.columns) if self.is_frame else list(self.vectors)
+        if name not in known:
+            what = "columns" if self.is_frame else "arrays beside the matrix"
+            raise InvalidInput(f"{role} {name!r} is not in the file: the {what} are {listing(known) or 'none'}")
+        return self.table[name] if self.is_frame else self.vectors[name]
+
+
+def kind_of(path: str, sep: str | None = None) -> str:
+    """The format of a file by its extension; any other text file when a separator is given."""
+    if path == STDIN:
+        return "csv"
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    packing = suffixes.pop() if suffixes and suffixes[-1] in _COMPRESSED else None
+    kind = _KINDS.get(suffixes[-1] if suffixes else "", "csv" if sep else None)
+    if kind is None or (packing and kind not in _COMPRESSED[packing][1]):
+        raise InvalidInput(f"{path}: unknown kind of file; expected {FORMATS} (or say --sep for other text files)")
+    return kind
+
+
+def read(path: str, sep: str | None = None) -> Data:
+    """Read a file (or '-', standard input)."""
+    if path != STDIN and not Path(path).exists():
+        raise InvalidInput(f"{path}: no such file")
+    if Path(path).is_dir():
+        raise InvalidInput(f"{path}: this is a folder, expected a file")
+    kind = kind_of(path, sep)
+    with _explained(path, "read"):
+        if kind in ("csv", "tsv"):
+            return _read_text(path, separator(sep, kind))
+        return _READERS[kind](path)
+
+
+def separator(sep: str | None, kind: str) -> str:
+    r"""One character; '\t' may be typed as it is written."""
+    chosen = {"\\t": "\t", "tab": "\t"}.get(sep, sep) if sep is not None else ("\t" if kind == "tsv" else ",")
+    if len(chosen) != 1:
+        raise InvalidInput(f"--sep must be one character, such as ';' or '\\t', got {sep!r}")
+    return chosen
+
+
+def _read_text(path: str, sep: str) -> Data:
+    pd = _pandas("text tables")
+    content = _standard_input() if path == STDIN else None
+    options = {"sep": sep, "encoding": "utf-8-sig"}
+    header = pd.read_csv(content or path, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
+    _check_header([str(name) for name in header.iloc[0]])
+    if content is not None:
+        content.seek(0)
+    frame = pd.read_csv(content or path, low_memory=False, **options)
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise InvalidInput(
+            f"the rows have more values than the header has names ({len(header.columns)}): give every column a name"
+        )
+    return _without_row_numbers(frame)
+
+
+def _standard_input() -> io.BytesIO:
+    content = io.BytesIO(sys.stdin.buffer.read())
+    if not content.getbuffer().nbytes:
+        raise InvalidInput("nothing came in, expected a CSV table with a header line")
+    return content
+
+
+def _check_header(names: Sequence[str]) -> None:
+    """pandas would rename a repeated column without a word."""
+    repeated = sorted({name for name in names if name and names.count(name) > 1})
+    if repeated:
+        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
+
+
+def _without_row_numbers(frame: Any) -> Data:
+    """Row numbers that were saved with a table are no predictor: on sorted rows they would even be a good one."""
+    first = str(frame.columns[0])
+    numbers = frame.iloc[:, 0].to_numpy()
+    if not first.startswith("Unnamed:") or numbers.dtype.kind != "i" or len(frame) == 0:
+        return Data(frame)
+    if not np.array_equal(numbers - numbers[0], np.arange(len(frame))):
+        return Data(frame)
+    return Data(frame.iloc[:, 1:], notes=("the first column has no name and holds row numbers: left out",))
+
+
+def _read_parquet(path: str) -> Data:
+    return _framed(_pandas("Parquet files").read_parquet(path))
+
+
+def _read_feather(path: str) -> Data:
+    return _framed(_pandas("Feather files").read_feather(path))
+
+
+def _framed(frame: Any) -> Data:
+    frame.columns = [str(name) for name in frame.columns]
+    return Data(frame)
+
+
+def _read_svmlight(path: str) -> Data:
+    """Columns are called by their number in the file, whether it counts from 0 or from 1."""
+    from sklearn.datasets import load_svmlight_file
+
+    matrix, y = load_svmlight_file(path, zero_based=True)
+    matrix = sparse.csc_array(matrix)
+    first = int(matrix.shape[1] > 0 and matrix.indptr[1] == 0)  # nothing in column 0: the file counts from 1
+    names = tuple(str(j) for j in range(first, matrix.shape[1]))
+    labels = y.astype(np.int64) if np.array_equal(y, np.round(y)) and np.abs(y).max(initial=0) < 2**53 else y
+    return Data(matrix[:, first:], names, {"y": labels})
+
+
+def _read_npz(path: str) -> Data:
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    if {"format", "shape", "data"} <= set(arrays):
+        matrix = sparse.csc_array(sparse.load_npz(path))
+        arrays = {name: values for name, values in arrays.items() if name not in _OF_SPARSE}
+    elif "X" in arrays:
+        matrix = arrays.pop("X")
+    else:
+        raise InvalidInput(
+            f"expected an array X, or a matrix saved by scipy.sparse.save_npz, found {listing(arrays) or 'nothing'}"
+        )
+    names = next((arrays.pop(key) for key in ("feature_names", "names") if key in arrays), None)
+    return Data(matrix, None if names is None else tuple(str(name) for name in names), arrays)
+
+
+_READERS: dict[str, Callable[[str], Data]] = {
+    "parquet": _read_parquet,
+    "feather": _read_feather,
+    "svmlight": _read_svmlight,
+    "npz": _read_npz,
+}
+
+
+def write(path: str, kept: Any, selected: Sequence[Name], target: str, y: Any) -> None:
+    """Write the kept columns and the outcome, in the format of the extension."""
+    names = [str(name) for name in selected]
+    part = Path(path).with_name(f".part-{Path(path).name}")  # a write that fails half-way leaves no half file
+    with _explained(path, "write"):
+        try:
+            _write(str(part), kept, names, target, y)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _write(path: str, kept: Any, names: Sequence[str], target: str, y: Any) -> None:
+    kind = kind_of(path)
+    if kind == "npz":
+        _write_npz(path, _numbers(kept), names, y)
+    elif kind == "svmlight":
+        _write_svmlight(path, _numbers(kept), names, y)
+    else:
+        _write_frame(path, kind, _frame(kept, names, target, y))
+
+
+def check_output(path: str, source: str) -> None:
+    """Find out before the work begins whether its outcome can be written."""
+    kind_of(path)
+    if path == STDIN:
+        raise InvalidInput("--output needs a file name; the result itself goes to standard output with --json")
+    if not Path(path).absolute().parent.is_dir():
+        raise InvalidInput(f"--output {path}: there is no folder {Path(path).parent}")
+    if source != STDIN and Path(path).exists() and Path(path).samefile(source):
+        raise InvalidInput(f"--output {path} would overwrite the input: choose another name")
+
+
+def _frame(kept: Any, names: Sequence[str], target: str, y: Any) -> Any:
+    pd = _pandas("tables")
+    if not hasattr(kept, "columns"):
+        values = kept.toarray() if sparse.issparse(kept) else kept
+        kept = pd.DataFrame(values, columns=list(names))
+    if target in kept.columns:
+        raise InvalidInput(f"a kept column is called {target!r} like the outcome: write .npz, which holds them apart")
+    return kept.assign(**{target: np.asarray(y) if not hasattr(y, "index") else y})
+
+
+def _write_frame(path: str, kind: str, frame: Any) -> None:
+    if kind == "parquet":
+        frame.to_parquet(path, index=False)
+    elif kind == "feather":
+        frame.reset_index(drop=True).to_feather(path)
+    else:
+        frame.to_csv(path, index=False, sep=separator(None, kind))
+
+
+def _numbers(kept: Any) -> Any:
+    """The kept columns as a matrix, for formats that hold nothing else."""
+    if not hasattr(kept, "columns"):
+        return kept
+    text = [name for name in kept.columns if kept[name].dtype.kind not in "biuf"]
+    if text:
+        raise InvalidInput(f"this format holds numbers only, not the text of {listing(text)}: write .csv or .parquet")
+    return kept.to_numpy()
+
+
+def _write_npz(path: str, matrix: Any, names: Sequence[str], y: Any) -> None:
+    arrays: dict[str, Any] = {"y": _without_objects(y), "feature_names": np.array(names, dtype=str)}
+    with open(path, "wb") as file:  # given a name, NumPy might append another extension
+        np.savez_compressed(file, **arrays, **(_sparse_parts(matrix) if sparse.issparse(matrix) else {"X": matrix}))
+
+
+def _sparse_parts(matrix: Any) -> dict[str, Any]:
+    """The arrays that scipy.sparse.load_npz expects; save_npz would leave no room for the outcome."""
+    csc = sparse.csc_array(matrix)
+    shape, form = np.array(csc.shape), np.array(b"csc")
+    return {"format": form, "shape": shape, "data": csc.data, "indices": csc.indices, "indptr": csc.indptr}
+
+
+def _without_objects(y: Any) -> NDArray[Any]:
+    values = np.asarray(y)
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
+def _write_svmlight(path: str, matrix: Any, names: Sequence[str], y: Any) -> None:
+    """Columns that are called by number keep it, as in the file they came from; others are counted from 1."""
+    from sklearn.datasets import dump_svmlight_file
+
+    if np.asarray(y).dtype.kind not in "biuf":
+        raise InvalidInput("svmlight files hold numbers only, but the outcome is text: write .csv, .parquet or .npz")
+    numbered = all(name.isdecimal() for name in names)
+    column = np.array([int(name) for name in names] if numbered else range(1, len(names) + 1), dtype=np.intp)
+    stored = sparse.coo_array(matrix)
+    shape = (stored.shape[0], int(column.max(initial=0)) + 1)
+    placed = sparse.csr_array((stored.data, (stored.row, column[stored.col])), shape=shape)
+    placed.sort_indices()
+    placed.indices, placed.indptr = placed.indices.astype(np.int32), placed.indptr.astype(np.int32)  # what it reads
+    with _opened(path) as file:
+        dump_svmlight_file(placed, np.asarray(y), file, zero_based=True)
+
+
+def _opened(path: str) -> Any:
+    opener = _COMPRESSED.get(Path(path).suffix.lower(), (open, set()))[0]
+    return opener(path, "wb")
+
+
+@contextmanager
+def _explained(path: str, verb: str) -> Iterator[None]:
+    """Whatever goes wrong in reading or writing a file is told in one line that names the file."""
+    shown = "standard input" if path == STDIN else path
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{shown}: {error}") from error
+    except ImportError as error:  # pandas is there, what it needs for this format is not
+        raise InvalidInput(f"cannot {verb} {shown} without pyarrow: pip install 'fbed[cli]'") from error
+    except _BROKEN as error:
+        reason = getattr(error, "strerror", None) or str(error).strip().split("\n")[0] or type(error).__name__
+        raise InvalidInput(f"cannot {verb} {shown}: {reason}") from error
+
+
+def _pandas(what: str) -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise InvalidInput(f"{what} need pandas and pyarrow: pip install 'fbed[cli]'") from error
+    return pd

@@ -1,0 +1,519 @@
+// Python's view of the kernels: arrays in, arrays out, sizes checked at the door, the interpreter's lock released inside.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "columns.hpp"
+#include "logistic.hpp"
+
+namespace nb = nanobind;
+using namespace fbed;
+
+using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using RowMajor = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ColumnMajor = nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+using Which = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Anything = nb::ndarray<nb::ro, nb::device::cpu>;
+using OutVector = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+using OutMatrix = nb::ndarray<nb::numpy, double, nb::ndim<2>>;
+
+static void require(bool ok, const char* what) {
+    if (!ok) throw std::invalid_argument(what);
+}
+
+static Kind kind_of(const nb::dlpack::dtype& t) {
+    using C = nb::dlpack::dtype_code;
+    const auto code = static_cast<C>(t.code);
+    if (code == C::Int) {
+        if (t.bits == 8) return Kind::i8;
+        if (t.bits == 16) return Kind::i16;
+        if (t.bits == 32) return Kind::i32;
+        if (t.bits == 64) return Kind::i64;
+    }
+    if (code == C::UInt) {
+        if (t.bits == 8) return Kind::u8;
+        if (t.bits == 16) return Kind::u16;
+        if (t.bits == 32) return Kind::u32;
+        if (t.bits == 64) return Kind::u64;
+    }
+    if (code == C::Float && t.bits == 32) return Kind::f32;
+    if (code == C::Float && t.bits == 64) return Kind::f64;
+    throw std::invalid_argument("unsupported element type");
+}
+
+static OutVector new_vector(size_t n, double*& data) {
+    data = new double[n]();
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return OutVector(data, {n}, owner);
+}
+
+// n × count, column-major
+static OutMatrix new_columns(size_t n, size_t count, double*& data) {
+    data = new double[n * count];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return OutMatrix(data, {n, count}, owner, {1, static_cast<int64_t>(n)});
+}
+
+static void check_range(const Which& which, int64_t p) {
+    for (size_t j = 0; j < which.shape(0); ++j) require(which(j) >= 0 && which(j) < p, "column index out of range");
+}
+
+// center, scale, min, max, number of values that are not finite: one row each, for columns first..last
+template <class Read>
+static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
+    const size_t count = static_cast<size_t>(last - first);
+    double* data;
+    OutMatrix out = new_columns(count, 5, data);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j) {
+        const Moments m = read(first + static_cast<int64_t>(j));
+        data[j] = m.center;
+        data[count + j] = m.scale;
+        data[2 * count + j] = m.min;
+        data[3 * count + j] = m.max;
+        data[4 * count + j] = static_cast<double>(m.not_finite);
+    }
+    return out;
+}
+
+struct DenseColumns {
+    Anything array;
+    Dense m;
+
+    explicit DenseColumns(Anything a) : array(a) {
+        require(a.ndim() == 2, "expected a matrix");
+        m = Dense{a.data(), kind_of(a.dtype()), static_cast<int64_t>(a.shape(0)), static_cast<int64_t>(a.shape(1)),
+                  a.stride(0), a.stride(1)};
+    }
+
+    OutMatrix stats(Vector weights, double total, int64_t first, int64_t last) const {
+        require(static_cast<int64_t>(weights.shape(0)) == m.n, "one weight a row");
+        require(0 <= first && first <= last && last <= m.p, "column range");
+        // a row-major matrix is read sixteen columns at a time, so that a cache line is used whole
+        constexpr int64_t tile = 16;
+        std::vector<double> values(m.n * tile), zeros(m.p, 0.0), ones(m.p, 1.0);
+        std::vector<int64_t> which(tile);
+        int64_t loaded = -1;
+        return stats_of(first, last, [&](int64_t j) {
+            const int64_t group = (j - first) / tile;
+            if (group != loaded) {
+                const int64_t start = first + group * tile, count = std::min(tile, last - start);
+                for (int64_t q = 0; q < count; ++q) which[q] = start + q;
+                m.gather(which.data(), count, zeros.data(), ones.data(), values.data());
+                loaded = group;
+            }
+            const double* column = values.data() + ((j - first) % tile) * m.n;
+            return moments(column, weights.data(), nullptr, m.n, m.n, total);
+        });
+    }
+
+    OutVector dots(Which which, Vector v) const {
+        check_range(which, m.p);
+        require(static_cast<int64_t>(v.shape(0)) == m.n, "one value a row");
+        double* data;
+        OutVector out = new_vector(which.shape(0), data);
+        nb::gil_scoped_release release;
+        m.dots(which.data(), which.shape(0), v.data(), data);
+        return out;
+    }
+
+    OutMatrix gather(Which which, Vector center, Vector scale) const {
+        check_range(which, m.p);
+        require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
+        double* data;
+        OutMatrix out = new_columns(m.n, which.shape(0), data);
+        nb::gil_scoped_release release;
+        m.gather(which.data(), which.shape(0), center.data(), scale.data(), data);
+        return out;
+    }
+};
+
+struct SparseColumns {
+    Anything indptr, indices, data;
+    Sparse m;
+
+    SparseColumns(Anything indptr_, Anything indices_, Anything data_, int64_t n)
+        : indptr(indptr_), indices(indices_), data(data_) {
+        const Kind kind = kind_of(indices.dtype());
+        require(kind == kind_of(indptr.dtype()) && (kind == Kind::i32 || kind == Kind::i64), "index types");
+        require(indices.shape(0) == data.shape(0) && indptr.shape(0) >= 1, "CSC arrays");
+        require(n < std::numeric_limits<int32_t>::max(), "too many rows");
+        m = Sparse{data.data(), kind_of(data.dtype()), indices.data(), indptr.data(), kind == Kind::i64, n,
+                   static_cast<int64_t>(indptr.shape(0)) - 1};
+        require(m.begin(m.p) <= static_cast<int64_t>(indices.shape(0)), "CSC arrays");
+    }
+
+    OutMatrix stats(Vector weights, double total, int64_t first, int64_t last) const {
+        require(static_cast<int64_t>(weights.shape(0)) == m.n, "one weight a row");
+        require(0 <= first && first <= last && last <= m.p, "column range");
+        std::vector<double> values(m.n);
+        std::vector<int32_t> rows(m.n);
+        return stats_of(first, last, [&](int64_t j) {
+            const int64_t count = m.column(j, rows.data(), values.data());
+            return moments(values.data(), weights.data(), rows.data(), count, m.n, total);
+        });
+    }
+
+    OutMatrix gather(Which which, Vector center, Vector scale) const {
+        check_range(which, m.p);
+        require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
+        double* data_out;
+        OutMatrix out = new_columns(m.n, which.shape(0), data_out);
+        nb::gil_scoped_release release;
+        m.gather(which.data(), which.shape(0), center.data(), scale.data(), data_out);
+        return out;
+    }
+
+    // x'v for every column: one pass over the stored entries.
+    OutVector dots(Which which, Vector v) const {
+        check_range(which, m.p);
+        require(static_cast<int64_t>(v.shape(0)) == m.n, "one value a row");
+        double* out_data;
+        OutVector out = new_vector(which.shape(0), out_data);
+        nb::gil_scoped_release release;
+        std::vector<double> values(m.n);
+        std::vector<int32_t> rows(m.n);
+        for (size_t j = 0; j < which.shape(0); ++j) {
+            const int64_t count = m.column(which.data()[j], rows.data(), values.data());
+            for (int64_t i = 0; i < count; ++i) out_data[j] += values[i] * v.data()[rows[i]];
+        }
+        return out;
+    }
+};
+
+// Lower and upper bounds, and the norm² that is left of each column after the model, all for one set of candidates.
+using Answer = std::tuple<OutVector, OutVector, OutVector>;
+
+struct LogisticNull {
+    RowMajor G;
+    std::vector<double> a, sign, eta, weight, mu, w, res, dev, g0;
+    Null f;
+    mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
+
+    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, double deviance, double idle_cost, bool forget) : G(G_) {
+        const size_t n = G.shape(0);
+        require(weight_.shape(0) == n && y.shape(0) == n && eta_.shape(0) == n && active.shape(0) == n, "one value a row");
+        a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n);
+        eta.assign(eta_.data(), eta_.data() + n);
+        weight.assign(weight_.data(), weight_.data() + n);
+        f.n = static_cast<int64_t>(n);
+        f.r = static_cast<int64_t>(G.shape(1));
+        double kappa = 0, idle_kappa = 0;
+        for (size_t i = 0; i < n; ++i) {
+            sign[i] = y(i) > 0.5 ? 1.0 : -1.0;
+            const double m = sign[i] * eta[i], e = std::exp(-std::abs(m));
+            const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
+            const double right = m >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
+            mu[i] = sign[i] > 0 ? right : wrong;
+            w[i] = wrong * right;
+            res[i] = sign[i] * wrong;
+            dev[i] = loss(m);
+            a[i] = active(i);
+            const bool idle = a[i] == 0.0;
+            double norm = 0;
+            for (int64_t k = 0; k < f.r; ++k) norm += G.data()[i * f.r + k] * G.data()[i * f.r + k];
+            (idle ? idle_kappa : kappa) = std::max(idle ? idle_kappa : kappa, norm);
+            f.has_idle = f.has_idle || idle;
+        }
+        f.kappa = std::sqrt(kappa);
+        f.idle_kappa = std::sqrt(idle_kappa);
+        f.G = G.data();
+        f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
+        f.res = res.data(), f.dev = dev.data(), f.weight = weight.data();
+        f.idle_deviance = idle_cost;
+        if (forget) f.has_idle = false;
+        f.deviance = deviance;
+        g0.assign(f.r, 0.0);
+        for (size_t i = 0; i < n; ++i)
+            for (int64_t k = 0; k < f.r; ++k) g0[k] += a[i] * res[i] * G.data()[i * f.r + k];
+        for (double v : g0) f.inexact += v * v;
+        f.g0 = g0.data();
+    }
+    LogisticNull(const LogisticNull&) = delete;
+
+    // x is in work.x, not yet orthogonal; known encloses the statistic so far.
+    Interval dense_column(Work& work, const Question& q, Interval known, double total, double& left, double* predictor) const {
+        counts[1]++;
+        const double norm = orthogonalise(f, work.x.data(), work.grad.data());
+        left = norm;
+        if (norm <= 1e-13 * total) return {0.0, known.upper};  // as good as in the span: the caller looks closer
+        const Interval b = bracket_column(f, work.x.data(), norm);
+        known.lower = std::max(known.lower, b.lower);
+        known.upper = std::max(known.lower, std::min(known.upper, b.upper));
+        counts[2]++;
+        if (q.settled(known) || !q.refine) return known;
+        counts[3]++;
+        Refinement refinement(f, work, f.a, work.x.data(), norm, 0.0);
+        const Interval out = refinement.run(q, known);
+        counts[4] += refinement.iterations;
+        if (predictor) refinement.predictor(predictor);
+        return out;
+    }
+
+    Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, double* predictor) const {
+        std::vector<double> left_out(a);
+        for (int64_t i = 0; i < s.m; ++i) left_out[s.rows[i]] = 0.0;
+        Refinement refinement(f, work, left_out.data(), nullptr, 0.0, 2.0 * s.gain);
+        counts[5]++;
+        const Interval out = refinement.run(q, known);
+        counts[6] += refinement.iterations;
+        if (predictor) {
+            refinement.predictor(predictor);
+            double b = 0;  // far enough along x that every row of T is explained
+            for (int64_t i = 0; i < s.m; ++i) {
+                const double margin = sign[s.rows[i]] * predictor[s.rows[i]];
+                b = std::max(b, (36.0 - margin) / std::abs(s.x[i]));
+            }
+            const double side = s.m && s.x[0] * sign[s.rows[0]] > 0 ? 1.0 : -1.0;
+            for (int64_t i = 0; i < s.m; ++i) predictor[s.rows[i]] += side * std::min(b, 1e8) * s.x[i];
+        }
+        return out;
+    }
+
+    Interval sparse_column(const Sparse& m, int64_t j, Work& work, const Question& q, double& left, double& total,
+                           double* predictor) const {
+        Support s;
+        s.m = m.column(j, work.rows.data(), work.values.data());
+        int64_t kept = 0;
+        for (int64_t i = 0; i < s.m; ++i) {
+            if (work.values[i] == 0.0) continue;
+            work.rows[kept] = work.rows[i];
+            work.values[kept++] = work.values[i];
+        }
+        s.m = kept;
+        // the refinement uses work.values for its own ends, and this column must survive it
+        std::vector<double> x(work.values.begin(), work.values.begin() + kept);
+        std::vector<int32_t> rows(work.rows.begin(), work.rows.begin() + kept);
+        s.rows = rows.data();
+        s.x = x.data();
+        counts[0]++;
+        along_support(f, s);
+        Interval out = bracket_support(f, s, work.grad.data());
+        support_norm(s, work, left, total);
+        if (q.settled(out)) return out;
+        bool usable;
+        const Interval sharp = bracket_support_sharply(f, s, work.grad.data(), work, usable);
+        if (usable) {
+            out.lower = std::max(out.lower, sharp.lower);
+            out.upper = std::max(out.lower, std::min(out.upper, sharp.upper));
+        }
+        counts[1]++;
+        if (q.settled(out) || !q.refine) return out;
+        if (s.pure && !s.conflict) return pure_column(work, s, q, out, predictor);
+        std::fill(work.x.begin(), work.x.end(), 0.0);
+        for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];
+        Refinement refinement(f, work, f.a, work.x.data(), 0.0, 0.0);
+        if (!s.conflict) refinement.start_at(s.b);
+        const Interval refined = refinement.run(q, out);
+        counts[3]++;
+        counts[4] += refinement.iterations;
+        if (predictor) refinement.predictor(predictor);
+        return refined;
+    }
+
+    // What is left of a sparse column after the model, in the metric of the fit: sum a w x² - |G'aw x|².
+    void support_norm(const Support& s, Work& work, double& left, double& total) const {
+        std::fill(work.step.begin(), work.step.end(), 0.0);
+        total = 0;
+        for (int64_t i = 0; i < s.m; ++i) {
+            const int64_t row = s.rows[i];
+            const double t = a[row] * w[row] * s.x[i];
+            total += t * s.x[i];
+            const double* g = f.G + row * f.r;
+            for (int64_t k = 0; k < f.r; ++k) work.step[k] += t * g[k];
+        }
+        left = total;
+        for (int64_t k = 0; k < f.r; ++k) left -= work.step[k] * work.step[k];
+    }
+
+    Answer sparse(const SparseColumns& columns, Which which, double critical, bool refine) const {
+        require(columns.m.n == f.n, "rows");
+        check_range(which, columns.m.p);
+        double *lower, *upper, *left;
+        const size_t count = which.shape(0);
+        OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left);
+        nb::gil_scoped_release release;
+        Work work(f);
+        const Question q{critical, 0.0, false, refine};
+        for (size_t j = 0; j < count; ++j) {
+            double total = 0;
+            const Interval v = sparse_column(columns.m, which.data()[j], work, q, left[j], total, nullptr);
+            lower[j] = v.lower, upper[j] = v.upper;
+        }
+        return {l, u, e};
+    }
+
+    // Columns n × count, centred and scaled; projections G'aw x, count × r (row-major), of a matrix product elsewhere.
+    Answer dense(ColumnMajor X, RowMajor projections, double critical, bool refine) const {
+        const size_t count = X.shape(1);
+        require(static_cast<int64_t>(X.shape(0)) == f.n, "rows");
+        require(projections.shape(0) == count && static_cast<int64_t>(projections.shape(1)) == f.r, "projections");
+        double *lower, *upper, *left;
+        OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left);
+        nb::gil_scoped_release release;
+        Work work(f);
+        const Question q{critical, 0.0, false, refine};
+        for (size_t j = 0; j < count; ++j) {
+            const double* x = X.data() + j * f.n;
+            double total, reach;
+            Interval v = crude(x, projections.data() + j * f.r, total, reach, left[j]);
+            if (!q.settled(v) || v.upper > critical) {
+                std::copy(x, x + f.n, work.x.begin());
+                v = dense_column(work, q, v, total, left[j], nullptr);
+            }
+            lower[j] = v.lower, upper[j] = v.upper;
+        }
+        return {l, u, e};
+    }
+
+    // Bracket from the projections alone: |x - Gc| is at most |x| + kappa|c|, no need to form it.
+    FBED_HOT Interval crude(const double* x, const double* c, double& total, double& reach, double& left) const {
+        double norm = 0, u = 0, top = 0;
+#pragma omp simd reduction(+ : norm, u) reduction(max : top)
+        for (int64_t i = 0; i < f.n; ++i) {
+            norm += f.a[i] * f.w[i] * x[i] * x[i];
+            u += f.a[i] * f.res[i] * x[i];
+            top = std::max(top, std::abs(x[i]));
+        }
+        double c2 = 0;
+        for (int64_t k = 0; k < f.r; ++k) c2 += c[k] * c[k];
+        total = norm;
+        reach = top + f.kappa * std::sqrt(c2);
+        left = norm - c2;
+        // one pass loses digits where the column is nearly in the span: two passes there
+        if (!(left > 0) || f.n * 1.2e-16 * norm > 1e-10 * left || f.has_idle)
+            return {0.0, std::numeric_limits<double>::infinity()};
+        const double delta = u / left, step = std::abs(delta) * reach;
+        return bracket(f, u * delta, -step, step, 0.0, 0.0, 0.0);
+    }
+
+    // Brackets for a model with an intercept only, where a column's extremes are all that is needed: u = x'a(y - mu) of the
+    // standardised columns, low and high their extremes, norm = sum a w x².
+    std::tuple<OutVector, OutVector> first(Vector u, Vector low, Vector high, double norm) const {
+        const size_t count = u.shape(0);
+        require(low.shape(0) == count && high.shape(0) == count, "sizes");
+        double *lower, *upper;
+        OutVector l = new_vector(count, lower), h = new_vector(count, upper);
+        nb::gil_scoped_release release;
+        const double m = mu[0];
+        for (size_t j = 0; j < count; ++j) {
+            const double delta = u.data()[j] / norm;
+            const double one = delta * low.data()[j], two = delta * high.data()[j];
+            const double bottom = std::min(one, two), top = std::max(one, two);
+            const Interval v = bracket(f, u.data()[j] * delta, std::min((1.0 - m) * bottom, -m * top),
+                                       std::max((1.0 - m) * top, -m * bottom), 0.0, 0.0, 0.0);
+            lower[j] = v.lower, upper[j] = v.upper;
+        }
+        return {l, h};
+    }
+
+    // The best of several candidates. lower and upper are what is known of them; they come best first. Each is refined until
+    // it is resolved or out of the race: below the best so far, or at most tied with it and of a higher index. Also tells
+    // the linear predictor of the model with the best.
+    template <class Evaluate>
+    std::tuple<OutVector, OutVector, int64_t, OutVector> contest(Which which, Vector known_lower, Vector known_upper, double critical,
+                                                                 bool race, Evaluate&& evaluate) const {
+        const size_t count = which.shape(0);
+        require(known_lower.shape(0) == count && known_upper.shape(0) == count, "sizes");
+        double *lower, *upper, *predictor;
+        OutVector l = new_vector(count, lower), u = new_vector(count, upper), out = new_vector(f.n, predictor);
+        int64_t best = -1;
+        {
+            nb::gil_scoped_release release;
+            Work work(f);
+            std::vector<double> trial(f.n);
+            double bar = 0;
+            for (size_t j = 0; j < count; ++j) {
+                Interval v{known_lower.data()[j], known_upper.data()[j]};
+                const double tie = 1e-9 * std::max(1.0, bar);
+                const bool later = best >= 0 && which.data()[j] > which.data()[best];
+                const bool out_of_race = best >= 0 && race && (v.upper < bar - 2.0 * tie || (later && v.upper <= bar + tie));
+                if (!out_of_race) {
+                    const double floor_ = best >= 0 && race ? bar - 2.0 * tie : 0.0;
+                    std::copy(f.eta, f.eta + f.n, trial.begin());  // what stays when brackets settle it
+                    const Interval found = evaluate(j, work, Question{critical, floor_, true}, trial.data());
+                    v.lower = std::max(v.lower, found.lower);
+                    v.upper = std::max(v.lower, std::min(v.upper, found.upper));
+                    if (best < 0 || v.lower > bar + tie) {
+                        best = static_cast<int64_t>(j);
+                        bar = v.lower;
+                        const bool sound = std::all_of(trial.begin(), trial.end(), [](double v) { return std::isfinite(v); });
+                        std::copy(sound ? trial.data() : f.eta, (sound ? trial.data() : f.eta) + f.n, predictor);
+                    }
+                }
+                lower[j] = v.lower, upper[j] = v.upper;
+            }
+        }
+        return {l, u, best, out};
+    }
+
+    auto contest_sparse(const SparseColumns& columns, Which which, Vector lower, Vector upper, double critical, bool race) const {
+        require(columns.m.n == f.n, "rows");
+        check_range(which, columns.m.p);
+        return contest(which, lower, upper, critical, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
+            double left, total;
+            return sparse_column(columns.m, which.data()[j], work, q, left, total, predictor);
+        });
+    }
+
+    auto contest_dense(ColumnMajor X, Which which, Vector lower, Vector upper, double critical, bool race) const {
+        require(static_cast<int64_t>(X.shape(0)) == f.n && X.shape(1) == which.shape(0), "columns");
+        return contest(which, lower, upper, critical, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
+            const double* x = X.data() + j * f.n;
+            std::copy(x, x + f.n, work.x.begin());
+            double left, total = 0;
+            for (int64_t i = 0; i < f.n; ++i) total += f.a[i] * f.w[i] * x[i] * x[i];
+            return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
+        });
+    }
+};
+
+static std::tuple<OutVector, OutVector, double, double, bool, int> fit_logistic(RowMajor Z, Vector weight, Vector y, Vector start,
+                                                                                double tolerance) {
+    const size_t n = Z.shape(0), r = Z.shape(1);
+    require(weight.shape(0) == n && y.shape(0) == n && start.shape(0) == r, "sizes");
+    double *beta, *eta;
+    OutVector b = new_vector(r, beta), e = new_vector(n, eta);
+    Fitted fitted;
+    {
+        nb::gil_scoped_release release;
+        std::vector<double> sign(n);
+        for (size_t i = 0; i < n; ++i) sign[i] = y.data()[i] > 0.5 ? 1.0 : -1.0;
+        std::copy(start.data(), start.data() + r, beta);
+        Null f;
+        f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
+        f.G = Z.data(), f.sign = sign.data(), f.weight = weight.data();
+        fitted = Fitter(f, beta, eta, tolerance).run();
+    }
+    return {b, e, fitted.deviance, fitted.decrement, fitted.separated, fitted.iterations};
+}
+
+NB_MODULE(_kernels, m) {
+    m.doc() = "Plain loops over columns; the statistics are in Python.";
+    nb::class_<DenseColumns>(m, "DenseColumns")
+        .def(nb::init<Anything>())
+        .def("stats", &DenseColumns::stats)
+        .def("dots", &DenseColumns::dots)
+        .def("gather", &DenseColumns::gather);
+    nb::class_<SparseColumns>(m, "SparseColumns")
+        .def(nb::init<Anything, Anything, Anything, int64_t>())
+        .def("stats", &SparseColumns::stats)
+        .def("gather", &SparseColumns::gather)
+        .def("dots", &SparseColumns::dots);
+    nb::class_<LogisticNull>(m, "LogisticNull")
+        .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, double, double, bool>())
+        .def("sparse", &LogisticNull::sparse)
+        .def_prop_ro("counts", [](const LogisticNull& s) { return std::vector<int64_t>(s.counts.begin(), s.counts.end()); })
+        .def("dense", &LogisticNull::dense)
+        .def("first", &LogisticNull::first)
+        .def("contest_sparse", &LogisticNull::contest_sparse)
+        .def("contest_dense", &LogisticNull::contest_dense);
+    m.def("fit_logistic", &fit_logistic);
+    m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
+}

@@ -1,0 +1,223 @@
+// Columns of a matrix in whatever type and layout the user holds it, read into float64 one column at a time.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+namespace fbed {
+
+enum class Kind { i8, i16, i32, i64, u8, u16, u32, u64, f32, f64 };
+
+// Calls f with a typed pointer; the one place that knows the types.
+template <class F>
+inline void with_type(Kind kind, const void* data, F&& f) {
+    switch (kind) {
+        case Kind::i8: f(static_cast<const int8_t*>(data)); break;
+        case Kind::i16: f(static_cast<const int16_t*>(data)); break;
+        case Kind::i32: f(static_cast<const int32_t*>(data)); break;
+        case Kind::i64: f(static_cast<const int64_t*>(data)); break;
+        case Kind::u8: f(static_cast<const uint8_t*>(data)); break;
+        case Kind::u16: f(static_cast<const uint16_t*>(data)); break;
+        case Kind::u32: f(static_cast<const uint32_t*>(data)); break;
+        case Kind::u64: f(static_cast<const uint64_t*>(data)); break;
+        case Kind::f32: f(static_cast<const float*>(data)); break;
+        case Kind::f64: f(static_cast<const double*>(data)); break;
+    }
+}
+
+// What one pass over a column tells: the search never has to look at a column again to centre or scale it.
+struct Moments {
+    double center = 0, scale = 0, min = 0, max = 0;
+    int64_t not_finite = 0;
+};
+
+// A column whose spread is below this part of its size holds rounding, not information.
+constexpr double kInformation = 1e-13;
+
+// Weighted mean and standard deviation of values[0..m) plus (n - m) zeros of total weight zero_weight.
+// Values are divided by their largest size first: 1e200 is a legitimate value, its square is not.
+inline Moments moments(const double* values, const double* weights, const int32_t* rows, int64_t m, int64_t n,
+                       double total_weight) {
+    Moments out;
+    if (n == 0) return out;
+    const bool has_zeros = m < n;
+    double low = has_zeros ? 0.0 : std::numeric_limits<double>::infinity();
+    double high = has_zeros ? 0.0 : -std::numeric_limits<double>::infinity();
+    double check = 0;
+    for (int64_t i = 0; i < m; ++i) {
+        low = std::min(low, values[i]);
+        high = std::max(high, values[i]);
+        check += values[i] * 0.0;  // NaN as soon as one value is not finite
+    }
+    if (check != 0.0 || std::isnan(check)) {
+        for (int64_t i = 0; i < m; ++i) out.not_finite += !std::isfinite(values[i]);
+        return out;
+    }
+    out.min = low;
+    out.max = high;
+    const double size = std::max(std::abs(low), std::abs(high));
+    if (low == high || size == 0.0) {
+        out.center = low;
+        return out;
+    }
+    const double unit = 1.0 / size;
+    double sum = 0, stored = 0;
+    if (rows == nullptr) {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < m; ++i) sum += weights[i] * (values[i] * unit);
+        stored = total_weight;
+    } else {
+        for (int64_t i = 0; i < m; ++i) {
+            sum += weights[rows[i]] * (values[i] * unit);
+            stored += weights[rows[i]];
+        }
+    }
+    const double center = sum / total_weight;
+    double spread = std::max(total_weight - stored, 0.0) * center * center;
+    if (rows == nullptr) {
+#pragma omp simd reduction(+ : spread)
+        for (int64_t i = 0; i < m; ++i) {
+            const double d = values[i] * unit - center;
+            spread += weights[i] * d * d;
+        }
+    } else {
+        for (int64_t i = 0; i < m; ++i) {
+            const double d = values[i] * unit - center;
+            spread += weights[rows[i]] * d * d;
+        }
+    }
+    const double scale = std::sqrt(spread / total_weight);
+    out.center = center * size;
+    out.scale = scale <= kInformation ? 0.0 : scale * size;
+    return out;
+}
+
+// A dense matrix with any strides (in elements).
+struct Dense {
+    const void* data;
+    Kind kind;
+    int64_t n, p, row_stride, column_stride;
+
+    // Columns `which` into out, column-major, as (x - center)/scale; a constant column becomes zero.
+    void gather(const int64_t* which, int64_t count, const double* center, const double* scale, double* out) const {
+        with_type(kind, data, [&](auto* x) {
+            constexpr int64_t tile = 16;  // columns of a row-major matrix that are written side by side
+            for (int64_t first = 0; first < count; first += tile) {
+                const int64_t last = std::min(first + tile, count);
+                if (row_stride == 1) {
+                    for (int64_t j = first; j < last; ++j) copy_column(x + which[j] * column_stride, j, which, center, scale, out);
+                } else {
+                    copy_tile(x, first, last, which, center, scale, out);
+                }
+            }
+        });
+    }
+
+    // x'v for the columns `which`, as they are: one pass over the matrix in its own type.
+    void dots(const int64_t* which, int64_t count, const double* v, double* out) const {
+        with_type(kind, data, [&](auto* x) {
+            std::fill(out, out + count, 0.0);
+            if (row_stride == 1) {
+                for (int64_t j = 0; j < count; ++j) {
+                    const auto* from = x + which[j] * column_stride;
+                    double s = 0;
+#pragma omp simd reduction(+ : s)
+                    for (int64_t i = 0; i < n; ++i) s += static_cast<double>(from[i]) * v[i];
+                    out[j] = s;
+                }
+                return;
+            }
+            for (int64_t i = 0; i < n; ++i) {
+                const auto* row = x + i * row_stride;
+                for (int64_t j = 0; j < count; ++j) out[j] += static_cast<double>(row[which[j] * column_stride]) * v[i];
+            }
+        });
+    }
+
+    void column(int64_t j, double* out) const {
+        with_type(kind, data, [&](auto* x) {
+            const auto* start = x + j * column_stride;
+            for (int64_t i = 0; i < n; ++i) out[i] = static_cast<double>(start[i * row_stride]);
+        });
+    }
+
+   private:
+    template <class T>
+    void copy_column(const T* x, int64_t j, const int64_t* which, const double* center, const double* scale, double* out) const {
+        const double c = center[which[j]], s = scale[which[j]];
+        const double unit = s > 0 ? 1.0 / s : 0.0;
+        double* target = out + j * n;
+        if (s > 0) {
+            for (int64_t i = 0; i < n; ++i) target[i] = (static_cast<double>(x[i]) - c) * unit;
+        } else {
+            std::fill(target, target + n, 0.0);
+        }
+    }
+
+    template <class T>
+    void copy_tile(const T* x, int64_t first, int64_t last, const int64_t* which, const double* center, const double* scale,
+                   double* out) const {
+        double unit[16], shift[16];
+        for (int64_t j = first; j < last; ++j) {
+            const double s = scale[which[j]];
+            unit[j - first] = s > 0 ? 1.0 / s : 0.0;
+            shift[j - first] = s > 0 ? center[which[j]] : 0.0;
+        }
+        for (int64_t i = 0; i < n; ++i) {
+            const T* row = x + i * row_stride;
+            for (int64_t j = first; j < last; ++j) {
+                const double u = unit[j - first];
+                out[j * n + i] = u > 0 ? (static_cast<double>(row[which[j] * column_stride]) - shift[j - first]) * u : 0.0;
+            }
+        }
+    }
+};
+
+// A matrix in compressed columns.
+struct Sparse {
+    const void* data;
+    Kind kind;
+    const void* indices;
+    const void* indptr;
+    bool wide;  // 64-bit indices
+    int64_t n, p;
+
+    int64_t begin(int64_t j) const {
+        return wide ? static_cast<const int64_t*>(indptr)[j] : static_cast<const int32_t*>(indptr)[j];
+    }
+
+    // Stored entries of column j; returns how many.
+    int64_t column(int64_t j, int32_t* rows, double* values) const {
+        const int64_t start = begin(j), count = begin(j + 1) - start;
+        if (wide) {
+            const auto* from = static_cast<const int64_t*>(indices) + start;
+            for (int64_t i = 0; i < count; ++i) rows[i] = static_cast<int32_t>(from[i]);
+        } else {
+            const auto* from = static_cast<const int32_t*>(indices) + start;
+            std::copy(from, from + count, rows);
+        }
+        with_type(kind, data, [&](auto* x) {
+            for (int64_t i = 0; i < count; ++i) values[i] = static_cast<double>(x[start + i]);
+        });
+        return count;
+    }
+
+    void gather(const int64_t* which, int64_t count, const double* center, const double* scale, double* out) const {
+        std::vector<int32_t> rows(n);
+        std::vector<double> values(n);
+        for (int64_t j = 0; j < count; ++j) {
+            double* target = out + j * n;
+            const double s = scale[which[j]];
+            const double unit = s > 0 ? 1.0 / s : 0.0, shift = s > 0 ? center[which[j]] : 0.0;
+            std::fill(target, target + n, -shift * unit);
+            const int64_t m = s > 0 ? column(which[j], rows.data(), values.data()) : 0;
+            for (int64_t i = 0; i < m; ++i) target[rows[i]] = (values[i] - shift) * unit;
+        }
+    }
+};
+
+}  // namespace fbed

@@ -1,0 +1,799 @@
+// Certified intervals for the likelihood-ratio statistic of adding one column to a fitted logistic model.
+//
+// The fitted model comes as a `Null`: linear predictor eta, weights a, and a matrix G whose columns span the model and are
+// orthonormal in the metric of the curvature, G'diag(a·w)G = I. Rows with a = 0 are left out of every sum: they are the
+// saturated rows, whose whole remaining deviance (`idle_deviance`) is added to upper bounds instead.
+//
+// Every upper bound is the value of a feasible dual point, every lower bound a likelihood that some coefficients attain,
+// so an interval is right whatever the quality of the step that produced it.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "bounds.hpp"
+#include "columns.hpp"
+
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__)
+#define FBED_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FBED_HOT
+#endif
+
+namespace fbed {
+
+struct Interval {
+    double lower = 0, upper = 0;
+};
+
+// What the caller wants to know about a statistic. Refinement goes on until one of these holds:
+// it is below `critical` for sure; or above it for sure and, when resolving, below `floor` or known to `precision`.
+struct Question {
+    double critical = 0;
+    double floor = 0;
+    bool resolve = false;
+    bool refine = true;  // whether to go beyond brackets at all
+    static constexpr double precision = 1e-10;
+
+    bool settled(const Interval& v) const {
+        if (v.upper <= critical * (1.0 - 1e-9)) return true;
+        if (v.upper - v.lower <= precision * std::max(v.lower, 1e-3)) return true;
+        if (v.lower <= critical * (1.0 + 2e-9)) return false;
+        return !resolve || v.upper < floor;
+    }
+};
+
+// Rounding in the sums behind a bound, relative; see docs on floating point. Applied to every bracket from formulas.
+constexpr double kSlack = 1e-9;
+
+struct Null {
+    int64_t n = 0, r = 0;
+    const double* G = nullptr;    // n × r, row-major
+    const double* a = nullptr;    // weight of each active row, 0 for idle ones
+    const double* sign = nullptr;  // +1 where y = 1, -1 where y = 0
+    const double* eta = nullptr;
+    const double* mu = nullptr;
+    const double* w = nullptr;    // mu(1 - mu)
+    const double* res = nullptr;  // y - mu
+    const double* dev = nullptr;  // log(1 + exp(-sign·eta)): half a row's deviance
+    const double* weight = nullptr;  // weight of every row, idle or not
+    double deviance = 0;       // all rows
+    double idle_deviance = 0;  // idle rows
+    const double* g0 = nullptr;  // G'a(y - mu): what the fit itself left, 0 when it is exact and no row is idle
+    double inexact = 0;          // N² = |g0|²
+    double kappa = 0;          // largest row norm of G among active rows
+    double idle_kappa = 0;     // and among idle ones
+    bool has_idle = false;     // and what becomes of them matters
+
+    // What the idle rows can lose in a step that moves their linear predictor by at most u: log(1 + exp(u - m)) is at most
+    // exp(u) times log(1 + exp(-m)).
+    double idle_loss(double u) const { return has_idle ? idle_deviance * std::exp(std::min(u, 700.0)) : 0.0; }
+
+    double clip(double upper) const { return std::min(upper + idle_deviance, deviance); }
+};
+
+inline double logistic(double t) {
+    const double e = std::exp(-std::abs(t));
+    return t >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
+}
+
+// log(1 + exp(-m)) for a margin m
+inline double loss(double m) { return m > 0 ? std::log1p(std::exp(-m)) : -m + std::log1p(std::exp(m)); }
+
+// A margin that is positive beside the largest one, not by rounding: two rows that are equal but for their class have
+// margins of ±0, and no model separates them.
+constexpr double kClear = 1e-9;
+
+// Bracket from the score statistic and the extremes of z, with fourth moments where they help.
+inline Interval bracket(const Null& f, double score, double z_min, double z_max, double s3, double s4, double idle_step) {
+    Interval out;
+    const double left_over = f.kappa * std::sqrt(f.inexact);  // the fit's own step moves no row by more
+    z_min -= left_over;
+    out.lower = score * P(z_max);
+    double upper = std::numeric_limits<double>::infinity();
+    if (z_min >= -1.0) upper = (score + f.inexact) * P(z_min);
+    if (s4 > 0) {
+        out.lower = std::max(out.lower, score - s3 / 3.0 - s4 * E4(z_max));
+        if (z_min >= -1.0 && left_over < 1e-9) upper = std::min(upper, score - s3 / 3.0 + s4 * P4(z_min));
+    }
+    out.lower = std::max(out.lower * (1.0 - kSlack) - 2.0 * f.inexact - f.idle_loss(idle_step), 0.0);
+    out.upper = f.clip(std::isfinite(upper) ? upper * (1.0 + kSlack) : upper);
+    out.lower = std::min(out.lower, out.upper);
+    return out;
+}
+
+// Scratch space of one thread.
+struct Work {
+    std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw;
+    std::vector<int32_t> rows;
+    explicit Work(const Null& f)
+        : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(f.r + 1), grad(f.r + 1), step(f.r + 1),
+          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), rows(f.n) {}
+};
+
+// x -= G(G'aw x), twice: the second pass removes what rounding left of the first. Returns sum a w x².
+FBED_HOT inline double orthogonalise(const Null& f, double* x, double* c) {
+    double norm = 0;
+    for (int pass = 0; pass < 2; ++pass) {
+        std::fill(c, c + f.r, 0.0);
+        for (int64_t i = 0; i < f.n; ++i) {
+            const double t = f.a[i] * f.w[i] * x[i];
+            if (t == 0.0) continue;
+            const double* g = f.G + i * f.r;
+#pragma omp simd
+            for (int64_t k = 0; k < f.r; ++k) c[k] += t * g[k];
+        }
+        norm = 0;
+        for (int64_t i = 0; i < f.n; ++i) {
+            const double* g = f.G + i * f.r;
+            double s = 0;
+#pragma omp simd reduction(+ : s)
+            for (int64_t k = 0; k < f.r; ++k) s += g[k] * c[k];
+            x[i] -= s;
+            norm += f.a[i] * f.w[i] * x[i] * x[i];
+        }
+    }
+    return norm;
+}
+
+// Bracket of a column that is orthogonal to G already.
+FBED_HOT inline Interval bracket_column(const Null& f, const double* x, double norm) {
+    double u = 0;
+    for (int64_t i = 0; i < f.n; ++i) u += f.a[i] * f.res[i] * x[i];
+    const double delta = u / norm;
+    double z_min = 0, z_max = 0, s3 = 0, s4 = 0;
+#pragma omp simd reduction(min : z_min) reduction(max : z_max) reduction(+ : s3, s4)
+    for (int64_t i = 0; i < f.n; ++i) {
+        const double t = f.a[i] > 0 ? x[i] * delta : 0.0, m = f.mu[i];
+        const double one = (1.0 - m) * t, zero = -m * t;
+        z_min = std::min(z_min, std::min(one, zero));
+        z_max = std::max(z_max, std::max(one, zero));
+        const double aw = f.a[i] * f.w[i], t2 = t * t;
+        s3 += aw * (1.0 - 2.0 * m) * t2 * t;
+        s4 += aw * (1.0 - 3.0 * f.w[i]) * t2 * t2;
+    }
+    double idle_step = 0;
+    if (f.has_idle)
+        for (int64_t i = 0; i < f.n; ++i)
+            if (f.a[i] == 0.0) idle_step = std::max(idle_step, std::abs(x[i] * delta));
+    return bracket(f, u * delta, z_min, z_max, s3, s4, idle_step);
+}
+
+// Cholesky factor of the leading k × k block in place (row-major, lower); returns false when a pivot is not positive.
+FBED_HOT inline bool cholesky(double* A, int64_t k) {
+    for (int64_t j = 0; j < k; ++j) {
+        double* row = A + j * k;
+        for (int64_t i = 0; i <= j; ++i) {
+            const double* other = A + i * k;
+            double s = row[i];
+#pragma omp simd reduction(- : s)
+            for (int64_t l = 0; l < i; ++l) s -= row[l] * other[l];
+            if (i == j) {
+                if (!(s > 0)) return false;
+                row[j] = std::sqrt(s);
+            } else {
+                row[i] = s / other[i];
+            }
+        }
+    }
+    return true;
+}
+
+inline void cholesky_solve(const double* L, int64_t k, double* b) {
+    for (int64_t i = 0; i < k; ++i) {
+        double s = b[i];
+        for (int64_t l = 0; l < i; ++l) s -= L[i * k + l] * b[l];
+        b[i] = s / L[i * k + i];
+    }
+    for (int64_t i = k; i-- > 0;) {
+        double s = b[i];
+        for (int64_t l = i + 1; l < k; ++l) s -= L[l * k + i] * b[l];
+        b[i] = s / L[i * k + i];
+    }
+}
+
+// sum over rows of c_i [g_i; x_i][g_i; x_i]' into H ((r+1)², lower triangle), where x may be absent. Rows with c = 0 are
+// skipped, the others taken four at a time, so that H is read and written a quarter as often.
+FBED_HOT inline void gram(const Null& f, const double* x, const double* c, double* H) {
+    const int64_t r = f.r, k = x ? r + 1 : r;
+    std::fill(H, H + k * k, 0.0);
+    int64_t row[4];
+    int filled = 0;
+    for (int64_t i = 0; i <= f.n; ++i) {
+        if (i < f.n && c[i] != 0.0) row[filled++] = i;
+        if (filled < 4 && i < f.n) continue;
+        double t[4] = {0, 0, 0, 0};
+        const double* g[4] = {f.G, f.G, f.G, f.G};
+        for (int q = 0; q < filled; ++q) {
+            t[q] = c[row[q]];
+            g[q] = f.G + row[q] * r;
+        }
+        const double *g0 = g[0], *g1 = g[1], *g2 = g[2], *g3 = g[3];
+        for (int64_t p = 0; p < r; ++p) {
+            const double s0 = t[0] * g0[p], s1 = t[1] * g1[p], s2 = t[2] * g2[p], s3 = t[3] * g3[p];
+            double* out = H + p * k;
+#pragma omp simd
+            for (int64_t q = 0; q <= p; ++q) out[q] += s0 * g0[q] + s1 * g1[q] + s2 * g2[q] + s3 * g3[q];
+        }
+        if (x) {
+            double* out = H + r * k;
+            for (int e = 0; e < filled; ++e) {
+                const double s = t[e] * x[row[e]];
+                const double* from = g[e];
+#pragma omp simd
+                for (int64_t q = 0; q < r; ++q) out[q] += s * from[q];
+                out[r] += s * x[row[e]];
+            }
+        }
+        filled = 0;
+    }
+}
+
+// One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves.
+class Refinement {
+   public:
+    Refinement(const Null& f, Work& work, const double* a, const double* x, double norm, double base_gain)
+        : f_(f), k_(work), a_(a), x_(x), norm_(norm), base_(base_gain) {
+        std::fill(k_.theta.begin(), k_.theta.end(), 0.0);
+        std::fill(k_.v.begin(), k_.v.end(), 0.0);
+        size_ = x ? f.r + 1 : f.r;
+    }
+
+    // Start at v = b·x, which has been found already; x need not be orthogonal to G then.
+    void start_at(double b) {
+        k_.theta[f_.r] = b;
+        for (int64_t i = 0; i < f_.n; ++i) k_.v[i] = b * x_[i];
+        started_ = true;
+    }
+
+    Interval run(const Question& question, const Interval& known) {
+        Interval out = known;
+        if (x_ && !started_) start_along_x();
+        double value = evaluate();
+        bool stale = !started_ && a_ == f_.a;
+        for (int iteration = 0; iteration < 60; ++iteration) {
+            iterations = iteration;
+            if (separated_) return {f_.deviance, f_.deviance};
+            out.lower = std::max(out.lower, std::min(attained(value), out.upper));
+            gradient();
+            const double gap = stale ? stale_gap() : newton_gap(out, value);
+            stale = false;
+            if (!std::isfinite(decrement_)) return out;  // no step could be found: the caller fits the model instead
+            if (gap < std::numeric_limits<double>::infinity())
+                out.upper = std::min(out.upper, f_.clip(base_ + 2.0 * value + gap) * (1.0 + 1e-12));
+            out.upper = std::max(out.upper, out.lower);
+            if (question.settled(out)) return out;
+            if (decrement_ <= 1e-13 * std::max(1.0, out.lower)) {
+                out.upper = std::min(out.upper, std::max(out.lower, saturated_upper(value)));
+                return out;
+            }
+            value = advance(value);
+        }
+        return out;
+    }
+
+    int iterations = 0;
+
+    // The linear predictor where the refinement ended.
+    void predictor(double* out) const {
+        for (int64_t i = 0; i < f_.n; ++i) out[i] = f_.eta[i] + k_.v[i];
+    }
+
+   private:
+    // 1-D Newton on b: the best start that costs no product with G.
+    FBED_HOT void start_along_x() {
+        double b = 0, low = -std::numeric_limits<double>::infinity(), high = -low;
+        double reach = 0;
+        for (int64_t i = 0; i < f_.n; ++i)
+            if (a_[i] > 0) reach = std::max(reach, std::abs(x_[i]));
+        for (int it = 0; it < 8; ++it) {
+            double g = 0, h = 0;
+            for (int64_t i = 0; i < f_.n; ++i) {
+                if (a_[i] == 0.0) continue;
+                const double m = it == 0 ? f_.mu[i] : logistic(f_.eta[i] + b * x_[i]);
+                const double y = f_.sign[i] > 0 ? 1.0 : 0.0;
+                g += a_[i] * (y - m) * x_[i];
+                h += a_[i] * m * (1.0 - m) * x_[i] * x_[i];
+            }
+            (g > 0 ? low : high) = b;
+            double d = g / std::max(h, 1e-300);
+            d = std::clamp(d, -4.0 / reach, 4.0 / reach);
+            double next = b + d;
+            if (next <= low || next >= high) next = 0.5 * (low + high);
+            const bool done = g * g <= 1e-6 * h;
+            b = next;
+            if (done) break;
+        }
+        k_.theta[f_.r] = b;
+        for (int64_t i = 0; i < f_.n; ++i) k_.v[i] = b * x_[i];
+    }
+
+    // mu, w at eta + v; returns the gain in log-likelihood over the active rows.
+    FBED_HOT double evaluate() {
+        double gain = 0, least = std::numeric_limits<double>::infinity(), most = 0;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double m = f_.sign[i] * (f_.eta[i] + k_.v[i]);
+            k_.margin[i] = m;
+            if (a_[i] == 0.0) {
+                k_.aw[i] = 0.0;
+                // left out by this candidate, or secured: explained whatever theta is
+                if (f_.a[i] == 0.0 && f_.has_idle) least = std::min(least, m);
+                continue;
+            }
+            least = std::min(least, m);
+            most = std::max(most, m);
+            const double e = std::exp(-std::abs(m));
+            const double right = m >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
+            const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
+            k_.mu[i] = f_.sign[i] > 0 ? right : wrong;
+            k_.w[i] = right * wrong;
+            k_.aw[i] = a_[i] * k_.w[i];
+            k_.values[i] = a_[i] * f_.sign[i] * wrong;  // a (y - mu)
+            gain += a_[i] * (f_.dev[i] - ((m > 0 ? 0.0 : -m) + std::log1p(e)));
+        }
+        separated_ = least > kClear * std::max(1.0, most);
+        return gain;
+    }
+
+    // What the coefficients attain over all rows: the idle rows may have lost something.
+    double attained(double gain) const {
+        double lost = 0;
+        if (f_.has_idle) {
+            for (int64_t i = 0; i < f_.n; ++i)
+                if (f_.a[i] == 0.0) lost += f_.weight[i] * (loss(k_.margin[i]) - f_.dev[i]);
+        }
+        return base_ + 2.0 * gain - 2.0 * std::max(lost, 0.0);
+    }
+
+    FBED_HOT void gradient() {
+        const int64_t r = f_.r;
+        std::fill(k_.grad.begin(), k_.grad.end(), 0.0);
+        double* grad = k_.grad.data();
+        double along = 0;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            if (a_[i] == 0.0) continue;
+            const double t = k_.values[i];
+            const double* g = f_.G + i * r;
+#pragma omp simd
+            for (int64_t k = 0; k < r; ++k) grad[k] += t * g[k];
+            if (x_) along += t * x_[i];
+        }
+        grad[r] = along;
+    }
+
+    FBED_HOT void direction() {
+        const int64_t r = f_.r;
+        const double* d = k_.step.data();
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double* g = f_.G + i * r;
+            double s = 0;
+#pragma omp simd reduction(+ : s)
+            for (int64_t k = 0; k < r; ++k) s += g[k] * d[k];
+            k_.dir[i] = x_ ? s + d[r] * x_[i] : s;
+        }
+    }
+
+    // Dual point mu + w0·dir with the weights of the null fit: exact, because [G x] is orthogonal in those weights.
+    FBED_HOT double stale_gap() {
+        const int64_t r = f_.r;
+        for (int64_t k = 0; k < r; ++k) k_.step[k] = k_.grad[k];
+        k_.step[r] = x_ ? k_.grad[r] / norm_ : 0.0;
+        decrement_ = 0;
+        for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
+        direction();
+        double z_min = 0, sum = 0;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            if (a_[i] == 0.0) continue;
+            const double shift = f_.w[i] * k_.dir[i];
+            z_min = std::min(z_min, std::min(shift / k_.mu[i], -shift / (1.0 - k_.mu[i])));
+            sum += a_[i] * shift * shift / std::max(k_.w[i], 1e-300);
+        }
+        return z_min >= -1.0 && std::isfinite(sum) ? P(z_min) * sum : std::numeric_limits<double>::infinity();
+    }
+
+    // Newton step on the current weights; lambda²·P(z_min) bounds what is left, lambda²·P(z_max) is certain to come.
+    FBED_HOT double newton_gap(Interval& out, double value) {
+        gram(f_, x_, k_.aw.data(), k_.hess.data());
+        double trace = 0;
+        for (int64_t k = 0; k < size_; ++k) trace += k_.hess[k * size_ + k];
+        for (int64_t k = 0; k < size_; ++k) k_.hess[k * size_ + k] += 1e-14 * trace + 1e-300;
+        std::copy(k_.grad.begin(), k_.grad.begin() + size_, k_.step.begin());
+        decrement_ = std::numeric_limits<double>::infinity();
+        if (!cholesky(k_.hess.data(), size_)) return decrement_;
+        cholesky_solve(k_.hess.data(), size_, k_.step.data());
+        decrement_ = 0;
+        for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
+        direction();
+        double z_min = 0, z_max = 0;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            if (a_[i] == 0.0) continue;
+            const double one = (1.0 - k_.mu[i]) * k_.dir[i], zero = -k_.mu[i] * k_.dir[i];
+            z_min = std::min(z_min, std::min(one, zero));
+            z_max = std::max(z_max, std::max(one, zero));
+        }
+        if (!f_.has_idle)  // the step not yet taken would attain this much; idle rows could lose in it
+            out.lower = std::max(out.lower, std::min(out.upper, (base_ + 2.0 * value + decrement_ * P(z_max)) * (1.0 - 1e-12)));
+        return z_min >= -1.0 ? decrement_ * P(z_min) : std::numeric_limits<double>::infinity();
+    }
+
+    // Rows that are as good as explained are set to their outcome, the rest is bounded by its own Newton decrement.
+    FBED_HOT double saturated_upper(double value) {
+        const int64_t r = f_.r;
+        std::vector<double> kept(f_.n), residual(f_.n);
+        double idle = 0, z_min = 0;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            if (a_[i] == 0.0) continue;
+            const double d = 2.0 * a_[i] * loss(k_.margin[i]);
+            if (d < 1e-9) {
+                idle += d;
+            } else {
+                kept[i] = k_.aw[i];
+                residual[i] = k_.values[i];
+            }
+        }
+        std::fill(k_.grad.begin(), k_.grad.end(), 0.0);
+        for (int64_t i = 0; i < f_.n; ++i) {
+            if (kept[i] == 0.0) continue;
+            for (int64_t k = 0; k < r; ++k) k_.grad[k] += residual[i] * f_.G[i * r + k];
+            if (x_) k_.grad[r] += residual[i] * x_[i];
+        }
+        gram(f_, x_, kept.data(), k_.hess.data());
+        double trace = 0;
+        for (int64_t k = 0; k < size_; ++k) trace += k_.hess[k * size_ + k];
+        for (int64_t k = 0; k < size_; ++k) k_.hess[k * size_ + k] += 1e-13 * trace + 1e-300;
+        std::copy(k_.grad.begin(), k_.grad.begin() + size_, k_.step.begin());
+        if (!cholesky(k_.hess.data(), size_)) return std::numeric_limits<double>::infinity();
+        cholesky_solve(k_.hess.data(), size_, k_.step.data());
+        double decrement = 0;
+        for (int64_t k = 0; k < size_; ++k) decrement += k_.grad[k] * k_.step[k];
+        direction();
+        for (int64_t i = 0; i < f_.n; ++i) {
+            if (kept[i] == 0.0) continue;
+            z_min = std::min(z_min, std::min((1.0 - k_.mu[i]) * k_.dir[i], -k_.mu[i] * k_.dir[i]));
+        }
+        if (z_min < -1.0) return std::numeric_limits<double>::infinity();
+        return f_.clip(base_ + 2.0 * value + idle + decrement * P(z_min));
+    }
+
+    // Take the step, halved until the likelihood rises.
+    double advance(double value) {
+        double t = 1.0;
+        apply(t);
+        double now = evaluate();
+        while (now < value - 1e-12 * std::abs(value) - 1e-14 && t > 1e-5) {
+            apply(-0.5 * t);
+            t *= 0.5;
+            now = evaluate();
+        }
+        return now;
+    }
+
+    void apply(double t) {
+        for (int64_t k = 0; k < size_; ++k) k_.theta[k] += t * k_.step[k];
+        for (int64_t i = 0; i < f_.n; ++i) k_.v[i] += t * k_.dir[i];
+    }
+
+    const Null& f_;
+    Work& k_;
+    const double* a_;
+    const double* x_;
+    double norm_, base_;
+    int64_t size_;
+    double decrement_ = 0;
+    bool separated_ = false, started_ = false;
+};
+
+// A sparse column before it is orthogonalised: entries on the rows T, zero elsewhere.
+struct Support {
+    int64_t m = 0;
+    const int32_t* rows = nullptr;
+    const double* x = nullptr;
+    bool pure = false;      // one sign on rows of one class: the likelihood rises for ever along it
+    bool conflict = false;  // pure on the active rows only: some idle row of T pulls the other way
+    double gain = 0;        // log-likelihood gained along x alone
+    double b = 0;
+};
+
+inline void look_for_purity(const Null& f, Support& s) {
+    bool positive = false, negative = false, idle_positive = false, idle_negative = false;
+    for (int64_t i = 0; i < s.m; ++i) {
+        const double side = s.x[i] * f.sign[s.rows[i]];
+        const bool idle = f.a[s.rows[i]] == 0.0;
+        (idle ? idle_positive : positive) |= side > 0;
+        (idle ? idle_negative : negative) |= side < 0;
+    }
+    s.pure = positive != negative;
+    s.conflict = f.has_idle && s.pure && ((positive && idle_negative) || (negative && idle_positive));
+}
+
+// Maximise the likelihood along x alone: only the rows of T count. The gradient falls in b, so its root is bracketed.
+FBED_HOT inline void along_support(const Null& f, Support& s) {
+    look_for_purity(f, s);
+    s.gain = 0;
+    if (s.pure) {
+        for (int64_t i = 0; i < s.m; ++i) s.gain += f.a[s.rows[i]] * f.dev[s.rows[i]];
+        return;
+    }
+    double reach = 0;
+    for (int64_t i = 0; i < s.m; ++i) reach = std::max(reach, std::abs(s.x[i]));
+    double b = 0, low = -std::numeric_limits<double>::infinity(), high = -low;
+    for (int it = 0; it < 60; ++it) {
+        double g = 0, h = 0;
+        for (int64_t i = 0; i < s.m; ++i) {
+            const int64_t row = s.rows[i];
+            const double m = it == 0 ? f.mu[row] : logistic(f.eta[row] + b * s.x[i]);
+            const double y = f.sign[row] > 0 ? 1.0 : 0.0;
+            g += f.a[row] * (y - m) * s.x[i];
+            h += f.a[row] * m * (1.0 - m) * s.x[i] * s.x[i];
+        }
+        if (g * g <= 1e-22 * h || h <= 0) break;
+        (g > 0 ? low : high) = b;
+        const double d = std::clamp(g / h, -4.0 / reach, 4.0 / reach);
+        double next = b + d;
+        if (next <= low || next >= high) next = 0.5 * (low + high);
+        if (next == b) break;
+        b = next;
+    }
+    s.b = b;
+    for (int64_t i = 0; i < s.m; ++i) {
+        const int64_t row = s.rows[i];
+        s.gain += f.a[row] * (f.dev[row] - loss(f.sign[row] * (f.eta[row] + b * s.x[i])));
+    }
+}
+
+// 2KL_T + what refitting the model around it can add; needs the rows of T to hold less than all of its information.
+FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double* sum) {
+    const int64_t r = f.r;
+    for (int64_t k = 0; k < r; ++k) sum[k] = -f.g0[k];
+    double leverage = 0;
+    for (int64_t i = 0; i < s.m; ++i) {
+        const int64_t row = s.rows[i];
+        if (f.a[row] == 0.0) continue;
+        const double* g = f.G + row * r;
+        const double mean = s.pure ? (f.sign[row] > 0 ? 1.0 : 0.0) : logistic(f.eta[row] + s.b * s.x[i]);
+        const double t = f.a[row] * (mean - f.mu[row]);
+        double norm = 0;
+#pragma omp simd reduction(+ : norm)
+        for (int64_t k = 0; k < r; ++k) {
+            sum[k] += t * g[k];
+            norm += g[k] * g[k];
+        }
+        leverage += f.a[row] * f.w[row] * norm;
+    }
+    double sigma2 = 0;
+    for (int64_t k = 0; k < r; ++k) sigma2 += sum[k] * sum[k];
+    const double sigma = std::sqrt(sigma2), gain = 2.0 * s.gain;
+    Interval out{gain, std::numeric_limits<double>::infinity()};
+    if (leverage < 1.0) {
+        const double z = -f.kappa * sigma / (1.0 - leverage);
+        if (z >= -1.0) out.upper = gain + P(z) * sigma2 / (1.0 - leverage);
+    }
+    double idle_step = 0;
+    if (sigma2 > 0) {
+        double curvature = sigma2;
+        for (int64_t i = 0; i < s.m; ++i) {
+            const int64_t row = s.rows[i];
+            if (f.a[row] == 0.0) continue;
+            const double* g = f.G + row * r;
+            double along = 0;
+#pragma omp simd reduction(+ : along)
+            for (int64_t k = 0; k < r; ++k) along += g[k] * sum[k];
+            const double m = s.pure ? 0.0 : logistic(f.eta[row] + s.b * s.x[i]);
+            curvature -= f.a[row] * (f.w[row] - m * (1.0 - m)) * along * along;
+        }
+        if (curvature > 1e-9 * sigma2) {
+            const double z = f.kappa * sigma2 * sigma / curvature;
+            out.lower = std::max(out.lower, gain + sigma2 * sigma2 / curvature * P(z));
+            idle_step = f.idle_kappa * sigma2 * sigma / curvature;
+        }
+    }
+    double along_idle = 0;
+    if (f.has_idle && !s.pure)
+        for (int64_t i = 0; i < s.m; ++i)
+            if (f.a[s.rows[i]] == 0.0) along_idle = std::max(along_idle, std::abs(s.b * s.x[i]));
+    idle_step += along_idle;
+    out.lower = std::max(out.lower * (1.0 - kSlack) - f.idle_loss(idle_step), 0.0);
+    if (s.conflict) out.lower = 0.0;
+    out.upper = f.clip(std::isfinite(out.upper) ? out.upper * (1.0 + kSlack) : out.upper);
+    out.lower = std::min(out.lower, out.upper);
+    return out;
+}
+
+// The same from the exact Newton step at (0, b): C = I - sum_T a(w0 - w_b)gg' - cc'/I_b is the curvature there, and the
+// extremes of the step are found by looking at every row. `step` receives the step on G and, last, on x.
+FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s, const double* sum, Work& work, bool& usable) {
+    const int64_t r = f.r;
+    double* C = work.hess.data();
+    double* e = work.step.data();
+    double* c = work.theta.data();
+    double* mean = work.margin.data();  // of the rows of T, in their order
+    std::fill(C, C + r * r, 0.0);
+    std::fill(c, c + r + 1, 0.0);
+    for (int64_t k = 0; k < r; ++k) C[k * r + k] = 1.0;
+    double own = 0;
+    for (int64_t i = 0; i < s.m; ++i) {
+        const int64_t row = s.rows[i];
+        mean[i] = s.pure ? (f.sign[row] > 0 ? 1.0 : 0.0) : logistic(f.eta[row] + s.b * s.x[i]);
+        if (f.a[row] == 0.0) continue;
+        const double wb = mean[i] * (1.0 - mean[i]);
+        const double* g = f.G + row * r;
+        const double t = f.a[row] * (f.w[row] - wb), q = f.a[row] * wb * s.x[i];
+        for (int64_t p = 0; p < r; ++p) {
+            const double tg = t * g[p];
+            double* out = C + p * r;
+#pragma omp simd
+            for (int64_t k = 0; k <= p; ++k) out[k] -= tg * g[k];
+            c[p] += q * g[p];
+        }
+        own += q * s.x[i];
+    }
+    const bool moves = !s.pure && own > 0;
+    if (moves)
+        for (int64_t p = 0; p < r; ++p)
+            for (int64_t k = 0; k <= p; ++k) C[p * r + k] -= c[p] * c[k] / own;
+    usable = false;
+    Interval out{2.0 * s.gain, std::numeric_limits<double>::infinity()};
+    if (!cholesky(C, r)) return out;
+    for (int64_t k = 0; k < r; ++k)
+        if (C[k * r + k] < 1e-4) return out;  // next to singular: the refinement takes more care
+    usable = true;
+    for (int64_t k = 0; k < r; ++k) e[k] = -sum[k];
+    cholesky_solve(C, r, e);
+    double decrement = 0, along = 0;
+    for (int64_t k = 0; k < r; ++k) {
+        decrement -= sum[k] * e[k];
+        along += c[k] * e[k];
+    }
+    e[r] = moves ? -along / own : 0.0;
+    double z_min = 0, z_max = 0, idle_step = 0;
+    for (int64_t i = 0; i < f.n; ++i) {
+        const double* g = f.G + i * r;
+        double v = 0;
+#pragma omp simd reduction(+ : v)
+        for (int64_t k = 0; k < r; ++k) v += g[k] * e[k];
+        work.dir[i] = v;
+    }
+    for (int64_t i = 0; i < s.m; ++i) work.dir[s.rows[i]] += e[r] * s.x[i];
+    std::copy(f.mu, f.mu + f.n, work.mu.begin());
+    for (int64_t i = 0; i < s.m; ++i) {
+        work.mu[s.rows[i]] = mean[i];
+        if (s.pure) work.dir[s.rows[i]] = 0.0;  // at their outcome for good
+    }
+    for (int64_t i = 0; i < f.n; ++i) {
+        const double v = work.dir[i], one = (1.0 - work.mu[i]) * v, zero = -work.mu[i] * v;
+        if (f.a[i] == 0.0) {
+            idle_step = std::max(idle_step, std::abs(v));
+            continue;
+        }
+        z_min = std::min(z_min, std::min(one, zero));
+        z_max = std::max(z_max, std::max(one, zero));
+    }
+    double along_idle = 0;
+    if (f.has_idle && !s.pure)
+        for (int64_t i = 0; i < s.m; ++i)
+            if (f.a[s.rows[i]] == 0.0) along_idle = std::max(along_idle, std::abs(s.b * s.x[i]));
+    out.lower = (2.0 * s.gain + P(z_max) * decrement) * (1.0 - kSlack) - f.idle_loss(idle_step + along_idle);
+    if (z_min >= -1.0) out.upper = (2.0 * s.gain + P(z_min) * decrement) * (1.0 + kSlack);
+    out.upper = f.clip(out.upper);
+    out.lower = s.conflict ? 0.0 : std::min(std::max(out.lower, 0.0), out.upper);
+    return out;
+}
+
+// Where a Newton fit of the model itself ended.
+struct Fitted {
+    double deviance = 0, decrement = 0;
+    bool separated = false;
+    int iterations = 0;
+};
+
+// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
+class Fitter {
+   public:
+    Fitter(const Null& f, double* beta, double* eta, double tolerance)
+        : f_(f), work_(f), beta_(beta), eta_(eta), tolerance_(tolerance), trial_(f.r) {}
+
+    Fitted run() {
+        predict(beta_);
+        out_.deviance = deviance();
+        for (; out_.iterations < 100 && !out_.separated; ++out_.iterations) {
+            if (!newton_step() || out_.decrement <= tolerance_ || !advance()) break;
+        }
+        if (out_.separated) out_.deviance = 0;
+        return out_;
+    }
+
+   private:
+    FBED_HOT void predict(const double* b) {
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double* z = f_.G + i * f_.r;
+            double s = 0;
+#pragma omp simd reduction(+ : s)
+            for (int64_t k = 0; k < f_.r; ++k) s += z[k] * b[k];
+            eta_[i] = s;
+        }
+    }
+
+    double deviance() {
+        double sum = 0, least = std::numeric_limits<double>::infinity(), most = 0;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double m = f_.sign[i] * eta_[i];
+            least = std::min(least, m);
+            most = std::max(most, m);
+            sum += f_.weight[i] * loss(m);
+        }
+        out_.separated = least > kClear * std::max(1.0, most);
+        return 2.0 * sum;
+    }
+
+    FBED_HOT bool newton_step() {
+        double* grad = work_.grad.data();
+        std::fill(grad, grad + f_.r, 0.0);
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double m = f_.sign[i] * eta_[i], e = std::exp(-std::abs(m));
+            const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
+            const double curvature = f_.weight[i] * wrong * (1.0 - wrong);
+            work_.aw[i] = curvature < 1e-17 * f_.weight[i] ? 0.0 : curvature;  // saturated beyond notice
+            const double t = f_.weight[i] * f_.sign[i] * wrong;
+            const double* z = f_.G + i * f_.r;
+#pragma omp simd
+            for (int64_t k = 0; k < f_.r; ++k) grad[k] += t * z[k];
+        }
+        gram(f_, nullptr, work_.aw.data(), work_.hess.data());
+        double trace = 0;
+        for (int64_t k = 0; k < f_.r; ++k) trace += work_.hess[k * f_.r + k];
+        for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] += 1e-15 * trace + 1e-300;
+        std::copy(grad, grad + f_.r, work_.step.begin());
+        if (!cholesky(work_.hess.data(), f_.r)) return false;
+        cholesky_solve(work_.hess.data(), f_.r, work_.step.data());
+        out_.decrement = 0;
+        for (int64_t k = 0; k < f_.r; ++k) out_.decrement += grad[k] * work_.step[k];
+        return true;
+    }
+
+    double deviance_at(double t) {
+        for (int64_t k = 0; k < f_.r; ++k) trial_[k] = beta_[k] + t * work_.step[k];
+        predict(trial_.data());
+        return deviance();
+    }
+
+    // Halve the step until the deviance falls; false when rounding lets it fall no more. Towards infinity, where rows are
+    // being separated, Newton's steps add 1 to a margin at a time and are all alike: there, double them.
+    bool advance() {
+        double t = 1.0, now = deviance_at(t);
+        while (!(now <= out_.deviance * (1.0 + 1e-12))) {
+            t *= 0.5;
+            if (t < 1e-5) {
+                predict(beta_);
+                deviance();
+                return false;
+            }
+            now = deviance_at(t);
+        }
+        if (t == 1.0 && out_.iterations >= 4 && out_.decrement > 0.1 * last_decrement_) {
+            double further = deviance_at(2.0 * t);
+            while (further < now && t < 64.0) {
+                t *= 2.0;
+                now = further;
+                further = deviance_at(2.0 * t);
+            }
+            now = deviance_at(t);
+        }
+        last_decrement_ = out_.decrement;
+        std::copy(trial_.begin(), trial_.end(), beta_);
+        out_.deviance = now;
+        return true;
+    }
+
+    const Null& f_;
+    Work work_;
+    double *beta_, *eta_;
+    double tolerance_;
+    std::vector<double> trial_;
+    double last_decrement_ = 0;
+    Fitted out_;
+};
+
+}  // namespace fbed

@@ -1,0 +1,96 @@
+"""What the documents promise: their examples run, their commands exist, their map is complete."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fbed
+from fbed.cli import main
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SOURCE = ROOT / "src" / "fbed"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+COMMANDS = [line[2:].split("#")[0].strip() for block in blocks("console") for line in block.splitlines()]
+
+
+def run_examples(test: doctest.DocTest) -> None:
+    report: list[str] = []
+    outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0, "".join(report)
+
+
+def test_python_examples_of_the_readme():
+    text = "\n".join(blocks("python"))
+    run_examples(doctest.DocTestParser().get_doctest(text, {}, "README.md", "README.md", 0))
+
+
+def test_steps_shown_in_the_readme_are_what_is_printed():
+    from sklearn.datasets import load_diabetes
+
+    summary = fbed.select(*load_diabetes(return_X_y=True, as_frame=True), criterion="ebic").summary()
+    (shown,) = blocks("text")
+    assert shown in summary + "\n"
+
+
+@pytest.mark.parametrize("name", ["fbed.select", "fbed.estimator.FBEDSelector"])
+def test_examples_of_docstrings(name):
+    module, attribute = name.rsplit(".", 1)
+    (test,) = doctest.DocTestFinder(recurse=False).find(getattr(importlib.import_module(module), attribute))
+    run_examples(test)
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("fbed")])
+def test_commands_of_the_readme_run(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["age", "weight", "height"])
+    X.assign(y=X["weight"] + rng.normal(size=60)).to_csv("data.csv", index=False)
+    assert main(shlex.split(command)[1:]) == 0
+    assert capsys.readouterr().err == ""
+    assert Path("kept.csv").exists() == ("--output" in command)
+
+
+def test_targets_named_in_the_documents_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    documents = README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"(?:^\$ |`)make (\w+)", documents, flags=re.MULTILINE))
+    assert {"demo", "test"} <= named
+    assert named <= set(re.findall(r"^(\w+):", makefile, flags=re.MULTILINE))
+
+
+def test_the_map_names_every_module():
+    table = README.split("## The map of the source")[1].split("## ")[0]
+    modules = {path.name for path in SOURCE.glob("*.py")} - {"__init__.py"}
+    packages = {f"{path.parent.name}/" for path in SOURCE.glob("*/__init__.py")}
+    named = set(re.findall(r"`([\w]+\.py|\w+/)`", table))
+    assert modules | packages <= named, "add them to the map in README.md"
+    assert {name for name in named if "." in name} <= {path.name for path in SOURCE.rglob("*.py")}
+
+
+def test_every_parameter_is_in_the_readme():
+    import inspect
+
+    table = README.split("## What can be chosen")[1].split("**The result**")[0]
+    named = set(re.findall(r"`(\w+)`", table))
+    assert set(inspect.signature(fbed.select).parameters) - {"X", "y", "feature_names"} <= named
+
+
+def test_version_is_the_same_everywhere():
+    assert f'version = "{fbed.__version__}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f"\nversion: {fbed.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"## [{fbed.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
