@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from fbed import blanket
+from fbed import blanket, cli
 from fbed.graphs import BLANKET_ROLES, DAG, MAG, GaussianNetwork, GraphError, Recovery, draw_blanket, random_dag
 
 mpl.use("Agg")
@@ -160,7 +160,7 @@ def test_boxes_do_not_overlap_and_hold_their_names(seed):
 
 
 def run(*arguments):
-    return blanket.main([str(argument) for argument in arguments])
+    return cli.main(["blanket", *map(str, arguments)])
 
 
 def test_the_true_blanket_by_role(bif, capsys):
@@ -280,9 +280,9 @@ def test_a_broken_network_file(tmp_path, capsys):
     assert "broken.bif" in capsys.readouterr().err
 
 
-def test_the_module_runs_by_itself(bif):
+def test_the_command_in_a_process_of_its_own(bif):
     done = subprocess.run(
-        [sys.executable, "-m", "fbed.blanket", bif, "--target", "t"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "fbed", "blanket", bif, "--target", "t"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Markov blanket of t")

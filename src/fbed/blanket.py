@@ -1,18 +1,14 @@
-"""`fbed blanket`: the Markov blanket of a node of a network, and what a selection recovers of it from simulated data.
-
-`add_parser` gives the command to a command line; ``python -m fbed.blanket`` runs it on its own.
-"""
+"""`fbed blanket`: the Markov blanket of a node of a network, and what is recovered of it from simulated data."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import fbed
 from fbed.errors import InvalidInput
@@ -21,7 +17,6 @@ from fbed.result import Result
 
 Network = DiscreteNetwork | GaussianNetwork
 
-BAD_INPUT = 2
 ALPHA = 0.001  # one scan tests dozens of variables, and a blanket holds a few: at 0.01 false ones would crowd it
 
 _EXAMPLES = """\
@@ -163,10 +158,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _save_picture(path: str, tried: Comparison | None, graph: MixedGraph, target: Node) -> None:
-    figure: Any = draw_blanket(graph, target, None if tried is None else tried.recovery.found).figure
     try:
+        figure: Any = draw_blanket(graph, target, None if tried is None else tried.recovery.found).figure
         figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
+    except (ImportError, OSError, ValueError) as error:
         raise InvalidInput(f"{path}: the picture cannot be written: {error}") from error
 
 
@@ -246,30 +241,3 @@ def _comparison_as_plain(comparison: Comparison) -> dict[str, Any]:
         "status": result.status,
         "seconds": result.seconds,
     }
-
-
-# -- on its own ------------------------------------------------------------------------------------------------------
-
-
-class _Parser(argparse.ArgumentParser):
-    """Complains in one line, like the rest of the command."""
-
-    def error(self, message: str) -> NoReturn:
-        raise InvalidInput(f"{message} (see {self.prog} --help)")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command by itself."""
-    parser = _Parser(prog="fbed", description="Markov blankets of networks.")
-    add_parser(parser.add_subparsers(metavar="command", required=True, parser_class=_Parser))
-    try:
-        arguments = parser.parse_args(["blanket", *(sys.argv[1:] if argv is None else argv)])
-        status: int = arguments.run(arguments)
-        return status
-    except InvalidInput as error:
-        print(f"fbed: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return BAD_INPUT
-
-
-if __name__ == "__main__":
-    sys.exit(main())
