@@ -24,6 +24,13 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
 
 
+NETWORK = """\
+variable x { type discrete [ 2 ] { no, yes }; }
+variable y { type discrete [ 2 ] { no, yes }; }
+probability ( x ) { table 0.3, 0.7; }
+probability ( y | x ) { (no) 0.9, 0.1; (yes) 0.2, 0.8; }
+"""
+
 COMMANDS = [line[2:].split("#")[0].strip() for block in blocks("console") for line in block.splitlines()]
 
 
@@ -60,6 +67,7 @@ def test_commands_of_the_readme_run(command, tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["age", "weight", "height"])
     X.assign(y=X["weight"] + rng.normal(size=60)).to_csv("data.csv", index=False)
+    Path("network.bif").write_text(NETWORK, encoding="utf-8")
     assert main(shlex.split(command)[1:]) == 0
     assert capsys.readouterr().err == ""
     assert Path("kept.csv").exists() == ("--output" in command)

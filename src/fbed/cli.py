@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from fbed import __version__, readers
+from fbed import __version__, blanket, readers
 from fbed.criteria import Criterion, as_criterion
 from fbed.errors import InvalidInput
 from fbed.selection import select
@@ -43,6 +43,7 @@ _EXAMPLES = """\
 examples:
   fbed demo                          see it find a Markov blanket
   fbed select data.csv --target y    select variables of a file
+  fbed blanket net.bif --target y    Markov blanket of a node of a network
   fbed select --help                 all options"""
 
 
@@ -107,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
     showing.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulation (default 1)")
     showing.set_defaults(run=run_demo)
+    blanket.add_parser(commands)
     return parser
 
 

@@ -22,58 +22,147 @@ class Outcome:
     """Values of the outcome: numbers, or codes into `levels` when it is categorical.
 
     `levels` lists what occurs, in the order of the categories, or sorted. Numeric outcomes have levels too, as long as
-    there are two of them, for the binomial family.
+    there are few of them. `event` is None but for survival times, of which it says which are not censored.
     """
 
     values: Floats
     levels: tuple[Any, ...]
     categorical: bool
     ordered: bool = False
+    event: NDArray[np.bool_] | None = None
 
     def rows(self, keep: NDArray[np.intp]) -> Outcome:
         """The outcome of some of the rows."""
+        if self.event is not None:
+            return replace(self, values=self.values[keep], event=self.event[keep])
         if self.categorical:
-            return _describe(self._raw()[keep], self.levels, self.ordered)
+            return _describe(self.raw()[keep], self.levels, self.ordered)
         fewer, kind = _describe(self.values[keep], None, False), type(self.levels[0])
         return replace(fewer, levels=tuple(kind(level) for level in fewer.levels))  # 0 stays 0 and not 0.0
 
-    def numbers(self) -> Floats:
+    def numbers(self, family: str = "gaussian") -> Floats:
         """The outcome as numbers that vary, or an error."""
+        self._refuse_survival(family)
         if self.categorical:
             raise InvalidInput(
-                f"family 'gaussian' needs a numeric outcome, but y holds categories: {listing(self.levels)}"
+                f"family {family!r} needs a numeric outcome, but y holds categories: {listing(self.levels)}"
             )
         if len(self.levels) < 2:
             raise InvalidInput(_one_value(self))
         return self.values
 
+    def counts(self, family: str) -> Floats:
+        """The outcome as counts 0, 1, 2, …, or an error."""
+        values = self.numbers(family)
+        if (values < 0).any() or np.any(values != np.round(values)):
+            bad = values[(values < 0) | (values != np.round(values))]
+            raise InvalidInput(
+                f"family {family!r} needs counts (0, 1, 2, …), but y holds {bad[0]:g} and {len(bad) - 1} other values "
+                "that are negative or not whole: choose 'gamma' for positive measurements or 'gaussian'"
+            )
+        return values
+
+    def positive(self, family: str) -> Floats:
+        """The outcome as positive numbers, or an error."""
+        values = self.numbers(family)
+        if (values <= 0).any():
+            raise InvalidInput(
+                f"family {family!r} needs an outcome above 0, but {int((values <= 0).sum())} values are 0 or less: "
+                "choose another family, or leave those rows out if that is what they mean"
+            )
+        return values
+
     def zero_one(self) -> Floats:
         """1 where the outcome is the second of its two levels, or an error."""
+        self._refuse_survival("binomial")
         if len(self.levels) == 1:
             raise InvalidInput(_one_value(self))
         if len(self.levels) != 2:
             count = str(len(self.levels)) if self.categorical or len(self.levels) <= _FEW else f"more than {_FEW}"
             raise InvalidInput(
                 f"family 'binomial' needs an outcome with two different values, but y has {count}: "
-                f"{listing(self.levels[:_FEW])}"
+                f"{listing(self.levels[:_FEW])}; successes out of several trials need trials="
             )
-        return (self._raw() == self.levels[1]).astype(np.float64)
+        return (self.raw() == self.levels[1]).astype(np.float64)
 
-    def _raw(self) -> NDArray[Any]:
+    def classes(self, family: str) -> tuple[NDArray[np.intp], tuple[Any, ...]]:
+        """Code of each row and the labels, in their order; or an error when y looks like a measurement."""
+        self._refuse_survival(family)
+        if len(self.levels) < 2:
+            raise InvalidInput(_one_value(self))
+        if self.categorical:
+            return self.values.astype(np.intp), self.levels
+        labels, codes = np.unique(self.values, return_inverse=True)
+        if len(labels) > max(len(codes) / 2, 2):
+            raise InvalidInput(
+                f"family {family!r} needs classes, but y holds {len(labels)} different numbers in {len(codes)} rows, "
+                "like a measurement: choose 'gaussian', or cut it into intervals"
+            )
+        return codes, tuple(int(v) if v == round(v) else v for v in labels.tolist())
+
+    def ordered_classes(self) -> tuple[NDArray[np.intp], tuple[Any, ...]]:
+        """As `classes`; text without an order is refused, since alphabetical order would mean nothing."""
+        codes, labels = self.classes("ordinal")
+        if self.categorical and not self.ordered and not all(isinstance(v, (bool, np.bool_)) for v in labels):
+            raise InvalidInput(
+                f"family 'ordinal' needs classes with an order, but y holds {listing(labels)} without one: make y an "
+                "ordered category (pandas: pd.Categorical(y, categories=[…], ordered=True)) or numbers"
+            )
+        return codes, labels
+
+    def survival(self, family: str, zero_allowed: bool) -> tuple[Floats, NDArray[np.bool_]]:
+        """Times and events, or an error."""
+        if self.event is None:
+            raise InvalidInput(
+                f"family {family!r} needs survival times: give y as two columns, y=('time', 'event'), or as a "
+                "structured array with the fields 'event' and 'time'"
+            )
+        bad = self.values < 0 if zero_allowed else self.values <= 0
+        if bad.any():
+            raise InvalidInput(
+                f"family {family!r} needs times {'of 0 or more' if zero_allowed else 'above 0'}, but {int(bad.sum())} "
+                f"are not (the first: {self.values[bad][0]:g}): correct or leave out those rows"
+            )
+        if not self.event.any():
+            raise InvalidInput(
+                "every time is censored (no row has an event): without events there is nothing to explain; check that "
+                "event is True or 1 where it happened"
+            )
+        return self.values, self.event
+
+    def raw(self) -> NDArray[Any]:
+        """What the user gave: numbers, labels, or times with events as a structured array."""
+        if self.event is not None:
+            out = np.empty(len(self.values), dtype=[("event", bool), ("time", float)])
+            out["event"], out["time"] = self.event, self.values
+            return out
         if not self.categorical:
             return self.values
         lookup = np.empty(len(self.levels), dtype=object)
         lookup[:] = self.levels
         return np.asarray(lookup[self.values.astype(np.intp)])
 
+    def _refuse_survival(self, family: str) -> None:
+        if self.event is not None:
+            raise InvalidInput(
+                f"y holds times and events, which family {family!r} cannot use: choose 'cox' or 'weibull'"
+            )
+
 
 def read_outcome(y: Any, n_rows: int) -> Outcome:
-    """Check the outcome and find out what kind of values it holds."""
+    """Check the outcome and find out what kind of values it holds; a pair (time, event) is a survival time."""
+    if isinstance(y, tuple) and len(y) == 2:
+        return _survival(y[0], y[1], n_rows)
+    if isinstance(y, np.ndarray) and y.dtype.names is not None:
+        return _survival(*_time_and_event(y), n_rows)
     raw, order, ordered = _raw_values(y)
     if raw.ndim == 2 and raw.shape[1] == 1:
         raw = raw[:, 0]
     if raw.ndim != 1:
-        raise InvalidInput(f"y must have one value a row, got shape {raw.shape}: y should be a 1d array")
+        raise InvalidInput(
+            f"y must have one value a row, got shape {raw.shape}: y should be a 1d array; survival times are a pair "
+            "y=(time, event), successes out of trials are y=successes with trials="
+        )
     if len(raw) != n_rows:
         raise InvalidInput(
             f"y has {len(raw)} values and X has {n_rows} rows: Found input variables with inconsistent numbers of "
@@ -87,22 +176,55 @@ def read_outcome(y: Any, n_rows: int) -> Outcome:
     return _describe(raw, order, ordered)
 
 
+def _time_and_event(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The fields of a structured array: 'event' and 'time', or, as scikit-survival has it, one bool and one number."""
+    names = y.dtype.names or ()
+    if {"event", "time"} <= set(names):
+        return y["time"], y["event"]
+    booleans = [name for name in names if y.dtype[name].kind == "b"]
+    numbers = [name for name in names if y.dtype[name].kind in "iuf"]
+    if len(names) == 2 and len(booleans) == 1 and len(numbers) == 1:
+        return y[numbers[0]], y[booleans[0]]
+    raise InvalidInput(f"y is a structured array with the fields {list(names)}: expected 'event' and 'time'")
+
+
+def _survival(time: Any, event: Any, n_rows: int) -> Outcome:
+    times, events = read_outcome(time, n_rows), read_outcome(event, n_rows)
+    if times.categorical:
+        raise InvalidInput(f"time must hold numbers, got categories: {listing(times.levels)}")
+    known = {0, 1} if not events.categorical else {False, True}
+    if not set(events.levels) <= known:
+        raise InvalidInput(
+            f"event must be True or 1 where the event happened and False or 0 where the time is censored, but it holds "
+            f"{listing(events.levels)}: recode it (1/2 codes are not guessed at)"
+        )
+    happened = events.raw().astype(np.float64) == 1.0
+    return Outcome(times.values, (), categorical=False, event=happened)
+
+
 def suggested_family(outcome: Outcome) -> tuple[str, str | None]:
     """The family for family='auto', and a note for the user when the choice is worth a second thought."""
+    if outcome.event is not None:
+        return "cox", None
     if len(outcome.levels) < 2:
         raise InvalidInput(_one_value(outcome))
     if len(outcome.levels) == 2:
         return "binomial", None
     if outcome.categorical and len(outcome.levels) > 2:
-        raise InvalidInput(
-            f"y holds {len(outcome.levels)} categories ({listing(outcome.levels)}); the families are 'gaussian' for "
-            "numbers and 'binomial' for two classes: recode the outcome"
-        )
+        return ("ordinal" if outcome.ordered else "multinomial"), None
     whole = bool(np.all(outcome.values == np.round(outcome.values)))
     if whole and 2 < len(outcome.levels) <= _FEW:
+        others = "'poisson' for counts, 'ordinal' for ranks and 'multinomial' for codes of classes"
+        if (outcome.values < 0).any():
+            others = "'ordinal' for ranks and 'multinomial' for codes of classes"
         return "gaussian", (
             f"y holds whole numbers with {len(outcome.levels)} different values and is treated as continuous "
-            "(family='gaussian'); codes of classes or ranks would need another family"
+            f"(family='gaussian'); other families are {others}"
+        )
+    if whole and len(outcome.levels) > _FEW and (outcome.values >= 0).all():
+        return "gaussian", (
+            "y holds whole numbers and is treated as continuous (family='gaussian'); counts may be better served by "
+            "family='poisson' or 'negative_binomial'"
         )
     return "gaussian", None
 

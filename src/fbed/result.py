@@ -81,7 +81,7 @@ class Result:
     indices : their indices among the predictors.
     trace : a row a scan, those that changed nothing included.
     n_tests : tests in the forward and the backward phase.
-    model : coefficients and deviance of the final model.
+    model : coefficients and deviance of the final model; None for the oracle, which fits none.
     status : 'converged', 'max_features', 'saturated', 'time_limit' or 'interrupted'.
     notes : remarks on the data that a person should read.
     settings : what was asked for.
@@ -91,7 +91,7 @@ class Result:
     indices: Indices
     trace: tuple[TraceRow, ...]
     n_tests: TestCount
-    model: FittedModel
+    model: FittedModel | None
     status: str
     family: str
     criterion: str
@@ -250,7 +250,7 @@ def _to_plain(result: Result) -> dict[str, Any]:
         "indices": result.indices.tolist(),
         "trace": [_row_to_plain(row) for row in result.trace],
         "n_tests": asdict(result.n_tests),
-        "model": asdict(result.model),
+        "model": None if result.model is None else asdict(result.model),
         "classes": None if result.classes is None else [_class_to_plain(value) for value in result.classes],
         "feature_names": None if result.feature_names is None else list(result.feature_names),
         "settings": dict(result.settings),
@@ -302,7 +302,9 @@ def _numbers(values: list[float | None]) -> tuple[float, ...]:
     return tuple(float("nan") if value is None else value for value in values)
 
 
-def _model_from_plain(plain: dict[str, Any]) -> FittedModel:
+def _model_from_plain(plain: dict[str, Any] | None) -> FittedModel | None:
+    if plain is None:
+        return None
     errors = plain["standard_errors"]
     deviance, null_deviance = _numbers([plain["deviance"], plain["null_deviance"]])
     return FittedModel(
@@ -318,8 +320,14 @@ def _model_from_plain(plain: dict[str, Any]) -> FittedModel:
 
 
 def _row_from_plain(plain: dict[str, Any]) -> TraceRow:
-    runners_up = tuple(Finding(**{**f, "score": _numbers([f["score"]])[0]}) for f in plain["runners_up"])
-    return TraceRow(**{**plain, "dropped": np.array(plain["dropped"], dtype=np.intp), "runners_up": runners_up})
+    runners_up = tuple(Finding(**_with_log_p({**f, "score": _numbers([f["score"]])[0]})) for f in plain["runners_up"])
+    row = plain if plain["variable"] is None else _with_log_p(plain)
+    return TraceRow(**{**row, "dropped": np.array(plain["dropped"], dtype=np.intp), "runners_up": runners_up})
+
+
+def _with_log_p(plain: dict[str, Any]) -> dict[str, Any]:
+    """Only the oracle, whose tests are perfect, has the p-value 0, whose logarithm JSON cannot write."""
+    return {**plain, "log_p": -np.inf if plain["log_p"] is None else plain["log_p"]}
 
 
 __all__ = ["STATUSES", "Candidates", "Result", "TestCount", "TraceRow", "build"]

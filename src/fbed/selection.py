@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from fbed import families
+from fbed import families, oracle
 from fbed.criteria import Criterion, as_criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
+from fbed.extras import Extras, read_extras
+from fbed.families.own import ConditionalTest, TestFunction
 from fbed.outcomes import Outcome, read_outcome, suggested_family
 from fbed.progress import Progress, reporting
 from fbed.result import Result, build
@@ -26,7 +28,10 @@ def select(
     X: Any,
     y: Any,
     *,
-    family: str = "auto",
+    family: str | TestFunction | ConditionalTest = "auto",
+    test: str | None = None,
+    cov: str | None = None,
+    link: str | None = None,
     criterion: str | Criterion = "lr",
     alpha: float = 0.05,
     gamma: float | None = None,
@@ -38,6 +43,12 @@ def select(
     exclude: Iterable[Name] = (),
     max_features: int | None = None,
     sample_weight: Any = None,
+    offset: Any = None,
+    exposure: Any = None,
+    trials: Any = None,
+    strata: Any = None,
+    entry: Any = None,
+    cluster: Any = None,
     feature_names: Sequence[str] | None = None,
     time_limit: float | None = None,
     n_jobs: int | None = None,
@@ -50,10 +61,28 @@ def select(
     ----------
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
         Predictors, a row a sample. Text and category columns of a table enter and leave as a unit.
-    y : array, series, or the name of a column of X
-        Outcome.
-    family : {'auto', 'gaussian', 'binomial'}
-        Kind of outcome; 'auto' takes two different values for binomial and other numbers for gaussian.
+        Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
+    y : array, series, the name of a column of X, or a pair
+        Outcome; a node, when X is a graph. Survival times are a pair (time, event) of arrays or column names, or a
+        structured array with the fields 'event' and 'time'.
+    family : str or a test of your own
+        Kind of outcome, a name of the table that ``python -m fbed.families`` prints. 'auto' chooses: 'binomial' for two
+        different values, 'multinomial' for more classes, 'ordinal' for ordered ones, 'cox' for survival times,
+        'gaussian' for other numbers, 'oracle' for a graph.
+    test : {'lr', 'score', 'wald'}, optional
+        Test of nested models, where the family has a choice; the likelihood ratio by default.
+    cov : str, optional
+        Robust covariance for Wald tests: 'HC3' for heteroscedastic rows, 'cluster' for rows that depend on each other.
+    link : str, optional
+        Link function, where the family has a choice.
+    offset, exposure : array or the name of a column of X, optional
+        Known part of the linear predictor; an exposure is the offset log(exposure).
+    trials : array or the name of a column of X, optional
+        Number of trials of every row; y is then the number of successes.
+    strata, entry : array or the name of a column of X, optional
+        Of survival times: rows of different strata are not compared; rows are at risk after their entry time only.
+    cluster : array or the name of a column of X, optional
+        Subject or other unit that rows belong to.
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
         'lr' is a likelihood-ratio test (exact F for gaussian). Objects such as ``fbed.EBIC(gamma=0.5)`` carry their own
         parameters, and ``alpha``, ``gamma`` and ``alpha_backward`` are then not used.
@@ -104,21 +133,48 @@ def select(
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     _check_options(k, max_features, time_limit, engine)
     include, exclude = as_list(include), as_list(exclude)
-    named = [name for name in (y, sample_weight) if isinstance(name, str)]
+    given = {
+        "offset": offset,
+        "exposure": exposure,
+        "trials": trials,
+        "strata": strata,
+        "entry": entry,
+        "cluster": cluster,
+    }
+    if oracle.is_wanted(X, family):
+        about_data = {"sample_weight": sample_weight, "feature_names": feature_names, "test": test, "cov": cov}
+        perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **given})
+        forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
+        plan = _plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
+        settings = _settings(plan, chosen, perfect.table, n_jobs, time_limit)
+        return _select_on_graph(perfect, plan, settings, time_limit, progress)
+    named = [name for name in (*_pair(y), sample_weight, *given.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, leave_out=named, exclude=exclude)
-    y_values = take_column(X, y, "y") if isinstance(y, str) else y
     weights, notes = _weights(
         take_column(X, sample_weight, "sample_weight") if isinstance(sample_weight, str) else sample_weight,
         table.n_rows,
     )
-    outcome = read_outcome(y_values, table.n_rows)
+    outcome = read_outcome(_outcome_values(X, y), table.n_rows)
     plan = _plan(table, include, exclude, k, early_dropping, backward, max_features)
-    table, outcome, weights = _counted(table, outcome, weights)
-    if family == "auto":
-        family, note = suggested_family(outcome)
+    extras = read_extras(X, table.n_rows, given)
+    table, outcome, weights, extras = _present_rows(table, outcome, weights, extras)
+    if isinstance(family, str) and family == "auto":
+        family, note = suggested_family(outcome) if trials is None else ("binomial", None)
         notes += [note] if note else []
+    kind = families.find(family)
+    families.check_abilities(
+        kind,
+        test=test,
+        cov=cov,
+        link=link,
+        extras=given,
+        weighted=sample_weight is not None,
+        needs_likelihood=chosen.needs_likelihood,
+        criterion=repr(criterion),
+    )
+    in_force = kind.test_for(test, cov)
     design = Design(table, weights)
-    model = families.bind(families.check_name(family), design, outcome, engine == "certified")
+    model = kind.build(families.Request(design, outcome, extras, in_force, cov, link, engine == "certified"))
     deadline = None if time_limit is None else time.monotonic() + time_limit
     p = len(plan.candidates)
     scanner = Scanner(model, chosen.bind(model.n, p), len(plan.forced), n_jobs, deadline)
@@ -131,11 +187,39 @@ def select(
         design.table,
         model=model.describe(trail.selected),
         family=model.name,
-        criterion=chosen.describe(model.n, p),
+        criterion=_criterion_text(chosen.describe(model.n, p), in_force),
         classes=outcome.levels if model.name == "binomial" else None,
         n=model.n,
-        notes=tuple(notes + _remarks(design, plan)),
-        settings=_settings(plan, chosen, table, n_jobs, time_limit),
+        notes=tuple(notes + list(getattr(model, "notes", ())) + _remarks(design, plan)),
+        settings={**_settings(plan, chosen, table, n_jobs, time_limit), "test": in_force, "cov": cov, "link": link},
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _select_on_graph(
+    perfect: oracle.Oracle,
+    plan: Plan,
+    settings: dict[str, Any],
+    time_limit: float | None,
+    progress: bool | Callable[[Progress], None] | None,
+) -> Result:
+    """The same search on perfect tests: no rows, no model."""
+    started = time.perf_counter()
+    perfect.deadline = None if time_limit is None else time.monotonic() + time_limit
+    with reporting(progress, perfect.table.name) as listen:
+        trail = Trail(list(plan.forced), listen)
+        search(perfect, plan, trail)
+    return build(
+        trail,
+        plan,
+        perfect.table,
+        model=None,
+        family=oracle.NAME,
+        criterion=oracle.CRITERION,
+        classes=None,
+        n=0.0,
+        notes=(),
+        settings=settings,
         seconds=time.perf_counter() - started,
     )
 
@@ -200,12 +284,32 @@ def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     return weights, []
 
 
-def _counted(table: Table, outcome: Outcome, weights: Floats) -> tuple[Table, Outcome, Floats]:
-    """Rows of weight 0 leave before anything is decided or computed."""
+def _pair(y: Any) -> tuple[Any, ...]:
+    """The two names of a survival time, or the outcome itself."""
+    return tuple(y) if isinstance(y, (tuple, list)) and len(y) == 2 and any(isinstance(v, str) for v in y) else (y,)
+
+
+def _outcome_values(X: Any, y: Any) -> Any:
+    """The outcome, or the pair (time, event), with names replaced by columns."""
+    parts = tuple(take_column(X, part, "y") if isinstance(part, str) else part for part in _pair(y))
+    return parts if len(parts) == 2 else parts[0]
+
+
+def _present_rows(
+    table: Table, outcome: Outcome, weights: Floats, extras: Extras
+) -> tuple[Table, Outcome, Floats, Extras]:
+    """Rows of weight 0 leave before anything is computed."""
     if (weights > 0).all():
-        return table, outcome, weights
+        return table, outcome, weights, extras
     keep = np.flatnonzero(weights > 0)
-    return table.rows(keep), outcome.rows(keep), weights[keep]
+    return table.rows(keep), outcome.rows(keep), weights[keep], extras.rows(keep)
+
+
+def _criterion_text(text: str, test: str) -> str:
+    """The criterion in words, with the name of the test in force."""
+    names = {"score": "score test", "wald": "Wald test", "g2": "G² test", "kci": "KCI test", "rcit": "RCIT test"}
+    name = names.get(test, "test" if test == "p-value" else f"{test} test")
+    return text if test == "lr" else text.replace("likelihood-ratio test", name)
 
 
 def _remarks(design: Design, plan: Plan) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from fbed.search import STATUSES
 
 if TYPE_CHECKING:
+    from fbed.families.base import FittedModel
     from fbed.result import Result, TraceRow
 
 _WIDTH = 80
@@ -20,12 +21,14 @@ _SHORTEST_NAME = 12  # below this a table is better too wide than unreadable
 
 def summary(result: Result) -> str:
     """Settings, steps, final model and what to keep in mind, within 80 columns."""
-    return "\n".join([*_head(result), "", *_steps(result), "", *_model(result), *_foot(result)])
+    model = [] if result.model is None else ["", *_model(result.model), *_foot(result)]
+    return "\n".join([*_head(result), "", *_steps(result), *model])
 
 
 def _head(result: Result) -> list[str]:
     outcome = f"{result.family}" + (f", modelling {result.classes[-1]!r}" if result.classes else "")
     rows = _plural(result.n_rows, "row") + (f" (total weight {result.n:,g})" if result.n != result.n_rows else "")
+    rows = rows if result.model else "a graph, no data"
     forced = f", {result.n_forced:,} of them forced in" if result.n_forced else ""
     tests = f"{result.n_tests.forward:,} forward, {result.n_tests.backward:,} backward"
     algorithm = str(result.settings.get("algorithm", "FBED"))
@@ -60,8 +63,7 @@ def _step(row: TraceRow) -> tuple[str, ...]:
     return row.phase, run, row.action, variable, statistic, p, f"{row.tested:,}", dropped
 
 
-def _model(result: Result) -> list[str]:
-    model = result.model
+def _model(model: FittedModel) -> list[str]:
     errors: Sequence[float | None] = model.standard_errors or (None,) * len(model.terms)
     numbers = zip(model.terms, model.coefficients, errors, strict=True)
     rows = [(term, f"{value:.4g}", "" if error is None else f"{error:.4g}") for term, value, error in numbers]
@@ -103,7 +105,7 @@ def table(
 
 def p_value(log_p: float) -> str:
     """A p-value that does not underflow: 3.2e-1085 is written from its logarithm."""
-    if log_p > -600:
+    if log_p > -600 or log_p == -np.inf:
         return f"{np.exp(log_p):.3g}"
     exponent = np.floor(log_p / np.log(10))
     return f"{np.exp(log_p - exponent * np.log(10)):.1f}e{int(exponent)}"

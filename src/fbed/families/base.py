@@ -189,6 +189,13 @@ class Span:
         return _orthonormal(self.Q, self.root[:, None] * self.design.columns(variable))
 
 
+def single_columns(design: Design, variables: Indices) -> Floats:
+    """Columns of variables that have one each, read in one go where all of them are numbers."""
+    if any(int(variable) in design.table.factors for variable in variables):
+        return design.stack(variables.tolist())
+    return design.block(variables)
+
+
 def _orthonormal(basis: Floats, columns: Floats) -> Floats:
     """Gram–Schmidt, one column after another, leaving out those in the span of what came before."""
     new: list[Floats] = []

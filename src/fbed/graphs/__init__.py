@@ -10,7 +10,9 @@ from fbed.graphs.errors import GraphError
 from fbed.graphs.gaussian import GaussianNetwork, LinearEquation
 from fbed.graphs.mag import MAG
 from fbed.graphs.mixed import MixedGraph, Node, Nodes
+from fbed.graphs.picture import draw_blanket
 from fbed.graphs.random_graphs import random_dag, random_mag
+from fbed.graphs.recovery import Recovery
 from fbed.graphs.roles import BLANKET_ROLES, Role
 from fbed.graphs.sample import Sample
 
@@ -26,8 +28,10 @@ __all__ = [
     "MixedGraph",
     "Node",
     "Nodes",
+    "Recovery",
     "Role",
     "Sample",
+    "draw_blanket",
     "random_dag",
     "random_mag",
 ]

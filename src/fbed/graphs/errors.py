@@ -4,8 +4,10 @@ from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
+from fbed.errors import InvalidInput
 
-class GraphError(ValueError):
+
+class GraphError(InvalidInput):
     """A graph, a network file or a question about them that makes no sense; the message says what to do."""
 
 

@@ -1,7 +1,8 @@
 """Graphs with named nodes: the questions that DAGs and MAGs share."""
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +71,28 @@ class MixedGraph:
     def n_edges(self) -> int:
         """The number of edges of both kinds."""
         return len(self.directed) + len(self.bidirected)
+
+    @property
+    def links(self) -> Links:
+        """The edges by position of their nodes in `nodes`, the form that walks read."""
+        return self._links
+
+    def positions(self, nodes: Nodes, where: str = "positions") -> list[int]:
+        """The places of nodes in `nodes`; `where` names the argument that they came in, for the error."""
+        return self._numbers(nodes, where)
+
+    def reordered(self, nodes: Iterable[Node]) -> Self:
+        """The same graph with its nodes in another order, the one by which the oracle breaks ties."""
+        order = list(nodes)
+        place = {self._number(node, "reordered"): i for i, node in enumerate(order)}
+        if not len(place) == len(order) == len(self):
+            raise GraphError(f"Expected each of the {len(self)} nodes once in `nodes`, got {listing(order)}.")
+        other = copy(self)
+        other._nodes = tuple(order)
+        other._index = {node: i for i, node in enumerate(order)}
+        other._order = tuple(place[number] for number in self._order)
+        other._links = self._links.renumbered([place[number] for number in range(len(self))])
+        return other
 
     def topological_order(self) -> tuple[Node, ...]:
         """The nodes with parents before children."""

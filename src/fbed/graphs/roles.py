@@ -10,6 +10,9 @@ Role = Literal["target", BlanketRole, "ancestor", "descendant", "other"]
 #: The roles that make up the Markov blanket.
 BLANKET_ROLES: tuple[BlanketRole, ...] = get_args(BlanketRole)
 
+#: All roles, in their order.
+ROLES: tuple[Role, ...] = ("target", *BLANKET_ROLES, "ancestor", "descendant", "other")
+
 
 def spouses(links: Links, target: int) -> set[int]:
     """The other parents of the target's children."""

@@ -51,6 +51,12 @@ class Links:
         by_tail = tuple(tuple(2 * v + 1 for v in below) for below in children)
         return cls(parents, children, siblings, by_head, by_tail)
 
+    def renumbered(self, place: Sequence[int]) -> "Links":
+        """The links when node v is called place[v]."""
+        directed = [(place[a], place[b]) for a, below in enumerate(self.children) for b in below]
+        bidirected = [(place[a], place[b]) for a, beside in enumerate(self.siblings) for b in beside if a < b]
+        return Links.from_pairs(len(self), directed, bidirected)
+
     def __len__(self) -> int:
         return len(self.parents)
 

@@ -1,0 +1,325 @@
+"""The table of families: what each can do, and how its model is built from an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.errors import InvalidInput
+from fbed.families.base import Model
+from fbed.families.binomial import Binomial
+from fbed.families.cox import Cox
+from fbed.families.gaussian import Gaussian
+from fbed.families.gee import LINKS as GEE_LINKS
+from fbed.families.gee import gee_outcome, gee_test
+from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
+from fbed.families.gsquare import GSquare
+from fbed.families.kernel import kernel_test, outcome_columns
+from fbed.families.likelihood import TESTS, Regression, RegressionModel
+from fbed.families.mixed import Mixed
+from fbed.families.multinomial import Multinomial
+from fbed.families.negative_binomial import NegativeBinomial
+from fbed.families.ordinal import Ordinal
+from fbed.families.own import TestedOneByOne
+from fbed.families.registry import Family, Request
+from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scoring
+from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
+from fbed.families.spearman import Spearman
+from fbed.families.weibull import Weibull
+from fbed.tables import listing
+from fbed.tails import Floats
+
+_LIKELIHOOD_TESTS = ("lr", "score", "wald")
+
+
+def _gaussian(request: Request) -> Model:
+    y = request.outcome.numbers()
+    if request.extras.offset is not None:
+        y = y - request.extras.offset
+    if request.cov is None:
+        return Gaussian(request.design, y, request.certified)
+    return RobustGaussian(request.design, y, _clusters(request) if request.cov == "cluster" else None)
+
+
+def _clusters(request: Request) -> Clusters:
+    assert request.extras.cluster is not None  # `check_abilities` has asked for it
+    return Clusters(request.extras.cluster, request.design.n)
+
+
+def _regression(request: Request, likelihood: Regression) -> RegressionModel:
+    """A likelihood with the test that was asked for: robust where rows are clustered."""
+    if request.cov != "cluster":
+        return RegressionModel(request.design, likelihood, TESTS[request.test])
+    clusters = _clusters(request)
+    return RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
+
+
+def _binomial(request: Request) -> Model:
+    if request.extras.trials is None and request.extras.offset is None and request.test == "lr":
+        return Binomial(request.design, request.outcome.zero_one(), request.certified)
+    return _glm(request, BINOMIAL)
+
+
+def _glm(request: Request, distribution: Distribution) -> Model:
+    weights = request.design.weights
+    if distribution is POISSON:
+        y = request.outcome.counts("poisson")
+    elif distribution is GAMMA:
+        y = request.outcome.positive("gamma")
+    elif request.extras.trials is None:
+        y = request.outcome.zero_one()
+    else:
+        y, weights = _proportions(request)
+    return _regression(request, Glm(distribution, y, weights, request.extras.offset))
+
+
+def _proportions(request: Request) -> tuple[Floats, Floats]:
+    """Part of the trials that succeeded, and weight × trials."""
+    trials = request.extras.trials
+    assert trials is not None
+    successes = request.outcome.values if not request.outcome.categorical else None
+    if successes is None or (successes < 0).any() or np.any(successes != np.round(successes)):
+        raise InvalidInput("with trials=, y is the number of successes of every row: 0, 1, 2, …")
+    if (successes > trials).any():
+        row = int((successes > trials).argmax())
+        raise InvalidInput(
+            f"y holds more successes than trials in {int((successes > trials).sum())} rows, the first is row {row} "
+            f"({successes[row]:g} of {trials[row]:g}): y counts successes, trials counts successes and failures"
+        )
+    if successes.sum() in (0.0, trials.sum()):
+        raise InvalidInput("all trials end alike: with one class there is nothing to explain")
+    return successes / trials, request.design.weights * trials
+
+
+def _negative_binomial(request: Request) -> Model:
+    y = request.outcome.counts("negative_binomial")
+    likelihood = NegativeBinomial(y, request.design.weights, request.extras.offset)
+    return _regression(request, likelihood)
+
+
+def _multinomial(request: Request) -> Model:
+    codes, labels = request.outcome.classes("multinomial")
+    likelihood = Multinomial(codes, labels, request.design.weights)
+    return _with_notes(_regression(request, likelihood), _lone_members(request, codes, labels))
+
+
+def _ordinal(request: Request) -> Model:
+    codes, labels = request.outcome.ordered_classes()
+    likelihood = Ordinal(codes, labels, request.design.weights, request.link or "logit")
+    return _with_notes(_regression(request, likelihood), _lone_members(request, codes, labels))
+
+
+def _lone_members(request: Request, codes: NDArray[np.intp], labels: Sequence[Any]) -> list[str]:
+    """A remark on classes that a single row belongs to: any variable that tells that row from the rest fits it."""
+    counts = np.bincount(codes, request.design.weights, len(labels))
+    lone = [label for label, count in zip(labels, counts, strict=True) if count <= 1]
+    if not lone:
+        return []
+    return [f"classes with a single row: {listing(lone)}; consider joining them to others"]
+
+
+def _with_notes(model: RegressionModel, notes: list[str]) -> RegressionModel:
+    model.notes = (*model.notes, *notes)
+    return model
+
+
+def _cox(request: Request) -> Model:
+    time, event = request.outcome.survival("cox", zero_allowed=True)
+    extras = request.extras
+    if extras.entry is not None and (extras.entry >= time).any():
+        late = extras.entry >= time
+        raise InvalidInput(
+            f"entry must be before time in every row, but it is not in {int(late.sum())} rows, the first is row "
+            f"{int(late.argmax())} (entry {extras.entry[late][0]:g}, time {time[late][0]:g})"
+        )
+    likelihood = Cox(time, event, request.design.weights, extras.strata, extras.entry)
+    return _with_notes(_regression(request, likelihood), _silent_strata(event, extras.strata))
+
+
+def _silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> list[str]:
+    if strata is None:
+        return []
+    silent = len(np.unique(strata)) - len(np.unique(strata[event]))
+    return [f"{silent} strata have no event and say nothing"] if silent else []
+
+
+def _weibull(request: Request) -> Model:
+    time, event = request.outcome.survival("weibull", zero_allowed=False)
+    return _regression(request, Weibull(time, event, request.design.weights))
+
+
+def _spearman(request: Request) -> Model:
+    outcome = request.outcome
+    return Spearman(request.design, outcome.values if outcome.ordered else outcome.numbers("spearman"))
+
+
+def _scored(request: Request, scoring: Scoring) -> Model:
+    return ResidualScores(request.design, request.outcome.numbers(scoring.name), scoring)
+
+
+def quantile(level: float = 0.5) -> Family:
+    """Quantile regression at a level other than the median, e.g. ``family=fbed.families.quantile(0.9)``."""
+    return replace(FAMILIES["quantile"], build=lambda request: _scored(request, Quantile(level)))
+
+
+def _mixed(request: Request) -> Model:
+    assert request.extras.cluster is not None
+    return Mixed(request.design, request.outcome.numbers("mixed"), request.extras.cluster)
+
+
+def _gee(request: Request) -> Model:
+    assert request.extras.cluster is not None
+    y, link = gee_outcome(request.outcome, request.link)
+    return TestedOneByOne(request.design, y, gee_test(request.extras.cluster, link), "gee", independent_columns=True)
+
+
+def _kernel(request: Request) -> Model:
+    test = kernel_test(request.test)
+    return TestedOneByOne(request.design, outcome_columns(request.outcome), test, "kernel")
+
+
+def _gsquare(request: Request) -> Model:
+    codes, labels = request.outcome.classes("gsquare")
+    return GSquare(request.design, codes, len(labels))
+
+
+_TABLE = (
+    Family(
+        "gaussian",
+        "numbers",
+        _gaussian,
+        ("lr",),
+        extras=("offset",),
+        covs=("HC3", "cluster"),
+        note="p-values of `lr` from the exact F distribution",
+    ),
+    Family(
+        "binomial",
+        "two classes, or successes with `trials`",
+        _binomial,
+        _LIKELIHOOD_TESTS,
+        extras=("trials", "offset"),
+        covs=("cluster",),
+        note="n of the criteria is the number of trials",
+    ),
+    Family("multinomial", "unordered classes", _multinomial, _LIKELIHOOD_TESTS),
+    Family(
+        "ordinal",
+        "ordered classes",
+        _ordinal,
+        _LIKELIHOOD_TESTS,
+        links=("logit", "probit"),
+        note="cumulative model; proportional odds with the logit link",
+    ),
+    Family(
+        "poisson",
+        "counts",
+        lambda request: _glm(request, POISSON),
+        _LIKELIHOOD_TESTS,
+        extras=("offset", "exposure"),
+        covs=("cluster",),
+        note="log link",
+    ),
+    Family(
+        "negative_binomial",
+        "overdispersed counts",
+        _negative_binomial,
+        _LIKELIHOOD_TESTS,
+        extras=("offset", "exposure"),
+        covs=("cluster",),
+        note="log link; the dispersion is estimated in every model",
+    ),
+    Family(
+        "gamma",
+        "positive numbers",
+        lambda request: _glm(request, GAMMA),
+        _LIKELIHOOD_TESTS,
+        extras=("offset", "exposure"),
+        covs=("cluster",),
+        note="log link; the shape is estimated in every model",
+    ),
+    Family(
+        "cox",
+        "survival times: y=(time, event)",
+        _cox,
+        _LIKELIHOOD_TESTS,
+        extras=("strata", "entry"),
+        note="partial likelihood, Efron's ties; n of the criteria is the number of events",
+    ),
+    Family(
+        "weibull",
+        "survival times above 0: y=(time, event)",
+        _weibull,
+        _LIKELIHOOD_TESTS,
+        note="accelerated failure time; n of the criteria counts all rows",
+    ),
+    Family(
+        "quantile",
+        "numbers",
+        lambda request: _scored(request, Quantile()),
+        ("rank score",),
+        likelihood=False,
+        note="median regression; the rank-score test needs no density of the errors",
+    ),
+    Family(
+        "robust",
+        "numbers with outliers",
+        lambda request: _scored(request, Huber()),
+        ("score",),
+        likelihood=False,
+        note="Huber's M-estimate, score (aligned M) test",
+    ),
+    Family(
+        "mixed",
+        "numbers in clusters",
+        _mixed,
+        ("lr",),
+        extras=("cluster",),
+        required=("cluster",),
+        note="random intercept of every cluster, maximum likelihood",
+    ),
+    Family(
+        "gee",
+        "numbers, two classes or counts in clusters",
+        _gee,
+        ("wald",),
+        likelihood=False,
+        weights=False,
+        extras=("cluster",),
+        required=("cluster",),
+        links=GEE_LINKS,
+        note="exchangeable correlation; needs `fbed[gee]`",
+    ),
+    Family(
+        "kernel",
+        "numbers or classes",
+        _kernel,
+        ("kci", "rcit"),
+        likelihood=False,
+        weights=False,
+        note="any dependence; needs `fbed[kernel]`",
+    ),
+    Family(
+        "spearman",
+        "numbers or ordered classes",
+        _spearman,
+        ("rank correlation",),
+        likelihood=False,
+        note="partial rank correlation, p-values from t",
+    ),
+    Family(
+        "gsquare",
+        "classes",
+        _gsquare,
+        ("g2",),
+        predictors="categorical, or numbers as codes",
+        note="df = Σ over strata of (levels of x − 1)(levels of y − 1), levels that occur there",
+    ),
+)
+
+FAMILIES: dict[str, Family] = {family.name: family for family in _TABLE}
+"""Every family by name."""

@@ -1,0 +1,164 @@
+"""Damped Newton iterations for many models at once.
+
+The models of a batch share the columns Z of the selected variables and have one column x_b each of their own. A
+`Likelihood` says what the parameters mean; here they are only moved until the likelihood no longer rises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.tails import Floats
+
+CONVERGED = 1e-11
+"""Squared Newton decrement at which the iterations end: twice this is about what the deviance can still fall."""
+
+_MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
+_JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
+_ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
+_FEW_MODELS = 3  # up to here the products of all pairs of columns do not pay
+_MOST_PRODUCTS = 2**25  # values of products that are kept in memory
+
+
+class Columns:
+    """The design [Z x_b] of every model b of a batch; `x` is None when the models have no column of their own."""
+
+    def __init__(self, Z: Floats, x: Floats | None = None, products: Floats | None = None) -> None:
+        self.Z, self.x, self._products = Z, x, products
+        self.size = Z.shape[1] + (x is not None)
+
+    def with_own(self, x: Floats) -> Columns:
+        """Models that have the same Z and a column each."""
+        return Columns(self.Z, x, self._products)
+
+    def only(self, models: Any) -> Columns:
+        """The columns of some of the models."""
+        return self if self.x is None else Columns(self.Z, self.x[:, models], self._products)
+
+    def predict(self, beta: Floats) -> Floats:
+        """Zβ + xβ_x: linear predictors, n × models."""
+        if self.x is None:
+            return self.Z @ beta
+        return self.Z @ beta[:-1] + self.x * beta[-1]
+
+    def inner(self, rows: Floats) -> Floats:
+        """[Z x]ᵀr: sums over the rows, size × models."""
+        if self.x is None:
+            return self.Z.T @ rows
+        return np.vstack([self.Z.T @ rows, np.einsum("ij,ij->j", self.x, rows)])
+
+    def gram(self, weight: Floats) -> Floats:
+        """[Z x]ᵀW[Z x]: models × size × size."""
+        inner = self._shared_gram(weight)
+        if self.x is None:
+            return inner
+        weighted = weight * self.x
+        return _bordered(inner, self.Z.T @ weighted, np.einsum("ij,ij->j", self.x, weighted))
+
+    def _shared_gram(self, weight: Floats) -> Floats:
+        """ZᵀW_bZ of every model b, as one matrix product of the weights with all products of two columns."""
+        k, batch = self.Z.shape[1], weight.shape[1]
+        if batch <= _FEW_MODELS or self.Z.shape[0] * k * (k + 1) // 2 > _MOST_PRODUCTS:
+            return np.stack([self.Z.T @ (weight[:, [b]] * self.Z) for b in range(batch)])
+        row, column = np.triu_indices(k)
+        if self._products is None:
+            self._products = self.Z[:, row] * self.Z[:, column]
+        packed = (self._products.T @ weight).T
+        out = np.empty((batch, k, k))
+        out[:, row, column] = packed
+        out[:, column, row] = packed
+        return out
+
+
+class Point(Protocol):
+    """A likelihood at given parameters of every model of a batch."""
+
+    value: Floats
+    """Deviance of each model; +inf outside the domain."""
+
+    def derivatives(self) -> tuple[Floats, Floats]:
+        """Gradient (parameters × models) and negative Hessian (models × parameters²) of the log-likelihood."""
+
+    def separated(self) -> NDArray[np.bool_]:
+        """Which models reach the supremum, deviance 0, in the limit along their present direction."""
+
+
+class Likelihood(Protocol):
+    """What is maximised."""
+
+    def at(self, columns: Columns, parameters: Floats) -> Point:
+        """Evaluate at parameters, one column a model."""
+
+    def project(self, parameters: Floats) -> Floats:
+        """The nearest parameters inside a closed domain; most families have none."""
+
+
+@dataclass(frozen=True)
+class Maximum:
+    """Where the iterations ended, one column a model."""
+
+    parameters: Floats
+    deviance: Floats
+
+
+def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
+    """Newton iterations, each step halved until the deviance falls; a separated model has deviance 0."""
+    parameters = start.copy()
+    point = likelihood.at(columns, parameters)
+    found = Maximum(parameters.copy(), point.value.copy())
+    left = np.arange(parameters.shape[1])  # models still iterating
+    for _ in range(_MAX_ITERATIONS if parameters.size else 0):
+        step, decrement = newton_step(*point.derivatives())
+        separated = point.separated()
+        found.parameters[:, left] = parameters
+        found.deviance[left] = np.where(separated, 0.0, point.value)
+        going = ~(separated | (decrement <= CONVERGED))
+        if not going.any():
+            break
+        left, columns = left[going], columns.only(going)
+        parameters, point = _damped(likelihood, columns, parameters[:, going], step[:, going], point.value[going])
+    return found
+
+
+def polished(likelihood: Likelihood, columns: Columns, found: Maximum) -> Floats:
+    """Parameters after one more Newton step: where the deviance is exact, coefficients still have six digits only."""
+    step, _ = newton_step(*likelihood.at(columns, found.parameters).derivatives())
+    better = likelihood.project(found.parameters + step)
+    return np.where(likelihood.at(columns, better).value <= found.deviance + 1e-9, better, found.parameters)
+
+
+def newton_step(gradient: Floats, hessian: Floats) -> tuple[Floats, Floats]:
+    """H⁻¹g of every model, and the squared decrement gᵀH⁻¹g: the score statistic when g is that of a smaller model."""
+    size = hessian.shape[1]
+    diagonal = np.arange(size)
+    hessian[:, diagonal, diagonal] += _JITTER * np.einsum("bii->b", hessian)[:, None] / max(size, 1) + 1e-300
+    step: Floats = np.linalg.solve(hessian, gradient.T[:, :, None])[:, :, 0].T.astype(np.float64, copy=False)
+    return step, np.einsum("ij,ij->j", gradient, step)
+
+
+def _damped(
+    likelihood: Likelihood, columns: Columns, parameters: Floats, step: Floats, value: Floats
+) -> tuple[Floats, Point]:
+    """Halve each step until its deviance falls; a step that rounding keeps from falling is not taken."""
+    size = np.ones(parameters.shape[1])
+    allowed = value + _ROUNDING * np.maximum(1.0, np.abs(value))
+    while True:
+        trial = likelihood.project(parameters + size * step)
+        point = likelihood.at(columns, trial)
+        worse = ~(point.value <= allowed) & (size > 0)
+        if not worse.any():
+            return trial, point
+        size[worse] = np.where(size[worse] > 1e-4, size[worse] / 2.0, 0.0)
+
+
+def _bordered(inner: Floats, cross: Floats, corner: Floats) -> Floats:
+    batch, k, _ = inner.shape
+    out = np.empty((batch, k + 1, k + 1))
+    out[:, :k, :k] = inner
+    out[:, :k, k] = out[:, k, :k] = cross.T
+    out[:, k, k] = corner
+    return out

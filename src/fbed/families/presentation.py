@@ -1,0 +1,84 @@
+"""Estimates of a fitted model on the scale of the user's data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fbed.families.base import Span
+from fbed.tails import Floats
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Values with a name each, and their covariance (None when it does not exist)."""
+
+    terms: tuple[str, ...]
+    values: Floats
+    covariance: Floats | None
+
+    def standard_errors(self) -> tuple[float, ...] | None:
+        """√diag(covariance)."""
+        if self.covariance is None:
+            return None
+        return tuple(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)).tolist())
+
+    def mapped(self, terms: tuple[str, ...], values: Floats, jacobian: Floats) -> Estimates:
+        """New values that depend on the old ones, with covariance JVJᵀ (the delta method)."""
+        covariance = None if self.covariance is None else jacobian @ self.covariance @ jacobian.T
+        return Estimates(terms, values, covariance)
+
+
+class Shape(Protocol):
+    """How parameters are laid out."""
+
+    n_predictors: int
+    n_further: int
+    intercept: bool
+
+
+@dataclass
+class OnePredictor:
+    """A constant and coefficients, nothing else."""
+
+    n_predictors: int = 1
+    n_further: int = 0
+    intercept: bool = True
+
+
+ONE_PREDICTOR = OnePredictor()
+
+
+def on_users_scale(span: Span, shape: Shape, parameters: Floats, covariance: Floats | None) -> Estimates:
+    """Coefficients of the user's columns from those of the orthonormal basis Z: β = Tθ, covariance TVTᵀ.
+
+    A column in the span of earlier ones gets coefficient 0. The further parameters stay as they are, at the end.
+    """
+    change = _change_of_basis(span)
+    terms = ("(intercept)", *(label for variable in span.selected for label in span.design.labels(variable)))
+    if not shape.intercept:
+        change, terms = change[1:, 1:], terms[1:]
+    rows, columns = change.shape
+    m, further = shape.n_predictors, shape.n_further
+    T = np.zeros((m * rows + further, m * columns + further))
+    for j in range(m):
+        T[j * rows : (j + 1) * rows, j * columns : (j + 1) * columns] = change
+    T[m * rows :, m * columns :] = np.eye(further)
+    names = terms * m + tuple(f"parameter {j + 1}" for j in range(further))
+    return Estimates(names, T @ parameters, None if covariance is None else T @ covariance @ T.T)
+
+
+def _change_of_basis(span: Span) -> Floats:
+    """The matrix that turns coefficients of Z into coefficients of a constant and the user's columns."""
+    design = span.design
+    kept = np.concatenate([[0], *(1 + span.offset(v) + span.independent(v) for v in span.selected)]).astype(np.intp)
+    moments = [design.moments(variable) for variable in span.selected]
+    center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
+    scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
+    change = np.zeros((1 + len(scale), span.rank))
+    change[kept] = np.linalg.inv(span.triangle())
+    change[1:] /= scale[:, None]
+    change[0] -= center @ change[1:]
+    return change
