@@ -99,7 +99,6 @@ REFUSED = {
     "repeated names": Case(table().set_axis(["a", "b", "a"], axis=1), Y, "unique, but 'a' occur"),
     "one class": Case(table(), np.repeat("yes", 30), r"single value \('yes'\)"),
     "constant outcome": Case(table(), np.full(30, 3.5), r"single value \(3.5\)"),
-    "three classes": Case(table(), np.resize(["a", "b", "c"], 30), "3 categories"),
     "two rows": Case(table(2), [1.0, 2.0], "n_samples=2; selection needs at least 3"),
     "no predictors": Case(pd.DataFrame(index=range(30)), Y, r"0 feature\(s\)"),
     "short outcome": Case(table(), Y[:20], r"y has 20 values and X has 30 rows", file="npz"),

@@ -425,7 +425,8 @@ def test_few_whole_numbers_are_continuous_with_a_note():
     result = fbed.select(X, np.arange(N) % 5)
     assert result.family == "gaussian"
     assert "whole numbers with 5 different values" in result.notes[0]
-    assert fbed.select(X, np.arange(N)).notes == ()
+    assert "'poisson'" in fbed.select(X, np.arange(N)).notes[0]
+    assert fbed.select(X, np.arange(N) + 1000).notes == ()  # whole, but hardly counts
     assert fbed.select(X, np.arange(N) % 5 + 0.5).notes == ()
 
 
@@ -443,8 +444,8 @@ def test_two_numbers_may_be_continuous_when_asked():
     ],
     ids=["text", "category", "numeric category", "polars"],
 )
-def test_more_categories_have_no_family_yet(y):
-    refused("y holds 4 categories .*recode the outcome", X, y)
+def test_more_categories_are_multinomial(y):
+    assert fbed.select(X, y).family == "multinomial"
 
 
 def test_categories_are_not_continuous():

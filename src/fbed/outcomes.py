@@ -14,6 +14,7 @@ from fbed.errors import InvalidInput
 from fbed.tables import categories, is_missing, listing, refuse_masked, refuse_numbers_with_text, sorted_values
 from fbed.tails import Floats
 
+_SMALL_COUNT = 10  # whole numbers that start above this are prices or years rather than counts
 _FEW = 20  # whole numbers with at most this many different values may be counts or codes
 
 
@@ -221,7 +222,7 @@ def suggested_family(outcome: Outcome) -> tuple[str, str | None]:
             f"y holds whole numbers with {len(outcome.levels)} different values and is treated as continuous "
             f"(family='gaussian'); other families are {others}"
         )
-    if whole and len(outcome.levels) > _FEW and (outcome.values >= 0).all():
+    if whole and len(outcome.levels) > _FEW and 0 <= outcome.values.min() <= _SMALL_COUNT:
         return "gaussian", (
             "y holds whole numbers and is treated as continuous (family='gaussian'); counts may be better served by "
             "family='poisson' or 'negative_binomial'"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fbed.errors import InvalidInput
 from fbed.families.base import Model
 from fbed.families.binomial import Binomial
+from fbed.families.brackets import BracketedFit
 from fbed.families.cox import Cox
 from fbed.families.gaussian import Gaussian
 from fbed.families.gee import LINKS as GEE_LINKS
@@ -19,7 +20,7 @@ from fbed.families.gee import gee_outcome, gee_test
 from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.families.gsquare import GSquare
 from fbed.families.kernel import kernel_test, outcome_columns
-from fbed.families.likelihood import TESTS, Regression, RegressionModel
+from fbed.families.likelihood import TESTS, Regression, RegressionFit, RegressionModel
 from fbed.families.mixed import Mixed
 from fbed.families.multinomial import Multinomial
 from fbed.families.negative_binomial import NegativeBinomial
@@ -53,7 +54,9 @@ def _clusters(request: Request) -> Clusters:
 def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
-        return RegressionModel(request.design, likelihood, TESTS[request.test])
+        enclosed = request.certified and request.test == "lr" and likelihood.brackets
+        kind = BracketedFit if enclosed else RegressionFit
+        return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
     return RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
 

@@ -95,6 +95,13 @@ class RiskSets:
             np.cumsum(values[part][::-1], axis=0, out=out[part][::-1])
         return out
 
+    def largest(self, values: Floats) -> Floats:
+        """Largest value of the rows from the first at risk at every tied set to the end of the stratum."""
+        out = np.empty_like(values)
+        for part in self.strata:
+            np.maximum.accumulate(values[part][::-1], axis=0, out=out[part][::-1])
+        return out[self.first]
+
     def largest_surviving(self, values: Floats) -> Floats:
         """Largest value of the rows that are at risk at every tied set and do not die there; −inf for none."""
         out = np.full((len(values) + 1, values.shape[1]), -np.inf)
@@ -139,6 +146,7 @@ class Cox(Regression):
 
     name = "cox"
     intercept = False
+    brackets = True
 
     def __init__(
         self,
@@ -180,9 +188,9 @@ class CoxPoint:
             return total
         return total[risk.term_group] - risk.fraction[:, None] * risk.dying(values)[risk.term_group]
 
-    def derivatives(self) -> tuple[Floats, Floats]:
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """Σ x(event − w) and Σ w·xxᵀ − Σ_e c·x̄xᵀ̄, with w the expected number of events of every row."""
-        risk = self.cox.risk
+        risk, columns = self.cox.risk, columns or self.columns
         share = risk.multiplicity[:, None] / self.denominator
         expected = risk.hazard(np.add.reduceat(share, risk.term_starts, axis=0) if risk.tied else share)
         if risk.tied:
@@ -190,20 +198,28 @@ class CoxPoint:
             expected[risk.deaths] -= own[risk.group]
         weight = np.empty_like(self.hazard)
         weight[risk.order] = self.hazard * expected
-        gradient = self.columns.inner(self.cox.event_weights[:, None] - weight)
-        return gradient, self.columns.gram(weight) - self._outer_means()
+        gradient = columns.inner(self.cox.event_weights[:, None] - weight)
+        return gradient, columns.gram(weight) - self._outer_means(columns, gradient.shape[1])
 
-    def _outer_means(self) -> Floats:
+    def _outer_means(self, columns: Columns, n_models: int) -> Floats:
         """Σ_e c·x̄_e x̄_eᵀ over the terms, x̄ the mean of the columns over the rows at risk."""
         risk = self.cox.risk
         root = np.sqrt(risk.multiplicity)[:, None] / self.denominator
-        columns = [column[risk.order][:, None] for column in self.columns.Z.T]
-        if self.columns.x is not None:
-            columns.append(self.columns.x[risk.order])
-        means = np.empty((self.hazard.shape[1], len(columns), len(root)))
-        for j, column in enumerate(columns):
+        sorted_columns = [column[risk.order][:, None] for column in columns.Z.T]
+        if columns.x is not None:
+            sorted_columns.append(columns.x[risk.order])
+        means = np.empty((n_models, len(sorted_columns), len(root)))
+        for j, column in enumerate(sorted_columns):
             means[:, j] = (root * self._per_term(self.hazard * column)).T
         return means @ means.transpose(0, 2, 1)
+
+    def extremes(self, step: Floats) -> tuple[Floats, Floats]:
+        """z = u − ū of every row at risk at every term, ū the mean there; rows yet to enter only widen the range."""
+        risk = self.cox.risk
+        u = step[0][risk.order]
+        mean = self._per_term(self.hazard * u) / self.denominator
+        low, high = (-risk.largest(-u)[risk.term_group], risk.largest(u)[risk.term_group])
+        return (low - mean).min(axis=0), (high - mean).max(axis=0)
 
     def separated(self) -> NDArray[np.bool_]:
         """Whoever dies has the largest hazard of all at risk, tied deaths the same one: the likelihood tends to 1.
@@ -215,6 +231,9 @@ class CoxPoint:
             return np.zeros(self.eta.shape[1], dtype=bool)
         eta = self.eta[risk.order]
         dying = eta[risk.deaths]
+        first = dying[0] >= eta[risk.first[0] : risk.strata[risk.stratum[0]].stop].max(axis=0)
+        if not first.any():  # the first to die settles it for nearly every model
+            return np.asarray(first)
         lowest = np.minimum.reduceat(dying, risk.group_starts, axis=0)
         alike = lowest == np.maximum.reduceat(dying, risk.group_starts, axis=0)
         return np.asarray((alike & (lowest > risk.largest_surviving(eta))).all(axis=0))

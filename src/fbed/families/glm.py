@@ -85,6 +85,7 @@ class Glm(Regression):
     def __init__(self, distribution: Distribution, y: Floats, weights: Floats, offset: Floats | None = None) -> None:
         self.distribution = distribution
         self.name = distribution.name
+        self.brackets = not distribution.estimates_dispersion
         self.n = float(weights.sum())
         self.y, self.weights = y, weights
         self.offset = None if offset is None else offset[:, None]
@@ -155,9 +156,18 @@ class GlmPoint:
         glm = self.glm
         return glm.weights[:, None] * glm.distribution.curvature(self.eta, self.transformed, glm.y)
 
-    def derivatives(self) -> tuple[Floats, Floats]:
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """[Z x]ᵀr and [Z x]ᵀW[Z x]."""
-        return self.columns.inner(self.residual()), self.columns.gram(self.curvature())
+        columns = columns or self.columns
+        return columns.inner(self.residual()), columns.gram(self.curvature())
+
+    def extremes(self, step: Floats) -> tuple[Floats, Floats]:
+        """Poisson: z = u. Binomial: z = (1 − μ)u for a success and −μu for a failure."""
+        u = step[0]
+        if self.glm.distribution is POISSON:
+            return u.min(axis=0), u.max(axis=0)
+        success, failure = (1.0 - self.transformed) * u, -self.transformed * u
+        return np.minimum(success, failure).min(axis=0), np.maximum(success, failure).max(axis=0)
 
     def separated(self) -> NDArray[np.bool_]:
         """Successes or failures only in every row, and every row on its side of the boundary."""

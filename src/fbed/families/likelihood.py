@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.families.base import FittedModel, Indices, Span, single_columns
-from fbed.families.newton import Columns, Likelihood, maximise, newton_step, polished
+from fbed.families.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
 from fbed.families.presentation import Estimates, on_users_scale
 from fbed.tails import ChiSquare, Floats
 
@@ -43,6 +43,8 @@ class Regression(Likelihood):
     n_predictors: int = 1
     n_further: int = 0
     intercept: bool = True  # whether the first column, the constant, belongs to the model
+    least: float = 0.0  # below which no deviance can fall
+    brackets: bool = False  # whether its points are `BracketedPoint`s, which enclose likelihood ratios
 
     def start(self, size: int) -> Floats:
         """Parameters from which the null model's iterations start."""
@@ -51,6 +53,13 @@ class Regression(Likelihood):
     def project(self, parameters: Floats) -> Floats:
         """No parameter has a boundary that it may reach."""
         return parameters
+
+    def largest_move(self, columns: Columns, step: Floats) -> Floats:
+        """max |Δη|; further parameters make the likelihood bend in ways that Δη does not show."""
+        if self.n_further:
+            return np.full(step.shape[1], np.inf)
+        parts = np.split(step, self.n_predictors)
+        return np.asarray(np.max([np.abs(columns.predict(part)).max(axis=0) for part in parts], axis=0))
 
     def twice_negative(self, deviance: Floats) -> Floats:
         """−2·log-likelihood, up to a constant, from the deviance."""
@@ -142,6 +151,7 @@ class RegressionModel:
         likelihood: Regression,
         test: Test = likelihood_ratio,
         covariance: Callable[[RegressionFit], Floats | None] | None = None,
+        kind: type[RegressionFit] | None = None,
     ) -> None:
         self.design = design
         self.likelihood = likelihood
@@ -152,14 +162,17 @@ class RegressionModel:
         self.n = likelihood.n
         self.has_likelihood = test is likelihood_ratio
         self.block_size = design.block_size
+        self._kind = kind or RegressionFit
         self._span = Span(design, ())
+        self._near: RegressionFit | None = None
         self.null_deviance = np.inf
         self.null_deviance = self.fit([]).deviance
 
     def fit(self, selected: Sequence[int]) -> RegressionFit:
         """Maximise the likelihood on a set of variables."""
         self._span = Span(self.design, selected, self._span)
-        return RegressionFit(self, self._span)
+        self._near = self._kind(self, self._span, self._near)
+        return self._near
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
@@ -174,12 +187,15 @@ class RegressionFit:
         self.span = span
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
         self.columns = Columns(self.Z)
-        start = model.likelihood.start(self.columns.size) if near is None else self._projected(near)
-        found = maximise(model.likelihood, self.columns, start[:, None])
-        self.deviance = float(found.deviance[0])
-        separated = self.deviance == 0.0 or not found.parameters.size
-        best = found.parameters if separated else polished(model.likelihood, self.columns, found)
-        self.parameters = best[:, 0]
+        found = maximise(model.likelihood, self.columns, self._start(near)[:, None])
+        self.parameters, self.deviance = found.parameters[:, 0], max(float(found.deviance[0]), model.likelihood.least)
+
+    def _start(self, near: RegressionFit | None) -> Floats:
+        """The likelier of the family's own start and the neighbour's predictors."""
+        starts = np.column_stack(
+            [self.model.likelihood.start(self.columns.size)] + ([] if near is None else [self._projected(near)])
+        )
+        return np.asarray(starts[:, self.model.likelihood.at(self.columns, starts).value.argmin()])
 
     def _projected(self, near: RegressionFit) -> Floats:
         """Parameters whose predictors are closest to those of another fit."""
@@ -216,7 +232,7 @@ class RegressionFit:
     def _loss(self, variable: int) -> tuple[float, float]:
         """The test of a variable against the model without it."""
         others = Span(self.model.design, [s for s in self.span.selected if s != variable])
-        without = RegressionFit(self.model, others, near=None if self.deviance == 0.0 else self)
+        without = RegressionFit(self.model, others, self)
         df = float(self.model.likelihood.n_predictors * (self.span.rank - without.span.rank))
         if not self.model.has_likelihood:
             return float(without.gains(np.array([variable], dtype=np.intp)).statistic[0]), df
@@ -253,6 +269,7 @@ class RegressionFit:
     def describe(self) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
         model, likelihood = self.model, self.model.likelihood
+        self._polish()
         diverges = likelihood.diverges(self)
         covariance = None if diverges else model.covariance(self)
         raw = on_users_scale(self.span, likelihood, self.parameters, covariance)
@@ -260,6 +277,12 @@ class RegressionFit:
         errors = None if diverges or shown.covariance is None else shown.standard_errors()
         values = tuple(shown.values.tolist())
         return FittedModel(model.name, shown.terms, values, errors, self.deviance, model.null_deviance, diverges)
+
+    def _polish(self) -> None:
+        """One more step for the coefficients that people read."""
+        if self.deviance != 0.0 and self.parameters.size:
+            found = Maximum(self.parameters[:, None], np.array([self.deviance]))
+            self.parameters = polished(self.model.likelihood, self.columns, found)[:, 0]
 
 
 def inverse_information(fit: RegressionFit) -> Floats | None:

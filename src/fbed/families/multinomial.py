@@ -21,6 +21,7 @@ class Multinomial(Regression):
     """Classes 0 … K − 1 with weights; `labels` are what the user calls them."""
 
     name = "multinomial"
+    brackets = True
 
     def __init__(self, codes: NDArray[np.intp], labels: Sequence[Any], weights: Floats) -> None:
         self.codes, self.labels, self.weights = codes, tuple(labels), weights
@@ -63,22 +64,32 @@ class MultinomialPoint:
         self.value = 2.0 * (family.weights @ (np.log(total) + (self.top - self.own)))
         self.eta, self.probability = eta, odds / total
 
-    def derivatives(self) -> tuple[Floats, Floats]:
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """Blocks [Z x]ᵀ(y_c − p_c) and [Z x]ᵀdiag(p_c(δ_cd − p_d))[Z x]."""
-        m, size = self.family.n_predictors, self.columns.size
+        columns = columns or self.columns
+        m, size = self.family.n_predictors, columns.size
         a = self.family.weights[:, None]
         p = self.probability
-        gradient = np.vstack([self.columns.inner(a * (self.family.indicator[c][:, None] - p[c])) for c in range(m)])
-        hessian = np.empty((p.shape[2], m * size, m * size))
+        gradient = np.vstack([columns.inner(a * (self.family.indicator[c][:, None] - p[c])) for c in range(m)])
+        hessian = np.empty((gradient.shape[1], m * size, m * size))
         for c in range(m):
             for d in range(c + 1):
-                block = self.columns.gram(a * p[c] * ((1.0 - p[c]) if c == d else -p[d]))
+                block = columns.gram(a * p[c] * ((1.0 - p[c]) if c == d else -p[d]))
                 hessian[:, c * size : (c + 1) * size, d * size : (d + 1) * size] = block
                 hessian[:, d * size : (d + 1) * size, c * size : (c + 1) * size] = block
         return gradient, hessian
 
+    def extremes(self, step: Floats) -> tuple[Floats, Floats]:
+        """z_c = u_c − Σ_d p_d u_d of every class, the first with u = 0."""
+        mean = np.einsum("crb,crb->rb", np.broadcast_to(self.probability, step.shape), step)
+        low, high = np.minimum(step.min(axis=0), 0.0) - mean, np.maximum(step.max(axis=0), 0.0) - mean
+        return low.min(axis=0), high.max(axis=0)
+
     def separated(self) -> NDArray[np.bool_]:
         """Every row's class has a larger predictor than any other."""
+        on_top = (self.own >= self.top).all(axis=0)
+        if not on_top.any():
+            return np.asarray(on_top)
         others = np.where(self.family.indicator[:, :, None] > 0, -np.inf, self.eta).max(axis=0)
         reference = np.where(self.family.codes[:, None] == 0, -np.inf, 0.0)
         return np.asarray((self.own > np.maximum(others, reference)).all(axis=0))

@@ -27,6 +27,7 @@ class NegativeBinomial(Regression):
 
     name = "negative_binomial"
     n_further = 1
+    least = -np.inf
 
     def __init__(self, y: Floats, weights: Floats, offset: Floats | None = None) -> None:
         self.y, self.weights = y, weights
@@ -106,20 +107,21 @@ class NegativeBinomialPoint:
         y, a = self.family.y[:, None], self.family.weights[:, None]
         return a * self.mean * (1.0 + self.alpha * y) / (1.0 + self.alpha * self.mean) ** 2
 
-    def derivatives(self) -> tuple[Floats, Floats]:
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """In the coefficients and α; where the Hessian is indefinite, its blocks, made positive."""
+        columns = columns or self.columns
         y, a = self.family.y[:, None], self.family.weights
         z = self.alpha * self.mean
         g, g_slope = _mean_log_terms(z)
         slope = self._first + a @ (self.mean**2 * g - y * self.mean / (1.0 + z))
         bend = -(self._second + a @ (self.mean**3 * g_slope + y * (self.mean / (1.0 + z)) ** 2))
-        cross = self.columns.inner(a[:, None] * (y - self.mean) * self.mean / (1.0 + z) ** 2)
-        inner = self.columns.gram(self.curvature())
+        cross = columns.inner(a[:, None] * (y - self.mean) * self.mean / (1.0 + z) ** 2)
+        inner = columns.gram(self.curvature())
         held = (self.alpha <= 0.0) & (slope < 0.0)  # at the boundary, and the likelihood rises only beyond it
         slope = np.where(held, 0.0, slope)
         cross[:, held | ~_is_definite(inner, cross, bend)] = 0.0
         bend = np.where(held, 1.0, np.maximum(np.abs(bend), 1e-300))
-        gradient = np.vstack([self.columns.inner(self.residual()), slope])
+        gradient = np.vstack([columns.inner(self.residual()), slope])
         return gradient, _with_corner(inner, cross, bend)
 
     def separated(self) -> NDArray[np.bool_]:

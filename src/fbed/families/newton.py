@@ -17,6 +17,12 @@ from fbed.tails import Floats
 CONVERGED = 1e-11
 """Squared Newton decrement at which the iterations end: twice this is about what the deviance can still fall."""
 
+NEARLY = 1e-7
+"""Squared decrement from which one more step ends the iterations, if it moves no predictor by more than `SMALL_STEP`:
+the deviance then falls by the squared decrement itself, up to a third of that step, which is 3e-11 at most."""
+
+SMALL_STEP = 1e-3
+
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
 _ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
@@ -49,6 +55,9 @@ class Columns:
         """[Z x]ᵀr: sums over the rows, size × models."""
         if self.x is None:
             return self.Z.T @ rows
+        if rows.shape[1] == 1:  # all models are at the same point
+            shared = np.broadcast_to(self.Z.T @ rows, (self.Z.shape[1], self.x.shape[1]))
+            return np.vstack([shared, (rows[:, 0] @ self.x)[None]])
         return np.vstack([self.Z.T @ rows, np.einsum("ij,ij->j", self.x, rows)])
 
     def gram(self, weight: Floats) -> Floats:
@@ -57,6 +66,8 @@ class Columns:
         if self.x is None:
             return inner
         weighted = weight * self.x
+        if weight.shape[1] == 1:
+            inner = np.broadcast_to(inner, (self.x.shape[1], *inner.shape[1:]))
         return _bordered(inner, self.Z.T @ weighted, np.einsum("ij,ij->j", self.x, weighted))
 
     def _shared_gram(self, weight: Floats) -> Floats:
@@ -80,8 +91,11 @@ class Point(Protocol):
     value: Floats
     """Deviance of each model; +inf outside the domain."""
 
-    def derivatives(self) -> tuple[Floats, Floats]:
-        """Gradient (parameters × models) and negative Hessian (models × parameters²) of the log-likelihood."""
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
+        """Gradient (parameters × models) and negative Hessian (models × parameters²) of the log-likelihood.
+
+        Other columns may be given to the point of a single model: what has no coefficient there has coefficient 0.
+        """
 
     def separated(self) -> NDArray[np.bool_]:
         """Which models reach the supremum, deviance 0, in the limit along their present direction."""
@@ -95,6 +109,9 @@ class Likelihood(Protocol):
 
     def project(self, parameters: Floats) -> Floats:
         """The nearest parameters inside a closed domain; most families have none."""
+
+    def largest_move(self, columns: Columns, step: Floats) -> Floats:
+        """By how much a step changes the predictors at most; inf where that does not tell how far it goes."""
 
 
 @dataclass(frozen=True)
@@ -114,14 +131,23 @@ def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum
     for _ in range(_MAX_ITERATIONS if parameters.size else 0):
         step, decrement = newton_step(*point.derivatives())
         separated = point.separated()
-        found.parameters[:, left] = parameters
-        found.deviance[left] = np.where(separated, 0.0, point.value)
-        going = ~(separated | (decrement <= CONVERGED))
+        last = ~separated & _is_last(likelihood, columns, step, decrement)
+        found.parameters[:, left] = np.where(last, parameters + step, parameters)
+        found.deviance[left] = np.where(separated, 0.0, point.value - np.where(last, decrement, 0.0))
+        going = ~(separated | last | (decrement <= CONVERGED))
         if not going.any():
             break
         left, columns = left[going], columns.only(going)
         parameters, point = _damped(likelihood, columns, parameters[:, going], step[:, going], point.value[going])
     return found
+
+
+def _is_last(likelihood: Likelihood, columns: Columns, step: Floats, decrement: Floats) -> NDArray[np.bool_]:
+    """Whether a step arrives: what it gains is known without evaluating the likelihood there."""
+    out = decrement <= NEARLY
+    if out.any():
+        out[out] = likelihood.largest_move(columns.only(out), step[:, out]) <= SMALL_STEP
+    return out
 
 
 def polished(likelihood: Likelihood, columns: Columns, found: Maximum) -> Floats:

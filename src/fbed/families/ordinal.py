@@ -129,9 +129,9 @@ class OrdinalPoint:
             self.value = -2.0 * (family.weights @ family.link.log_p(self.u, self.l))
         self.value[~np.isfinite(self.value)] = np.inf  # thresholds out of order
 
-    def derivatives(self) -> tuple[Floats, Floats]:
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """In the coefficients (dη = −du = −dl) and the further thresholds."""
-        family, columns, a = self.family, self.columns, self.family.weights[:, None]
+        family, columns, a = self.family, columns or self.columns, self.family.weights[:, None]
         cell = family.link.cell(self.u, self.l)
         k, further = columns.size, family.n_further
         gradient = np.vstack(

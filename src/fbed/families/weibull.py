@@ -24,6 +24,7 @@ class Weibull(Regression):
 
     name = "weibull"
     n_further = 1
+    least = -np.inf
 
     def __init__(self, time: Floats, event: NDArray[np.bool_], weights: Floats) -> None:
         self.event = event.astype(float)
@@ -76,17 +77,18 @@ class WeibullPoint:
             log_likelihood = events @ z + events.sum() * np.log(self.alpha) - family.weights @ self.expected
         self.value = np.where(np.isfinite(log_likelihood), -2.0 * log_likelihood, np.inf)
 
-    def derivatives(self) -> tuple[Floats, Floats]:
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """In γ and α; the Hessian is that of Σ exp(z), and δ/α² for log α."""
+        columns = columns or self.columns
         family, a, log_time = self.family, self.family.weights[:, None], self.family.log_time
         residual = a * (self.expected - family.event[:, None])
         weight = a * self.expected
         events = float(family.weights @ family.event)
-        gradient = np.vstack([self.columns.inner(residual), events / self.alpha - log_time @ residual])
-        k = self.columns.size
+        gradient = np.vstack([columns.inner(residual), events / self.alpha - log_time @ residual])
+        k = columns.size
         hessian = np.empty((len(self.alpha), k + 1, k + 1))
-        hessian[:, :k, :k] = self.columns.gram(weight)
-        hessian[:, :k, k] = hessian[:, k, :k] = -self.columns.inner(weight * log_time[:, None]).T
+        hessian[:, :k, :k] = columns.gram(weight)
+        hessian[:, :k, k] = hessian[:, k, :k] = -columns.inner(weight * log_time[:, None]).T
         hessian[:, k, k] = log_time**2 @ weight + events / self.alpha**2
         return gradient, hessian
 
