@@ -118,7 +118,9 @@ def checked(name: str, X: Any, y: np.ndarray) -> Dataset:
     if len(y) != facts.n:
         remarks.append(f"{len(y)} rows where the paper has {facts.n}")
     if abs(dataset.minority - facts.minority) > 0.011:
-        remarks.append(f"{dataset.minority:.2f} of the rows in the rarer class where the paper has {facts.minority:.2f}")
+        remarks.append(
+            f"{dataset.minority:.2f} of the rows in the rarer class where the paper has {facts.minority:.2f}"
+        )
     return Dataset(name, X, y, tuple(remarks))
 
 

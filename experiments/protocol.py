@@ -35,9 +35,9 @@ class Configuration(NamedTuple):
     value: float | None
 
     @property
-    def label(self) -> str:
+    def text(self) -> str:
         """The hyper-parameter as in the paper's tables."""
-        return f"α = {self.value:g}" if self.criterion == "IT" else f"γ = {'def' if self.value is None else self.value:}"
+        return "def" if self.value is None else f"{self.value:g}"
 
     def find(self, grid: fbed.PathResult) -> fbed.Result:
         """The result of this configuration in a whole grid of them."""
