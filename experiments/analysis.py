@@ -1,4 +1,4 @@
-"""What the cells say: means with sampling errors, tuned methods, significance, correlations, the paper's conclusions."""
+"""What the cells say: means with sampling errors, tuned methods, significance, correlations, conclusions."""
 
 from __future__ import annotations
 
@@ -225,19 +225,19 @@ def _conclusions(rows: pd.DataFrame, rng: np.random.Generator) -> Iterator[dict[
         low, high = median_interval(some, "auc", rng)
         yield _verdict(
             f"LASSO-FS limited to the same number of variables performs alike ({criterion})",
-            f"median AUC of the selectors less LASSO-FS's {some['auc'].median():+.2f} points ({low:+.2f} to {high:+.2f})",
+            f"median AUC of the selectors − LASSO-FS {some['auc'].median():+.2f} points ({low:+.2f} to {high:+.2f})",
             low > -SIMILAR and high < SIMILAR,
         )
     plain = differences(rows, "plain")
     yield _verdict(
         "LASSO-PM predicts at least as well as plain logistic regression",
-        f"median AUC difference {plain['auc'].median():+.2f} points; at least as well in {(plain['auc'] >= 0).mean():.0%}",
+        f"median AUC difference {plain['auc'].median():+.2f} points; as good in {(plain['auc'] >= 0).mean():.0%}",
         plain["auc"].median() >= 0,
     )
     table = spearman(rows).query("over == 'means'").set_index("metric")
     yield _verdict(
         "The more variables, the larger LASSO-PM's advantage",
-        f"Spearman correlation {table.loc['auc', 'here']:.2f} for AUC, {table.loc['accuracy', 'here']:.2f} for accuracy",
+        f"Spearman correlation {table.loc['auc', 'here']:.2f} (AUC), {table.loc['accuracy', 'here']:.2f} (accuracy)",
         bool((table["here"] > 0).all() and (table["p"] < 0.05).all()),
     )
 

@@ -39,7 +39,7 @@ def performance_and_variables(compared: pd.DataFrame, folder: Path) -> None:
             some = compared[compared["criterion"] == criterion]
             for algorithm in list(ALGORITHMS)[:3]:
                 _points(axis, some, algorithm, metric, "variables")
-                printed = theirs.query("criterion == @criterion and algorithm == @algorithm")
+                printed = theirs[(theirs["criterion"] == criterion) & (theirs["algorithm"] == algorithm)]
                 style = {"marker": MARKERS[algorithm], "s": 70, "facecolor": "none", "edgecolor": "black", "zorder": 4}
                 axis.scatter(printed[metric].median(), printed["variables"].median(), **style)
             axis.set_yscale("log")
@@ -71,15 +71,17 @@ def tests(compared: pd.DataFrame, folder: Path) -> None:
     figure, axes = _subplots(2, 3, (10, 5.6), sharex=True)
     low = np.floor(np.log10(compared["tests"].min()) * 5) / 5
     bins = np.logspace(low, np.log10(max(100.0, compared["tests"].max())) + 0.01, 22)
-    for row, (criterion, name) in enumerate(CRITERIA.items()):
+    for row, criterion in enumerate(CRITERIA):
         for column, algorithm in enumerate(list(ALGORITHMS)[:3]):
             axis = axes[row, column]
-            some = compared.query("criterion == @criterion and algorithm == @algorithm")["tests"]
+            mine = (compared["criterion"] == criterion) & (compared["algorithm"] == algorithm)
+            some = compared.loc[mine, "tests"]
             axis.hist(some, bins=bins, color=COLOURS[algorithm], alpha=0.55, edgecolor="white")
             axis.axvline(some.median(), color="#0b3fd6", linewidth=2)
             axis.set_xscale("log")
             axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            axis.set_title(f"{LABELS[algorithm]}, {name}: median {some.median():.1f} %", fontsize=10)
+            axis.set_title(f"{LABELS[algorithm]}, {criterion}: median {some.median():.1f} %", fontsize=10)
+            axis.yaxis.get_major_locator().set_params(integer=True)
             if row == 1:
                 axis.set_xlabel("tests, % of FBS")
             if column == 0:

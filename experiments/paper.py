@@ -6,9 +6,21 @@ from pathlib import Path
 
 import pandas as pd
 
-DATASETS = (
-    ["musk", "sylva", "madelon", "secom", "gina", "hiva", "gisette", "p53", "arcene", "nova", "dexter", "dorothea"]  # the order of its tables
-)
+# In the order of its tables.
+DATASETS = [
+    "musk",
+    "sylva",
+    "madelon",
+    "secom",
+    "gina",
+    "hiva",
+    "gisette",
+    "p53",
+    "arcene",
+    "nova",
+    "dexter",
+    "dorothea",
+]
 SPEARMAN = {"auc": 0.51, "accuracy": 0.22}
 METRICS = {"auc": "AUC", "accuracy": "Accuracy", "variables": "Selected variables"}
 
@@ -36,11 +48,11 @@ def ranking(datasets: list[str]) -> pd.DataFrame:
 
 
 def average_ranks(means: pd.DataFrame) -> pd.DataFrame:
-    """`score`, the average rank over datasets, and `rank`, the rank of the score; means count as printed.
+    """`score`, the average rank over datasets, and `rank`, the rank of the score.
 
     High AUC and accuracy and few variables are good.
     """
-    worth = means["mean"].round(1) * means["metric"].eq("variables").map({True: 1, False: -1})
+    worth = means["mean"] * means["metric"].eq("variables").map({True: 1, False: -1})
     ranks = means.assign(score=worth.groupby([means["metric"], means["dataset"]]).rank())
     scores = ranks.groupby(["metric", "algorithm", "criterion"], sort=False)["score"].mean().reset_index()
     scores["rank"] = scores.groupby("metric")["score"].rank(method="min").astype(int)

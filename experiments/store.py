@@ -82,7 +82,9 @@ def run(tasks: list[Task], store: Store, folder: Path, jobs: int = 1) -> None:
 
 
 def compute(task: Task, store_folder: Path, data_folder: Path) -> None:
-    """Compute and keep one cell."""
+    """Compute and keep one cell, unless another run has done so meanwhile."""
+    if task in Store(store_folder):
+        return
     dataset = data.load(task.dataset, data_folder)
     cell = protocol.repeat_once(dataset.X, dataset.y, *task)
     Store(store_folder).write(task, cell)
