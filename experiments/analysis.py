@@ -72,13 +72,14 @@ def beside_paper(ours: pd.DataFrame, table: str) -> pd.DataFrame:
     return both
 
 
-def bootstrap(cells: list[Cell], seed: int = 0, n_samples: int = B) -> pd.DataFrame:
+def bootstrap(cells: list[Cell], seed: int = 0, n_samples: int | None = None) -> pd.DataFrame:
     """Probability that a tuned method is at least (at most) as good as all others on one dataset.
 
     AUC and accuracy: the rows of each test set are drawn again, the same ones for all methods, and the mean over test
     sets is compared. The number of variables is constant within a test set: repetitions are drawn again instead.
     """
     rng = np.random.default_rng(seed)
+    n_samples = n_samples or B
     chosen = [_tuned_scores(cell) for cell in cells]
     methods = chosen[0][0]
     sums = {metric: np.zeros((n_samples, len(methods))) for metric in ("auc", "accuracy")}

@@ -14,6 +14,7 @@ from experiments.protocol import ALGORITHMS, ALPHAS, CONFIGURATIONS, GAMMAS, LAS
 
 COLUMNS = ["dataset", "algorithm", "criterion", "value", "wall", "cpu", "n_selected"]
 WHOLE_GRID = "fbed.path"
+N_LAMBDAS = (100, 1000)
 
 
 def measure(names: list[str], folder: Path, file: Path) -> None:
@@ -41,7 +42,7 @@ def jobs() -> Iterator[tuple[tuple[str, str, str], Callable[[Any, Any], int]]]:
     for configuration in CONFIGURATIONS:
         yield (configuration.algorithm, configuration.criterion, configuration.text), _selection(configuration)
     yield (WHOLE_GRID, "", ""), _whole_grid
-    for n_lambda in (100, 1000):
+    for n_lambda in N_LAMBDAS:
         yield (LASSO_FS, "", str(n_lambda)), lambda X, y, n=n_lambda: int(lasso.fit_path(X, y, n).sizes[-1])
 
 

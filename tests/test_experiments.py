@@ -279,6 +279,7 @@ def tiny(monkeypatch, tmp_path):
         monkeypatch.setitem(data.PAPER, name, data.Facts(120, 12, 0.5, "Real", "Made", "Here"))
     monkeypatch.setattr(protocol, "FULL", TINY)
     monkeypatch.setattr(analysis, "B", 300)
+    monkeypatch.setattr(timing, "N_LAMBDAS", (4, 8))
     out = tmp_path / "out"
     common = ["--data", str(tmp_path), "--cells", str(tmp_path / "cells"), "--output", str(out), "--repetitions", "2"]
     return out, common
