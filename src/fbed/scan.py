@@ -21,7 +21,7 @@ from fbed.criteria import Evidence, Rule, tied_with_best
 from fbed.errors import InvalidInput
 from fbed.families.base import Fit, Indices, Model, is_certified
 from fbed.intervals import Intervals, best_by_intervals, worst_by_intervals
-from fbed.memo import Memo
+from fbed.memo import Known, Memo
 from fbed.tails import ChiSquare, Floats
 
 
@@ -102,7 +102,7 @@ class Scanner:
             order = best_by_intervals(known, self.rule, k, self._mapped, _RUNNERS_UP)
             passes = known.passes
         else:
-            evidence = self._gather(fit.gains, candidates)
+            evidence = self._computed(fit.gains, candidates, self.memo.gains(selected) if self.memo else None)
             passes = self.rule.passes(evidence, k)
             merit = np.where(passes, self.rule.merit(evidence, k), -np.inf)
             order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
@@ -118,7 +118,7 @@ class Scanner:
             known = Intervals(fit, variables, self.memo.losses(selected) if self.memo else None)
             evidence = worst_by_intervals(known, self.rule, k, self.check_time)
         else:
-            evidence = self._gather(fit.losses, variables)
+            evidence = self._computed(fit.losses, variables, self.memo.losses(selected) if self.memo else None)
             known = Intervals.exact(variables, evidence)
         keeps = self.rule.passes(evidence, k, staying=True)
         order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
@@ -132,8 +132,22 @@ class Scanner:
     def _fit(self, selected: Sequence[int]) -> Fit:
         key = tuple(selected)
         if self._last is None or self._last[0] != key:
-            self._last = (key, self.model.fit(selected))
+            fit = self.memo.fit(selected, self.model.fit) if self.memo else self.model.fit(selected)
+            self._last = (key, fit)
         return self._last[1]
+
+    def _computed(self, evaluate: Callable[[Indices], Evidence], variables: Indices, memory: Known | None) -> Evidence:
+        """Evidence of a family that computes its statistics, for variables whose evidence is not known yet."""
+        if memory is None:
+            return self._gather(evaluate, variables)
+        unknown = variables[np.isnan(memory.recall(variables)[3])]
+        if len(unknown):
+            new = self._gather(evaluate, unknown)
+            memory.remember(unknown, new.statistic, new.statistic, new.df, new.log_p)
+            memory.reference = new.reference
+        statistic, _, df, log_p = memory.recall(variables)
+        assert memory.reference is not None  # set with the first evidence
+        return Evidence(statistic, df, log_p, memory.reference)
 
     def _gather(self, evaluate: Callable[[Indices], Evidence], variables: Indices) -> Evidence:
         parts = self._mapped(evaluate, variables)

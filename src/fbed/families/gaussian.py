@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 
 import numpy as np
 
@@ -39,7 +40,6 @@ class Gaussian:
         self._span = Span(self.design, selected, self._span)
         if self._remainders is None:
             return GaussianFit(self, self._span)
-        self._remainders.follow(self._span)
         return FastGaussianFit(self, self._span, self._remainders)
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
@@ -125,12 +125,14 @@ class Remainders:
         p = len(design.center)
         self.depth = np.ones(p, dtype=np.intp)  # columns are centred: the intercept is out already
         self.norm2 = np.full(p, design.n)
+        self._turning = Lock()  # threads ask about the same S; the first one turns to it
 
     def follow(self, span: Span) -> None:
         """Prepare for questions about a set."""
-        if self.selected != span.selected[: len(self.selected)]:
-            self.depth[:], self.norm2[:] = 1, self.design.n
-        self.selected = span.selected
+        with self._turning:
+            if self.selected != span.selected[: len(self.selected)]:
+                self.depth[:], self.norm2[:] = 1, self.design.n
+            self.selected = span.selected
 
     def update(self, span: Span, which: Indices, residual: Floats) -> tuple[Floats, Floats]:
         """norm² of what is left of some columns, and their products with the residual of the outcome: one pass."""
@@ -166,6 +168,7 @@ class FastGaussianFit(GaussianFit):
         numeric = design.table.position[candidates] >= 0
         left = np.zeros(len(candidates))
         if numeric.any():
+            self.remainders.follow(self.span)
             which = design.positions(candidates[numeric])
             left[numeric], product = self.remainders.update(self.span, which, self.residual)
             explained[numeric] = product**2 / np.maximum(left[numeric], _NEARLY_COLLINEAR * design.n)
