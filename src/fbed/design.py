@@ -59,7 +59,9 @@ class Design:
         bad[numeric] = stats[self.table.position[numeric], 4].astype(np.intp)
         refuse_not_finite(self.table, bad)
         center, scale, low, high = (np.ascontiguousarray(stats[:, i]) for i in range(4))
-        return center, scale, low, high, stats[:, 5] < _MOSTLY_ZERO * self.n_rows
+        # heavy rows can bring the centre far from 0, where sums over the other rows would cancel
+        mostly_zero = (stats[:, 5] < _MOSTLY_ZERO * self.n_rows) & (np.abs(center) <= scale)
+        return center, scale, low, high, mostly_zero
 
     @property
     def block_size(self) -> int:
