@@ -15,6 +15,7 @@ from fbed.tails import ExactF, Floats
 PERFECT = 1e-10
 """RSS below this part of TSS is a perfect fit: what is left is rounding, and counts as exactly this much."""
 
+_SHIFTED = 10.0  # a centre this many scales away costs digits in an inner product with a raw column
 _NEARLY_COLLINEAR = 1e-5  # part of a column's norm² below which differences of sums have lost too many digits
 
 
@@ -148,11 +149,18 @@ class Remainders:
 
     def _products(self, which: Indices, vectors: Floats) -> Floats:
         design = self.design
-        if design.is_sparse:
-            raw = np.column_stack([design.matrix.dots(which, np.ascontiguousarray(v)) for v in vectors.T])
-            return (raw - design.center[which, None] * vectors.sum(axis=0)) / design.scale[which, None]
-        parts = [which[i : i + design.block_size] for i in range(0, len(which), design.block_size)]
-        return np.vstack([design.matrix.gather(part, design.center, design.scale).T @ vectors for part in parts])
+        out = np.empty((len(which), vectors.shape[1]))
+        raw = design.is_sparse & (np.abs(design.center[which]) <= _SHIFTED * design.scale[which])
+        some = np.flatnonzero(raw)
+        if len(some):
+            columns, sums = which[some], vectors.sum(axis=0)
+            products = np.column_stack([design.matrix.dots(columns, np.ascontiguousarray(v)) for v in vectors.T])
+            out[some] = (products - design.center[columns, None] * sums) / design.scale[columns, None]
+        rest = np.flatnonzero(~raw)
+        for start in range(0, len(rest), design.block_size):
+            part = rest[start : start + design.block_size]
+            out[part] = design.matrix.gather(which[part], design.center, design.scale).T @ vectors
+        return out
 
 
 class FastGaussianFit(GaussianFit):
