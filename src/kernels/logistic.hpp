@@ -780,7 +780,7 @@ class Fitter {
         bool done = false;  // the last step costs little and takes the fit from the tolerance to rounding
         for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
             newton_step();
-            done = !(out_.decrement > tolerance_) && ridge_ < kGentle;
+            done = out_.decrement <= tolerance_ && ridge_ < kGentle;  // not when it is NaN
             if (advance()) {
                 ridge_ = ridge_ > kLeastRidge ? ridge_ * 0.01 : 0.0;
             } else {
