@@ -89,7 +89,7 @@ def plain(rng, family):
 
 def heavy_tailed(rng, family):
     X = normal(rng, rng.integers(40, 200), rng.integers(5, 25))
-    tails = [lambda x: np.sign(x) * np.expm1(3 * np.abs(x)), lambda x: 1 / (np.abs(x) + 1e-3), lambda x: np.exp(2 * x)]
+    tails = [lambda x: np.sign(x) * np.expm1(2 * np.abs(x)), lambda x: 1 / (np.abs(x) + 1e-3), lambda x: np.exp(2 * x)]
     for j in range(X.shape[1]):
         X[:, j] = tails[rng.integers(3)](X[:, j])
     return Case(X, outcome(rng, X, family))
@@ -98,7 +98,7 @@ def heavy_tailed(rng, family):
 def rare(rng, n, p):
     """Few values that are not 0: indicators, counts, or values with heavy tails."""
     nonzero = rng.uniform(size=(n, p)) < rng.uniform(0.01, 0.18, size=p)
-    values = [np.ones((n, p)), rng.poisson(2, (n, p)), rng.standard_cauchy((n, p)), np.exp(3 * rng.normal(size=(n, p)))]
+    values = [np.ones((n, p)), rng.poisson(2, (n, p)), rng.standard_cauchy((n, p)), np.exp(2 * rng.normal(size=(n, p)))]
     return np.where(nonzero, values[rng.integers(4)], 0.0)
 
 
@@ -163,7 +163,7 @@ def collinear(rng, family):
 def weighted(rng, family):
     base = (plain, heavy_tailed, mostly_zero, sparse_columns)[rng.integers(4)](rng, family)
     n = len(base.y)
-    weights = [rng.integers(1, 5, n), rng.uniform(0.1, 3, n), 10.0 ** rng.uniform(-5, 3, n)][rng.integers(3)]
+    weights = [rng.integers(1, 5, n), rng.uniform(0.1, 3, n), 10.0 ** rng.uniform(-2, 2, n)][rng.integers(3)]
     return Case(base.X, base.y, weights.astype(float))
 
 

@@ -27,6 +27,7 @@ RESOLVED = 1e-8
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, never the optimum
+_SHORTEST = 1e-12  # part of a step that is still tried: a saturated outlier does not show that a step goes too far
 _MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
@@ -321,7 +322,7 @@ def _damped(
         worse = (new > value * (1.0 + 1e-12)) & (size > 0)
         if not worse.any():
             return trial, predictor, new
-        size[worse] = np.where(size[worse] > 1e-4, size[worse] / 2.0, 0.0)
+        size[worse] = np.where(size[worse] > _SHORTEST, size[worse] / 2.0, 0.0)
 
 
 def _evidence(difference: Floats, df: Floats) -> Evidence:
