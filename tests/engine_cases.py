@@ -156,7 +156,9 @@ def collinear(rng, family):
     for j in range(4, 16):
         a, b = X[:, rng.integers(0, j)], X[:, rng.integers(0, j)]
         near = 10.0 ** rng.integers(-9, -1) * np.abs(a).max() * rng.normal(size=len(a))
-        X[:, j] = [a, a * 10.0 ** rng.integers(-9, 9), a + b, a + near, a * (1 + 1e-5 * near), 3 - a, X[:, j]][rng.integers(7)]
+        X[:, j] = [a, a * 10.0 ** rng.integers(-9, 9), a + b, a + near, a * (1 + 1e-5 * near), 3 - a, X[:, j]][
+            rng.integers(7)
+        ]
     return Case(sparse.csc_array(X) if rng.uniform() < 0.4 else X, y)
 
 
@@ -189,7 +191,11 @@ def shifted(rng, family):
 
 def forced(rng, family):
     base = (plain, collinear, sparse_columns, separated, heavy_tailed)[rng.integers(5)](rng, family)
-    usable = [j for j in range(base.X.shape[1]) if np.ptp(np.asarray(base.X[:, [j]].todense() if sparse.issparse(base.X) else base.X[:, j])) > 0]
+    usable = [
+        j
+        for j in range(base.X.shape[1])
+        if np.ptp(np.asarray(base.X[:, [j]].todense() if sparse.issparse(base.X) else base.X[:, j])) > 0
+    ]
     return Case(base.X, base.y, base.weights, tuple(int(j) for j in rng.permutation(usable)[: rng.integers(1, 4)]))
 
 
@@ -214,6 +220,21 @@ def coarse(rng, family):
 
 
 KINDS = (
-    plain, heavy_tailed, mostly_zero, sparse_columns, sparse_in_other_units, complements, separated, quasi_separated,
-    collinear, weighted, tiny, wide, shifted, forced, factors, unbalanced, coarse,
+    plain,
+    heavy_tailed,
+    mostly_zero,
+    sparse_columns,
+    sparse_in_other_units,
+    complements,
+    separated,
+    quasi_separated,
+    collinear,
+    weighted,
+    tiny,
+    wide,
+    shifted,
+    forced,
+    factors,
+    unbalanced,
+    coarse,
 )

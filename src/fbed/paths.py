@@ -192,13 +192,13 @@ def path(
         raise InvalidInput("a path varies the criterion, and a graph needs none: use fbed.select(graph, target, k=…)")
     criteria = [setting.as_criterion() for setting in grid]
     include, exclude = as_list(include), as_list(exclude)
-    problem = read_problem(X, y, criteria, exclude, **data)
+    problem = read_problem(X, y, criteria, exclude, n_jobs=n_jobs, **data)
     memo = Memo(problem.table.n_variables, problem.table.n_rows)
     results: list[Result] = []
     for setting, criterion in zip(grid, criteria, strict=True):
         plan = make_plan(problem.table, include, exclude, setting.k or 0, setting.k is not None, backward, max_features)
         left = None if time_limit is None else max(0.0, started + time_limit - time.perf_counter())
-        results.append(problem.run(plan, criterion, n_jobs, left, progress, memo))
+        results.append(problem.run(plan, criterion, left, progress, memo))
         if results[-1].status in UNFINISHED:
             break
     status = results[-1].status if results[-1].status in UNFINISHED else "converged"
