@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 import fbed
-from fbed.design import Design
-from fbed.families.binomial import Binomial
-from fbed.families.gaussian import Gaussian
-from fbed.memo import Memo
+from fbed.problem import read_problem
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
-from fbed.tables import read_table
 
 CRITERIA = (
     fbed.LikelihoodRatio(0.05),
@@ -39,29 +35,18 @@ class Case:
     y: np.ndarray
     weights: np.ndarray | None = None
     forced: tuple[int, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
 
 
-def trail_of(case, family, criterion, certified, n_jobs=None, memo=None, **plan):
+def trail_of(case, family, criterion, engine, n_threads=1, memo=None, **plan):
     """The search as `fbed.select` does it, with every scan kept."""
-    scanner = scanner_of(case, family, criterion, certified, n_jobs, memo)
-    p = scanner.model.design.table.n_variables
+    problem = read_problem(case.X, case.y, [criterion], family=family, sample_weight=case.weights, engine=engine)
+    p = problem.table.n_variables
     candidates = np.setdiff1d(np.arange(p), case.forced).astype(np.intp)
+    rule = criterion.bind(problem.model.n, len(candidates))
+    scanner = Scanner(problem.model, rule, len(case.forced), n_threads, memo=memo)
     trail = Trail(list(case.forced))
     search(scanner, Plan(candidates, case.forced, **plan), trail)
     return trail
-
-
-def scanner_of(case, family, criterion, certified, n_jobs=None, memo=None):
-    table = read_table(case.X)
-    weights = np.ones(table.n_rows) if case.weights is None else case.weights
-    model = {"binomial": Binomial, "gaussian": Gaussian}[family](Design(table, weights), case.y, certified)
-    rule = criterion.bind(model.n, table.n_variables - len(case.forced))
-    return Scanner(model, rule, len(case.forced), n_jobs, memo=memo)
-
-
-def memo_of(case):
-    return Memo(read_table(case.X).n_variables)
 
 
 def outcome(rng, X, family, noise=1.0, positives=None):
