@@ -252,6 +252,9 @@ FBED_HOT inline void gram(const Null& f, const double* x, const double* c, doubl
     }
 }
 
+// Newton's steps are halved as often as this: a saturated outlier has no curvature to show that a step goes too far.
+constexpr double kShortest = 1e-12;
+
 // One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves.
 class Refinement {
    public:
@@ -506,7 +509,7 @@ class Refinement {
         double t = 1.0;
         apply(t);
         double now = evaluate();
-        while (now < value - 1e-12 * std::abs(value) - 1e-14 && t > 1e-5) {
+        while (now < value - 1e-12 * std::abs(value) - 1e-14 && t > kShortest) {
             apply(-0.5 * t);
             t *= 0.5;
             now = evaluate();
