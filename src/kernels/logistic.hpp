@@ -117,10 +117,10 @@ inline Interval bracket(const Null& f, double score, double z_min, double z_max,
 struct Work {
     std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, column, buffer;
     std::vector<int32_t> support;
-    std::vector<int32_t> rows;
-    explicit Work(const Null& f)
+    // columns have `all_rows` rows, of which the model may know fewer
+    Work(const Null& f, int64_t all_rows)
         : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(f.r + 1), grad(f.r + 1), step(f.r + 1),
-          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), column(f.n), buffer(3 * f.n), support(f.n), rows(f.n) {}
+          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), column(all_rows), buffer(3 * f.n), support(all_rows) {}
 };
 
 // x -= G(G'aw x), twice: the second pass removes what rounding left of the first. Returns sum a w x².
@@ -775,7 +775,7 @@ constexpr double kLeastRidge = 1e-10, kGentle = 1e-7, kSteep = 1e12;
 class Fitter {
    public:
     Fitter(const Null& f, double* beta, double* eta, double tolerance)
-        : f_(f), work_(f), beta_(beta), eta_(eta), tolerance_(tolerance), trial_(f.r) {}
+        : f_(f), work_(f, f.n), beta_(beta), eta_(eta), tolerance_(tolerance), trial_(f.r) {}
 
     Fitted run() {
         predict(beta_);

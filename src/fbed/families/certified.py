@@ -35,18 +35,36 @@ _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inne
 
 
 class Null:
-    """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows."""
+    """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows.
+
+    It has all rows, or, where the others are out of the question altogether, the active ones only.
+    """
 
     def __init__(self, fit: CertifiedLogistic, active: Floats, idle_cost: float, forget: bool = False) -> None:
         weights, y = fit.model.design.weights, fit.model.y
+        self.rows = np.flatnonzero(active).astype(np.int64) if forget else None
+        rows = np.arange(len(y), dtype=np.int64) if self.rows is None else self.rows
         curvature = active * fit.mean * (1.0 - fit.mean)
-        self.whitener, self.free = _whitener(fit.Z * np.sqrt(curvature)[:, None])
-        self.G = np.ascontiguousarray(fit.Z @ self.whitener)
-        self.weighted = self.G * curvature[:, None]
+        Z = fit.Z if self.rows is None else fit.Z[rows]
+        self.whitener, self.free = _whitener(Z * np.sqrt(curvature[rows])[:, None])
+        self.G = np.ascontiguousarray(Z @ self.whitener)
+        self.weighted = self.G * curvature[rows, None]
         self.score = active * (y - fit.mean)
         self.curvature = curvature
+        self.short = float(np.linalg.norm(self.G.T @ self.score[rows]))  # of a maximum, in the metric of the fit
         self.idle_cost = idle_cost
-        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, fit.deviance, idle_cost, forget)
+        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, rows, fit.deviance, idle_cost)
+
+    @property
+    def reach(self) -> float:
+        """How far a step of length 1 can move an active row."""
+        active = self.curvature > 0 if self.rows is None else self.curvature[self.rows] > 0
+        return float(np.sqrt(np.einsum("ij,ij->i", self.G, self.G)[active].max()))
+
+    def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
+        """Bounds for the columns of a dense block, and the norm² left of each after the model."""
+        known = block if self.rows is None else block.T[:, self.rows].T
+        return self.kernel.dense(known, known.T @ self.weighted, critical, refine)
 
 
 class CertifiedLogistic:
@@ -96,7 +114,7 @@ class CertifiedLogistic:
         """
         order = np.argsort(self.row_deviance)
         idle = order[np.cumsum(self.row_deviance[order]) <= _COARSE]
-        if len(idle) < len(order) / 4:
+        if not len(order) / 4 <= len(idle) < len(order):
             return None
         active = self.model.design.weights.copy()
         active[idle] = 0.0
@@ -136,7 +154,7 @@ class CertifiedLogistic:
         for start in range(0, len(rest), design.block_size):
             part = rest[start : start + design.block_size]
             block = design.matrix.gather(which[part], design.center, design.scale)
-            lower[part], upper[part], left[part] = null.kernel.dense(block, block.T @ null.weighted, critical, refine)
+            lower[part], upper[part], left[part] = null.brackets(block, critical, refine)
         return lower, upper, 4.0 * left <= _SUSPECT * design.n
 
     def _first_scan(self, which: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -187,7 +205,7 @@ class CertifiedLogistic:
         for i, variable in enumerate(variables):
             found = self._shortest_way_without(int(variable))
             if found is not None:
-                steps[:, i], wald[i] = self.null.G @ found[0], found[1]
+                steps[:, i], wald[i] = self.Z @ (self.null.whitener @ found[0]), found[1]
         y, weights = self.model.y, self.model.design.weights
         mean, active = self.mean[:, None], (self.null.curvature > 0)[:, None]
         z_min = np.minimum(np.where(active, np.minimum(-(1.0 - mean) * steps, mean * steps), 0.0).min(axis=0), 0.0)
@@ -200,10 +218,8 @@ class CertifiedLogistic:
 
     def _surely_lost(self, wald: Floats, z_min: Floats) -> Floats:
         """E(z_min)·Wald, less what the fit is short of a maximum and what saturated rows might be hiding."""
-        null = self.null
-        short = float(np.linalg.norm(null.G.T @ null.score))
-        reach = float(np.sqrt(np.einsum("ij,ij->i", null.G, null.G)[null.curvature > 0].max()))
-        least = _e(z_min - reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
+        null, short = self.null, self.null.short
+        least = _e(z_min - null.reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
         return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
 
     def _functionals(self, variable: int) -> Floats:
@@ -278,7 +294,9 @@ def _whitener(rows: Floats) -> tuple[Floats, Floats]:
     inverse, weakest = _inverse_factor((rows * unit).T @ (rows * unit))
     if weakest > _SOUND:
         return unit[:, None] * inverse, np.empty((len(unit), 0))
-    _, size, vectors = np.linalg.svd(np.linalg.qr(rows * unit, mode="r"))
+    _, sizes, vectors = np.linalg.svd(np.linalg.qr(rows * unit, mode="r"))
+    size = np.zeros(len(unit))
+    size[: len(sizes)] = sizes  # fewer rows than columns have no more
     kept = size > _WEAK * size[0]
     whitener = unit[:, None] * (vectors[kept].T / size[kept])
     again = rows @ whitener
