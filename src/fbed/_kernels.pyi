@@ -73,9 +73,11 @@ class LogisticNull:
         """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
 
 def fit_logistic(
-    Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float
-) -> tuple[Floats, Floats, float, float, bool, int]:
-    """Coefficients, linear predictor, deviance, squared Newton decrement, whether separated, number of iterations."""
+    Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float, enough: float
+) -> tuple[Floats, Floats, float, float, float, bool, int]:
+    """Coefficients, linear predictor, deviance attained, lower bound on the deviance, squared Newton decrement, whether
+    separated, number of iterations. Ends early when the deviance is certain to be more than `enough`; otherwise the
+    bound is the deviance itself."""
 
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""

@@ -506,8 +506,9 @@ struct LogisticNull {
     }
 };
 
-static std::tuple<OutVector, OutVector, double, double, bool, int> fit_logistic(RowMajor Z, Vector weight, Vector y, Vector start,
-                                                                                double tolerance) {
+static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_logistic(RowMajor Z, Vector weight, Vector y,
+                                                                                        Vector start, double tolerance,
+                                                                                        double enough) {
     const size_t n = Z.shape(0), r = Z.shape(1);
     require(weight.shape(0) == n && y.shape(0) == n && start.shape(0) == r, "sizes");
     double *beta, *eta;
@@ -521,9 +522,9 @@ static std::tuple<OutVector, OutVector, double, double, bool, int> fit_logistic(
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
         f.G = Z.data(), f.sign = sign.data(), f.weight = weight.data();
-        fitted = Fitter(f, beta, eta, tolerance).run();
+        fitted = Fitter(f, beta, eta, tolerance, enough).run();
     }
-    return {b, e, fitted.deviance, fitted.decrement, fitted.separated, fitted.iterations};
+    return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
 }
 
 NB_MODULE(_kernels, m) {

@@ -75,18 +75,23 @@ class CertifiedLogistic:
         self.span = span
         self.Z = np.ascontiguousarray(span.Z)
         starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in start]
-        self.coefficients, self.predictor, self.deviance = self._fitted(self.Z, starts)
+        self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
         self.mean = special.expit(self.predictor)
 
-    def _fitted(self, Z: Floats, starts: Sequence[Floats], tolerance: float = _EXACT) -> tuple[Floats, Floats, float]:
-        """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one."""
+    def _fitted(
+        self, Z: Floats, starts: Sequence[Floats], tolerance: float = _EXACT, enough: float = np.inf
+    ) -> tuple[Floats, Floats, float, float]:
+        """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one.
+
+        The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
+        """
         weights, y = self.model.design.weights, self.model.y
         sign = 1.0 - 2.0 * y
         deviances = [float(weights @ np.logaddexp(0.0, sign * (Z @ start))) for start in starts]
-        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))], tolerance)
-        if found[3] > _CONVERGED and not found[4]:  # Newton's method got stuck: begin at the centre
-            found = fit_logistic(Z, weights, y, starts[-1], tolerance)
-        return found[:3]
+        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))], tolerance, enough)
+        if found[4] > _CONVERGED and not found[5] and found[3] <= enough:  # it got stuck: begin at the centre
+            found = fit_logistic(Z, weights, y, starts[-1], tolerance, enough)
+        return found[:4]
 
     @cached_property
     def row_deviance(self) -> Floats:
@@ -244,8 +249,8 @@ class CertifiedLogistic:
         dual = np.linalg.solve(whitened.T @ whitened, coefficients)
         return whitened @ dual, float(coefficients @ dual)
 
-    def deviance_without(self, variable: int) -> float:
-        """Deviance of the model without one variable, from a start close by."""
+    def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
+        """Deviance of the model without one variable, from a start close by; or an interval that is above `enough`."""
         functional = self._functionals(variable)
         width = functional.shape[1]
         rest = np.linalg.qr(functional, mode="complete")[0][:, width:]
@@ -257,7 +262,8 @@ class CertifiedLogistic:
             start = self.coefficients - own @ (functional.T @ self.coefficients)
         # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
         starts = [part * (rest.T @ start) for part in (1.0, 0.5, 0.2, 0.1)] + [rest.T @ self._centre()]
-        return self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH)[2]
+        _, _, attained, certain = self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH, enough)
+        return certain, attained
 
 
 def _secured(fit: CertifiedLogistic, free: Floats, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
