@@ -17,7 +17,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments import data, fetch, protocol, report, store, timing
+from experiments import data, fetch, protocol, report, store, tables, timing
 from experiments.store import Store, Task
 
 HERE = Path(__file__).parent
@@ -103,8 +103,10 @@ def _report(options: argparse.Namespace) -> None:
     names = [name for name in data.PAPER if any(task.dataset == name for task in tasks)]
     found = {name: [cells.read(task) for task in tasks if task.dataset == name] for name in names}
     present = [data.load(name, options.data) for name in data.present(options.data)]
-    report.write(found, present, _output(options))
+    written = report.write(found, present, _output(options))
     print(f"wrote {_output(options)}")
+    if not options.quick and options.output is None:
+        tables.insert(written, HERE / "RESULTS.md")
 
 
 def _data(options: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ CELLS_FILE = "cells.csv"
 SIGNIFICANCE_FILE = "significance.csv"
 
 
-def write(cells: dict[str, list[Cell]], present: list[data.Dataset], folder: Path) -> None:
+def write(cells: dict[str, list[Cell]], present: list[data.Dataset], folder: Path) -> list[tables.Table]:
     """Everything; the null table and the timing table where their CSV files are in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     parts = [tables.datasets(present)]
@@ -29,6 +29,7 @@ def write(cells: dict[str, list[Cell]], present: list[data.Dataset], folder: Pat
         times = pd.read_csv(folder / TIMES_FILE, dtype={"criterion": str, "value": str}, keep_default_na=False)
         parts.append(tables.timing(times))
     tables.write(parts, folder)
+    return parts
 
 
 def _from_cells(cells: dict[str, list[Cell]], folder: Path) -> list[tables.Table]:

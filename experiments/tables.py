@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,14 @@ class Table:
     def __init__(self, title: str, legend: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         self.title, self.legend, self.heads, self.rows = title, legend, list(heads), [list(row) for row in rows]
 
-    def markdown(self) -> str:
-        """As GitHub shows it."""
+    def body(self) -> str:
+        """The rows as GitHub shows them."""
         lines = [self.heads, ["---"] * len(self.heads), *self.rows]
-        body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        return f"### {self.title}\n\n{self.legend}\n\n{body}\n"
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def markdown(self) -> str:
+        """Title, legend and rows."""
+        return f"### {self.title}\n\n{self.legend}\n\n{self.body()}\n"
 
     def html(self) -> str:
         """As a fragment of a page."""
@@ -70,6 +74,15 @@ def write(tables: list[Table], folder: Path) -> None:
     (folder / "tables.md").write_text(text, encoding="utf-8")
     page = _PAGE.format(body="\n".join(table.html() for table in tables))
     (folder / "tables.html").write_text(page, encoding="utf-8")
+
+
+def insert(tables: list[Table], file: Path) -> None:
+    """Bring the tables of a document up to date, each between the comments `table: TITLE` and `end`."""
+    text = file.read_text(encoding="utf-8")
+    for table in tables:
+        between = re.compile(rf"(<!-- table: {re.escape(table.title)} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text = between.sub(lambda found, table=table: f"{found[1]}{table.body()}\n{found[2]}", text)  # type: ignore[misc]
+    file.write_text(text, encoding="utf-8")
 
 
 def datasets(present: list[Dataset]) -> Table:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from experiments import __main__ as command
-from experiments import analysis, data, lasso, paper, protocol, store, timing
+from experiments import analysis, data, lasso, paper, protocol, store, tables, timing
 from experiments.protocol import Cell, Effort, Fitting
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
@@ -374,3 +374,13 @@ def test_wrong_arguments_are_explained(arguments, words, tmp_path, capsys):
     given = arguments if "--data" in arguments else [*arguments, "--data", str(tmp_path)]
     assert command.main(given) == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_tables_of_a_document_are_brought_up_to_date(tmp_path):
+    file = tmp_path / "a.md"
+    file.write_text("Text\n<!-- table: One -->\nold\n<!-- end -->\nmore\n<!-- table: Two -->\nkept\n<!-- end -->\n")
+    tables.insert([tables.Table("One", "", ["a", "b"], [["1", "**2**"]])], file)
+    assert file.read_text() == (
+        "Text\n<!-- table: One -->\n| a | b |\n| --- | --- |\n| 1 | **2** |\n<!-- end -->\nmore\n"
+        "<!-- table: Two -->\nkept\n<!-- end -->\n"
+    )
