@@ -451,15 +451,17 @@ class Refinement {
         for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
     }
 
-    // Extremes of z over the rows that c counts. What the step misses could move row i by `missing_`/sqrt(a w) at most.
+    // Extremes of z: the largest over all rows, since the step moves them all, the least over those that c counts, since
+    // the others stay where they are in the dual point. What the step misses could move row i by `missing_`/sqrt(a w).
     FBED_HOT Extremes extremes(const double* c) const {
         Extremes z;
         for (int64_t i = 0; i < f_.n; ++i) {
-            if (c[i] == 0.0) continue;
+            if (a_[i] == 0.0) continue;
             const double m = k_.mu[i], one = (1.0 - m) * k_.dir[i], zero = -m * k_.dir[i];
+            z.max = std::max(z.max, std::max(one, zero));
+            if (c[i] == 0.0) continue;
             const double extra = missing_ > 0 ? missing_ * std::max(m, 1.0 - m) * std::sqrt(1.0 / c[i]) : 0.0;
             z.min = std::min(z.min, std::min(one, zero) - extra);
-            z.max = std::max(z.max, std::max(one, zero));
         }
         return z;
     }
@@ -769,7 +771,7 @@ struct Fitted {
 // A step that has to be cut to less than a thousandth goes wrong in some direction: one that only moves saturated rows,
 // whose slope is rounding and whose curvature is nothing, or one that is saturated by an outlier, which hides how far it
 // may go. A ridge, relative to each curvature, takes such directions out until the others have done their part.
-constexpr double kLeastRidge = 1e-10, kGentle = 1e-7, kSteep = 1e12;
+constexpr double kLeastRidge = 1e-10, kGentle = 1e-13, kSteep = 1e12;
 
 // Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
 class Fitter {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import linalg, special
 
 from fbed._kernels import LogisticNull, fit_logistic
 from fbed.families.base import Indices, Span
@@ -206,22 +206,26 @@ class CertifiedLogistic:
         least = _e(z_min - reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
         return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
 
-    def _functionals(self, variable: int) -> Floats:
-        """Linear functionals of the coefficients on Z that are the variable's own coefficients, rank × width."""
-        return self._inverse[self.span.place(variable)].T
+    def _without(self, variable: int) -> tuple[Floats, Floats]:
+        """Orthonormal functionals of the coefficients on Z that vanish on models without the variable; and a basis of
+        those models.
+
+        From the triangle with the variable's columns taken out, not from its inverse: coefficients may be on their way
+        to infinity, and the least part of the variable that a rounded basis left in would grow with them.
+        """
+        place = self.span.place(variable)
+        width = place.stop - place.start
+        basis, _ = linalg.qr_delete(np.eye(self.span.rank), self._triangle, place.start, width, which="col")
+        return basis[:, self.span.rank - width :], basis[:, : self.span.rank - width]
 
     @cached_property
     def _triangle(self) -> Floats:
         return self.span.triangle()
 
-    @cached_property
-    def _inverse(self) -> Floats:
-        return np.asarray(np.linalg.inv(self._triangle))
-
     def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
         """Step (on G) to the nearest model without the variable, in the curvature's metric; and Wald's statistic."""
-        functional = self._functionals(variable)
-        if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9 * np.abs(functional).max():
+        functional, _ = self._without(variable)
+        if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9:
             return None
         whitened = self.null.whitener.T @ functional
         coefficients = functional.T @ self.coefficients
@@ -230,15 +234,13 @@ class CertifiedLogistic:
 
     def deviance_without(self, variable: int) -> float:
         """Deviance of the model without one variable, from a start close by."""
-        functional = self._functionals(variable)
-        width = functional.shape[1]
-        rest = np.linalg.qr(functional, mode="complete")[0][:, width:]
+        functional, rest = self._without(variable)
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         if near is not None:
             start = self.coefficients - self.null.whitener @ near[0]
         else:
             own = self._triangle[:, self.span.place(variable)]
-            start = self.coefficients - own @ (functional.T @ self.coefficients)
+            start = self.coefficients - own @ np.linalg.solve(functional.T @ own, functional.T @ self.coefficients)
         # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
         starts = [part * (rest.T @ start) for part in (1.0, 0.5, 0.2, 0.1)] + [rest.T @ self._centre()]
         return self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH)[2]
