@@ -210,7 +210,10 @@ class CertifiedBinomialFit(BinomialFit):
         return lower, upper
 
     def loss_bounds(self, variables: Indices) -> Bounds:
-        """Drop-one intervals from the fit on S."""
+        """Drop-one intervals from the fit on S; fits where a column may come to life when another leaves."""
+        if not self.span.whole:
+            evidence = self.losses(variables)
+            return Bounds(evidence.statistic, evidence.statistic, evidence.df, self.reference)
         lower, upper = self.engine.loss_bounds(variables)
         df = np.array([self.span.rank_of[int(variable)] for variable in variables], dtype=float)
         return Bounds(lower, upper, df, self.reference)
