@@ -218,9 +218,10 @@ class CertifiedBinomialFit(BinomialFit):
         df = np.array([self.span.rank_of[int(variable)] for variable in variables], dtype=float)
         return Bounds(lower, upper, df, self.reference)
 
-    def resolve_loss(self, variable: int) -> float:
-        """Fit the model without the variable."""
-        return max(0.0, self.engine.deviance_without(variable) - self.deviance)
+    def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
+        """Fit the model without the variable, as far as is needed."""
+        lower, upper = self.engine.deviance_without(variable, self.deviance + enough)
+        return max(0.0, lower - self.deviance), max(0.0, upper - self.deviance)
 
 
 class Maximum:
