@@ -85,7 +85,7 @@ def heavy_tailed(rng, family):
 def rare(rng, n, p):
     """Few values that are not 0: indicators, counts, or values with heavy tails."""
     nonzero = rng.uniform(size=(n, p)) < rng.uniform(0.01, 0.18, size=p)
-    values = [np.ones((n, p)), rng.poisson(2, (n, p)), rng.standard_cauchy((n, p)), np.exp(2 * rng.normal(size=(n, p)))]
+    values = [np.ones((n, p)), rng.poisson(2, (n, p)), rng.standard_t(2, (n, p)), np.exp(1.5 * rng.normal(size=(n, p)))]
     return np.where(nonzero, values[rng.integers(4)], 0.0)
 
 

@@ -216,6 +216,8 @@ class CertifiedLogistic:
         z_min = np.minimum(np.where(active, np.minimum(-(1.0 - mean) * steps, mean * steps), 0.0).min(axis=0), 0.0)
         without = np.logaddexp(0.0, (1.0 - 2.0 * y)[:, None] * (self.predictor[:, None] - steps))
         known = wald > 0
+        if not known.any():
+            return lower, upper
         lower[known] = np.maximum(self._surely_lost(wald[known], z_min[known]), 0.0)
         rounding = 1e-12 * self.deviance
         upper[known] = np.maximum(2.0 * (weights @ without)[known] - self.deviance + rounding, lower[known])
@@ -314,6 +316,8 @@ def _whitener(rows: Floats) -> tuple[Floats, Floats]:
 
 def _inverse_factor(information: Floats) -> tuple[Floats, float]:
     """M with M'AM = I for a matrix A with unit diagonal, and A's smallest pivot, 0 when A is singular to rounding."""
+    if len(information) == 0:  # every row is saturated
+        return information, 1.0
     try:
         factor = np.linalg.cholesky(information)
     except np.linalg.LinAlgError:
