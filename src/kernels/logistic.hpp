@@ -774,6 +774,10 @@ struct Fitted {
 // may go. A ridge, relative to each curvature, takes such directions out until the others have done their part.
 constexpr double kLeastRidge = 1e-10, kGentle = 1e-13, kSteep = 1e12;
 
+// How much a step may enlarge the linear predictors. Where all rows that a direction moves are saturated, its slope is
+// rounding and its curvature nothing: their quotient is any number, and rounding grows with the coefficients.
+constexpr double kFurther = 100.0;
+
 // A column that keeps less than this part of its norm² beside earlier ones moves none of the rows that are looked at.
 constexpr double kDependent = 1e-22;
 
@@ -826,6 +830,7 @@ class Fitter {
             sum += weight[i] * loss(m);
         }
         out_.separated = least > kClear * std::max(1.0, most);
+        reach_ = std::max(most, -least);
         return 2.0 * sum;
     }
 
@@ -926,10 +931,16 @@ class Fitter {
     // Halve the step until the deviance falls; false when a thousandth of it does not help. Towards infinity, where rows are
     // being separated, Newton's steps add 1 to a margin at a time and are all alike: there, double them.
     bool advance() {
+        const double furthest = kFurther * std::max(1.0, reach_);
         double t = 1.0, now = deviance_at(t);
+        if (reach_ > furthest) {
+            t = furthest / reach_;
+            now = deviance_at(t);
+        }
+        const double shortest = 1e-3 * t;
         while (!(now <= out_.deviance * (1.0 + 1e-12))) {
             t *= 0.5;
-            if (t < 1e-3) {
+            if (t < shortest) {
                 predict(beta_);
                 deviance();
                 return false;
@@ -957,6 +968,7 @@ class Fitter {
     double tolerance_, enough_;
     std::vector<double> trial_;
     double last_decrement_ = 0, ridge_ = 0;
+    double reach_ = 0;  // largest linear predictor, in size, of the model looked at last
     Fitted out_;
 };
 
