@@ -81,3 +81,6 @@ def fit_logistic(
 
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""
+
+def elementary_functions(x: float, e: float) -> tuple[float, float]:
+    """exp(x) for x ≤ 0 and log(1 + e) for 0 ≤ e ≤ 1."""

@@ -580,4 +580,5 @@ NB_MODULE(_kernels, m) {
         .def("contest", &LogisticNull::contest<DenseColumns>);
     m.def("fit_logistic", &fit_logistic);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
+    m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

@@ -451,15 +451,17 @@ class Refinement {
         for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
     }
 
-    // Extremes of z over the rows that c counts. What the step misses could move row i by `missing_`/sqrt(a w) at most.
+    // Extremes of z: the largest over all rows, since the step moves them all, the least over those that c counts, since
+    // the others stay where they are in the dual point. What the step misses could move row i by `missing_`/sqrt(a w).
     FBED_HOT Extremes extremes(const double* c) const {
         Extremes z;
         for (int64_t i = 0; i < f_.n; ++i) {
-            if (c[i] == 0.0) continue;
+            if (a_[i] == 0.0) continue;
             const double m = k_.mu[i], one = (1.0 - m) * k_.dir[i], zero = -m * k_.dir[i];
+            z.max = std::max(z.max, std::max(one, zero));
+            if (c[i] == 0.0) continue;
             const double extra = missing_ > 0 ? missing_ * std::max(m, 1.0 - m) * std::sqrt(1.0 / c[i]) : 0.0;
             z.min = std::min(z.min, std::min(one, zero) - extra);
-            z.max = std::max(z.max, std::max(one, zero));
         }
         return z;
     }
@@ -770,7 +772,11 @@ struct Fitted {
 // A step that has to be cut to less than a thousandth goes wrong in some direction: one that only moves saturated rows,
 // whose slope is rounding and whose curvature is nothing, or one that is saturated by an outlier, which hides how far it
 // may go. A ridge, relative to each curvature, takes such directions out until the others have done their part.
-constexpr double kLeastRidge = 1e-10, kGentle = 1e-7, kSteep = 1e12;
+constexpr double kLeastRidge = 1e-10, kGentle = 1e-13, kSteep = 1e12;
+
+// How much a step may enlarge the linear predictors. Where all rows that a direction moves are saturated, its slope is
+// rounding and its curvature nothing: their quotient is any number, and rounding grows with the coefficients.
+constexpr double kFurther = 100.0;
 
 // A deviance that falls by less, relative, has not fallen.
 constexpr double kRounding = 1e-15;
@@ -829,6 +835,7 @@ class Fitter {
             sum += weight[i] * loss(m);
         }
         out_.separated = least > kClear * std::max(1.0, most);
+        reach_ = std::max(most, -least);
         return 2.0 * sum;
     }
 
@@ -949,10 +956,16 @@ class Fitter {
     // Halve the step until the deviance falls; false when a thousandth of it does not help. Towards infinity, where rows are
     // being separated, Newton's steps add 1 to a margin at a time and are all alike: there, double them.
     bool advance() {
+        const double furthest = kFurther * std::max(1.0, reach_);
         double t = 1.0, now = deviance_at(t);
+        if (reach_ > furthest) {
+            t = furthest / reach_;
+            now = deviance_at(t);
+        }
+        const double shortest = 1e-3 * t;
         while (!(now <= out_.deviance * (1.0 + 1e-12))) {
             t *= 0.5;
-            if (t < 1e-3) {
+            if (t < shortest) {
                 predict(beta_);
                 deviance();
                 return false;
@@ -980,6 +993,7 @@ class Fitter {
     double tolerance_, enough_;
     std::vector<double> trial_;
     double last_decrement_ = 0, ridge_ = 0;
+    double reach_ = 0;  // largest linear predictor, in size, of the model looked at last
     Fitted out_;
 };
 
