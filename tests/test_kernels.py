@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from itertools import product
 
 import mpmath
@@ -24,7 +25,6 @@ from fbed._kernels import (
 )
 from fbed.problem import read_problem
 
-import os
 few = settings(max_examples=int(os.environ.get("EX","60")), deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 
