@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.columns import listing
 from fbed.errors import InvalidInput
 from fbed.families.base import Model
 from fbed.families.binomial import Binomial
@@ -31,7 +32,6 @@ from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scori
 from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
 from fbed.families.spearman import Spearman
 from fbed.families.weibull import Weibull
-from fbed.tables import listing
 from fbed.tails import Floats
 
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
