@@ -49,20 +49,16 @@ class LogisticNull:
     ) -> None:
         """Upper bounds pay `idle_cost` for idle rows; lower bounds watch what becomes of them unless told to forget."""
     def support(
-        self, columns: DenseColumns | SparseColumns, which: Which, critical: float, refine: bool
+        self, columns: DenseColumns | SparseColumns, which: Which, scale: Floats, critical: float, refine: bool
     ) -> tuple[Floats, Floats, Floats]:
         """Bounds of the statistic for columns that are mostly 0, and the norm² left of each after the model."""
     def dense(self, X: Floats, projections: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
         """The same for columns of a dense block."""
     def first(self, u: Floats, low: Floats, high: Floats, norm: float) -> tuple[Floats, Floats]:
         """Bounds for a model with an intercept only, from scores and extremes of standardised columns."""
-    def contest_sparse(
-        self, columns: SparseColumns, which: Which, lower: Floats, upper: Floats, race: bool
-    ) -> tuple[Floats, Floats, int, Floats]:
-        """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
-    def contest_dense(
+    def contest(
         self,
-        columns: DenseColumns,
+        columns: DenseColumns | SparseColumns,
         which: Which,
         center: Floats,
         scale: Floats,
@@ -71,7 +67,7 @@ class LogisticNull:
         upper: Floats,
         race: bool,
     ) -> tuple[Floats, Floats, int, Floats]:
-        """The same for columns of a dense matrix."""
+        """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
 
 def fit_logistic(
     Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float

@@ -27,7 +27,7 @@ class Intervals:
         self.candidates = candidates
         self.memory = memory
         self.reference: Reference | None = fit.reference
-        self.lower, self.upper, self.df = _nothing(len(candidates)) if memory is None else memory.recall(candidates)
+        self.lower, self.upper, self.df = _nothing(len(candidates)) if memory is None else memory.recall(candidates)[:3]
         self.passes: NDArray[np.bool_] = np.zeros(len(candidates), dtype=bool)
         self._log_p: Floats | None = None
 

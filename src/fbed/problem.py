@@ -32,6 +32,7 @@ from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
 from fbed.tables import Groups, Name, Table, rare_levels, read_table, refuse_masked, take_column
 from fbed.tails import Floats
+from fbed.threads import one_blas_thread, thread_count
 
 Listener = bool | Callable[[Progress], None] | None
 
@@ -70,6 +71,7 @@ class Problem:
     cov: str | None
     link: str | None
     certified: bool
+    n_jobs: int | None
     notes: tuple[str, ...]
     missing: str = "error"
     n_dropped: int = 0
@@ -77,7 +79,7 @@ class Problem:
     @cached_property
     def design(self) -> Design:
         """The columns as the models see them."""
-        return Design(self.table, self.weights)
+        return Design(self.table, self.weights, thread_count(self.n_jobs))
 
     @cached_property
     def model(self) -> Model:
@@ -91,7 +93,6 @@ class Problem:
         self,
         plan: Plan,
         criterion: Criterion,
-        n_jobs: int | None = None,
         time_limit: float | None = None,
         progress: Listener = None,
         memo: Memo | None = None,
@@ -100,8 +101,9 @@ class Problem:
         started = time.perf_counter()
         deadline = None if time_limit is None else time.monotonic() + time_limit
         n, p = self.model.n, len(plan.candidates)
-        scanner = Scanner(self.model, criterion.bind(n, p), len(plan.forced), n_jobs, deadline, memo)
-        with reporting(progress, self.table.name) as listen:
+        threads = thread_count(self.n_jobs)
+        scanner = Scanner(self.model, criterion.bind(n, p), len(plan.forced), threads, deadline, memo)
+        with one_blas_thread(), reporting(progress, self.table.name) as listen:
             trail = Trail(list(plan.forced), listen)
             search(scanner, plan, trail)
         return build(
@@ -115,7 +117,7 @@ class Problem:
             n=n,
             notes=(*self.notes, *getattr(self.model, "notes", ()), *_remarks(self.design, plan)),
             settings={
-                **settings(plan, criterion, self.table, n_jobs, time_limit),
+                **settings(plan, criterion, self.table, self.n_jobs, time_limit),
                 "test": self.test,
                 "cov": self.cov,
                 "link": self.link,
@@ -142,10 +144,12 @@ def read_problem(
     categorical: Iterable[Name] = (),
     missing: str = "error",
     engine: str = "certified",
+    n_jobs: int | None = None,
     **extras: Any,
 ) -> Problem:
     """Read and check the data, and that the family can do what the criteria and options ask for."""
     _check_known(extras)
+    thread_count(n_jobs)  # refuses what is no number of threads
     if engine not in ("certified", "exhaustive"):
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
     check_missing(missing)
@@ -195,6 +199,7 @@ def read_problem(
         cov,
         link,
         engine == "certified",
+        n_jobs,
         tuple(notes),
         missing,
         int((present & ~keep).sum()),

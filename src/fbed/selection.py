@@ -170,10 +170,11 @@ def select(
         categorical=categorical,
         missing=missing,
         engine=engine,
+        n_jobs=n_jobs,
         **extras,
     )
     plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
-    result = problem.run(plan, chosen, n_jobs, time_limit, progress)
+    result = problem.run(plan, chosen, time_limit, progress)
     return dataclasses.replace(result, seconds=time.perf_counter() - started)
 
 

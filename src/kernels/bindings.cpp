@@ -282,17 +282,19 @@ struct LogisticNull {
         return out;
     }
 
+    // The column in units of its spread: the sums with it are then of the same size as those with G.
     template <class Matrix>
-    Interval support_column(const Matrix& m, int64_t j, Work& work, const Question& q, double& left, double& total,
+    Interval support_column(const Matrix& m, int64_t j, double scale, Work& work, const Question& q, double& left,
                             double* predictor) const {
         Support s;
         s.m = m.support(j, work.support.data(), work.column.data());
+        for (int64_t i = 0; i < s.m; ++i) work.column[i] /= scale;
         s.rows = work.support.data();
         s.x = work.column.data();
         counts[0]++;
         along_support(f, s, work.buffer.data());
         Interval out = bracket_support(f, s, work.grad.data());
-        support_norm(s, work, left, total);
+        left = support_norm(s, work);
         if (q.settled(out)) return out;
         bool usable;
         const Interval sharp = bracket_support_sharply(f, s, work.grad.data(), work, usable);
@@ -315,9 +317,9 @@ struct LogisticNull {
     }
 
     // What is left of a sparse column after the model, in the metric of the fit: sum a w x² - |G'aw x|².
-    void support_norm(const Support& s, Work& work, double& left, double& total) const {
+    double support_norm(const Support& s, Work& work) const {
         std::fill(work.step.begin(), work.step.end(), 0.0);
-        total = 0;
+        double total = 0;
         for (int64_t i = 0; i < s.m; ++i) {
             const int64_t row = s.rows[i];
             const double t = a[row] * w[row] * s.x[i];
@@ -325,14 +327,15 @@ struct LogisticNull {
             const double* g = f.G + row * f.r;
             for (int64_t k = 0; k < f.r; ++k) work.step[k] += t * g[k];
         }
-        left = total;
-        for (int64_t k = 0; k < f.r; ++k) left -= work.step[k] * work.step[k];
+        for (int64_t k = 0; k < f.r; ++k) total -= work.step[k] * work.step[k];
+        return total;
     }
 
     // Intervals for columns that are mostly 0, whatever they are stored in.
     template <class Columns>
-    Answer support(const Columns& columns, Which which, double critical, bool refine) const {
+    Answer support(const Columns& columns, Which which, Vector scale, double critical, bool refine) const {
         require(columns.m.n == f.n, "rows");
+        require(static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
         check_range(which, columns.m.p);
         double *lower, *upper, *left;
         const size_t count = which.shape(0);
@@ -341,8 +344,8 @@ struct LogisticNull {
         Work work(f);
         const Question q{critical, 0.0, false, refine};
         for (size_t j = 0; j < count; ++j) {
-            double total = 0;
-            const Interval v = support_column(columns.m, which.data()[j], work, q, left[j], total, nullptr);
+            const int64_t column = which.data()[j];
+            const Interval v = support_column(columns.m, column, scale.data()[column], work, q, left[j], nullptr);
             lower[j] = v.lower, upper[j] = v.upper;
         }
         return {l, u, e};
@@ -381,7 +384,10 @@ struct LogisticNull {
             top = std::max(top, std::abs(x[i]));
         }
         double c2 = 0;
-        for (int64_t k = 0; k < f.r; ++k) c2 += c[k] * c[k];
+        for (int64_t k = 0; k < f.r; ++k) {
+            c2 += c[k] * c[k];
+            u -= c[k] * f.g0[k];  // what the fit itself has left is no merit of x
+        }
         total = norm;
         reach = top + f.kappa * std::sqrt(c2);
         left = norm - c2;
@@ -416,8 +422,8 @@ struct LogisticNull {
     // it is resolved or out of the race: below the best so far, or at most tied with it and of a higher index. Also tells
     // the linear predictor of the model with the best.
     template <class Evaluate>
-    std::tuple<OutVector, OutVector, int64_t, OutVector> contest(Which which, Vector known_lower, Vector known_upper, double critical,
-                                                                 bool race, Evaluate&& evaluate) const {
+    std::tuple<OutVector, OutVector, int64_t, OutVector> best_of(Which which, Vector known_lower, Vector known_upper, bool race,
+                                                                 Evaluate&& evaluate) const {
         const size_t count = which.shape(0);
         require(known_lower.shape(0) == count && known_upper.shape(0) == count, "sizes");
         double *lower, *upper, *predictor;
@@ -436,7 +442,7 @@ struct LogisticNull {
                 if (!out_of_race) {
                     const double floor_ = best >= 0 && race ? bar - 2.0 * tie : 0.0;
                     std::copy(f.eta, f.eta + f.n, trial.begin());  // what stays when brackets settle it
-                    const Interval found = evaluate(j, work, Question{critical, floor_, true}, trial.data());
+                    const Interval found = evaluate(j, work, Question{0.0, floor_, true}, trial.data());
                     v.lower = std::max(v.lower, found.lower);
                     v.upper = std::max(v.lower, std::min(v.upper, found.upper));
                     if (best < 0 || v.lower > bar + tie) {
@@ -452,25 +458,19 @@ struct LogisticNull {
         return {l, u, best, out};
     }
 
-    auto contest_sparse(const SparseColumns& columns, Which which, Vector lower, Vector upper, bool race) const {
-        require(columns.m.n == f.n, "rows");
-        check_range(which, columns.m.p);
-        return contest(which, lower, upper, 0.0, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
-            double left, total;
-            return support_column(columns.m, which.data()[j], work, q, left, total, predictor);
-        });
-    }
-
     // `mostly_zero` says which columns are better looked at by their support.
-    auto contest_dense(const DenseColumns& columns, Which which, Vector center, Vector scale, Vector mostly_zero, Vector lower,
-                       Vector upper, bool race) const {
+    template <class Columns>
+    std::tuple<OutVector, OutVector, int64_t, OutVector> contest(const Columns& columns, Which which, Vector center, Vector scale,
+                                                                 Vector mostly_zero, Vector lower, Vector upper, bool race) const {
         require(columns.m.n == f.n && mostly_zero.shape(0) == which.shape(0), "columns");
         require(static_cast<int64_t>(center.shape(0)) == columns.m.p && static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
         check_range(which, columns.m.p);
-        return contest(which, lower, upper, 0.0, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
+        return best_of(which, lower, upper, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
             double left, total = 0;
-            if (mostly_zero.data()[j] != 0.0) return support_column(columns.m, which.data()[j], work, q, left, total, predictor);
-            columns.m.gather(which.data() + j, 1, center.data(), scale.data(), work.x.data());
+            const int64_t column = which.data()[j];
+            if (mostly_zero.data()[j] != 0.0)
+                return support_column(columns.m, column, scale.data()[column], work, q, left, predictor);
+            columns.m.gather(&column, 1, center.data(), scale.data(), work.x.data());
             for (int64_t i = 0; i < f.n; ++i) total += f.a[i] * f.w[i] * work.x[i] * work.x[i];
             return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
         });
@@ -516,8 +516,8 @@ NB_MODULE(_kernels, m) {
         .def_prop_ro("counts", [](const LogisticNull& s) { return std::vector<int64_t>(s.counts.begin(), s.counts.end()); })
         .def("dense", &LogisticNull::dense)
         .def("first", &LogisticNull::first)
-        .def("contest_sparse", &LogisticNull::contest_sparse)
-        .def("contest_dense", &LogisticNull::contest_dense);
+        .def("contest", &LogisticNull::contest<SparseColumns>)
+        .def("contest", &LogisticNull::contest<DenseColumns>);
     m.def("fit_logistic", &fit_logistic);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
 }

@@ -26,7 +26,7 @@ RESOLVED = 1e-8
 
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
-_JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
+_JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, never the optimum
 _MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
@@ -280,10 +280,11 @@ def _newton_step(Z: Floats, x: Floats | None, predictor: Floats, y: Floats, weig
     if x is not None:
         gradient = np.vstack([gradient, np.einsum("ij,ij->j", x, residual)])
         hessian = _bordered(hessian, Z.T @ (curvature * x), np.einsum("ij,ij->j", x, curvature * x))
-    size = hessian.shape[1]
-    diagonal = np.arange(size)
-    hessian[:, diagonal, diagonal] += _JITTER * np.einsum("bii->b", hessian)[:, None] / size + 1e-300
-    step = np.linalg.solve(hessian, gradient.T[:, :, None])[:, :, 0].T
+    diagonal = np.arange(hessian.shape[1])
+    unit = 1.0 / np.sqrt(hessian[:, diagonal, diagonal] + 1e-300)  # heavy tails: curvatures of very different sizes
+    hessian *= unit[:, :, None] * unit[:, None, :]
+    hessian[:, diagonal, diagonal] += _JITTER
+    step = (unit * np.linalg.solve(hessian, (unit * gradient.T)[:, :, None])[:, :, 0]).T
     return step, np.einsum("ij,ij->j", gradient, step)
 
 

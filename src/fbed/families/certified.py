@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed._kernels import LogisticNull, SparseColumns, fit_logistic
+from fbed._kernels import LogisticNull, fit_logistic
 from fbed.families.base import Indices, Span
 from fbed.tails import Floats
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from fbed.families.binomial import Binomial
 
 _IDLE = 1e-9  # rows with less deviance than this are saturated: they are bounded, not modelled
-_WEAK = 1e-12  # directions of the model with less curvature than this (relative) move saturated rows only
+_WEAK = 1e-11  # directions in which active rows move less than this (relative) move saturated rows only
+_SOUND = 1e-5  # pivots above this give an orthonormal basis to 1e-10
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
 _COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
 _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
@@ -39,11 +40,12 @@ class Null:
     def __init__(self, fit: CertifiedLogistic, active: Floats, idle_cost: float, forget: bool = False) -> None:
         weights, y = fit.model.design.weights, fit.model.y
         curvature = active * fit.mean * (1.0 - fit.mean)
-        self.whitener, self.free = _whitener((fit.Z * curvature[:, None]).T @ fit.Z)
+        self.whitener, self.free = _whitener(fit.Z * np.sqrt(curvature)[:, None])
         self.G = np.ascontiguousarray(fit.Z @ self.whitener)
         self.weighted = self.G * curvature[:, None]
         self.score = active * (y - fit.mean)
         self.curvature = curvature
+        self.idle_cost = idle_cost
         self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, fit.deviance, idle_cost, forget)
 
 
@@ -125,13 +127,12 @@ class CertifiedLogistic:
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         design = self.model.design
         lower, upper, left = (np.empty(len(which)) for _ in range(3))
-        by_support = design.mostly_zero[which] | design.is_sparse
-        some = np.flatnonzero(by_support)
+        some = np.flatnonzero(design.mostly_zero[which])
         if len(some):
-            scale2 = design.scale[which[some]] ** 2
-            lower[some], upper[some], raw = null.kernel.support(design.matrix, which[some], critical, refine)
-            left[some] = raw / scale2
-        rest = np.flatnonzero(~by_support)
+            lower[some], upper[some], left[some] = null.kernel.support(
+                design.matrix, which[some], design.scale, critical, refine
+            )
+        rest = np.flatnonzero(~design.mostly_zero[which])
         for start in range(0, len(rest), design.block_size):
             part = rest[start : start + design.block_size]
             block = design.matrix.gather(which[part], design.center, design.scale)
@@ -154,10 +155,8 @@ class CertifiedLogistic:
         """Refine contenders, given best first, until each is resolved or out of the race."""
         design = self.model.design
         which = design.positions(candidates)
-        if isinstance(design.matrix, SparseColumns):
-            return self.null.kernel.contest_sparse(design.matrix, which, lower, upper, race)
         mostly_zero = design.mostly_zero[which].astype(np.float64)
-        return self.null.kernel.contest_dense(
+        return self.null.kernel.contest(
             design.matrix, which, design.center, design.scale, mostly_zero, lower, upper, race
         )
 
@@ -175,7 +174,7 @@ class CertifiedLogistic:
         return out
 
     def loss_bounds(self, variables: Indices) -> tuple[Floats, Floats]:
-        """Bounds on what removing each variable costs, E(z_min)·Wald ≤ LR ≤ the deviance at a model without it.
+        """Bounds on what removing each variable costs, about E(z_min)·Wald ≤ LR ≤ the deviance at a model without it.
 
         The model without a variable is the one that the quadratic approximation at the fit suggests; its deviance is an
         upper bound whatever its quality. A variable that only moves saturated rows has no such model: [0, ∞).
@@ -194,9 +193,18 @@ class CertifiedLogistic:
         z_min = np.minimum(np.where(active, np.minimum(-(1.0 - mean) * steps, mean * steps), 0.0).min(axis=0), 0.0)
         without = np.logaddexp(0.0, (1.0 - 2.0 * y)[:, None] * (self.predictor[:, None] - steps))
         known = wald > 0
-        lower[known] = _e(z_min[known]) * wald[known] * (1.0 - 1e-9)
-        upper[known] = np.maximum(2.0 * (weights @ without)[known] - self.deviance, lower[known]) * (1.0 + 1e-9)
-        return lower, upper
+        lower[known] = np.maximum(self._surely_lost(wald[known], z_min[known]), 0.0)
+        rounding = 1e-12 * self.deviance
+        upper[known] = np.maximum(2.0 * (weights @ without)[known] - self.deviance + rounding, lower[known])
+        return lower, upper * (1.0 + 1e-9)
+
+    def _surely_lost(self, wald: Floats, z_min: Floats) -> Floats:
+        """E(z_min)·Wald, less what the fit is short of a maximum and what saturated rows might be hiding."""
+        null = self.null
+        short = float(np.linalg.norm(null.G.T @ null.score))
+        reach = float(np.sqrt(np.einsum("ij,ij->i", null.G, null.G)[null.curvature > 0].max()))
+        least = _e(z_min - reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
+        return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
 
     def _functionals(self, variable: int) -> Floats:
         """Linear functionals of the coefficients on Z that are the variable's own coefficients, rank × width."""
@@ -258,15 +266,30 @@ def _e(z: Floats) -> Floats:
     return np.where(small, 1.0 + z / 3.0 + z**2 / 12.0 + z**3 / 60.0, 2.0 * (np.expm1(safe) - safe) / safe**2)
 
 
-def _whitener(information: Floats) -> tuple[Floats, Floats]:
-    """A matrix M with M'AM = I on the directions in which A has curvature, and the directions that have none."""
+def _whitener(rows: Floats) -> tuple[Floats, Floats]:
+    """A matrix M with (rows·M)'(rows·M) = I on the directions that move some row, and the directions that move none.
+
+    Columns are brought to the same length first: one with a saturated outlier has little left on the other rows, but
+    what it has there counts. Where they nearly depend on each other the product of a factor with its inverse is I to a
+    few digits only; a second round gives the others.
+    """
+    length = np.sqrt(np.einsum("ij,ij->j", rows, rows))
+    unit = 1.0 / np.where(length > 0, length, 1.0)
+    inverse, weakest = _inverse_factor((rows * unit).T @ (rows * unit))
+    if weakest > _SOUND:
+        return unit[:, None] * inverse, np.empty((len(unit), 0))
+    _, size, vectors = np.linalg.svd(np.linalg.qr(rows * unit, mode="r"))
+    kept = size > _WEAK * size[0]
+    whitener = unit[:, None] * (vectors[kept].T / size[kept])
+    again = rows @ whitener
+    free = np.linalg.qr(unit[:, None] * vectors[~kept].T)[0]
+    return whitener @ _inverse_factor(again.T @ again)[0], free
+
+
+def _inverse_factor(information: Floats) -> tuple[Floats, float]:
+    """M with M'AM = I for a matrix A with unit diagonal, and A's smallest pivot, 0 when A is singular to rounding."""
     try:
         factor = np.linalg.cholesky(information)
-        diagonal = np.diag(factor)
-        if diagonal.min() ** 2 > _WEAK * 10 * diagonal.max() ** 2:
-            return np.linalg.inv(factor).T, np.empty((len(information), 0))
     except np.linalg.LinAlgError:
-        pass
-    values, vectors = np.linalg.eigh(information)
-    kept = values > _WEAK * values[-1]
-    return vectors[:, kept] / np.sqrt(values[kept]), vectors[:, ~kept]
+        return np.empty((0, 0)), 0.0
+    return np.linalg.inv(factor).T, float(np.diag(factor).min() ** 2)
