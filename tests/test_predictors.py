@@ -192,27 +192,32 @@ def test_tables_of_counts_see_a_group_as_combinations():
     assert_same_search(result, joined)
 
 
-OUTCOMES = {
-    "gaussian": Y,
-    "binomial": np.where(Y + RNG.logistic(size=N) > 0, "yes", "no"),
-    "poisson": RNG.poisson(np.exp(Y / 3)),
-    "multinomial": np.array(["x", "y", "z"])[np.digitize(Y + RNG.normal(size=N), [-1, 1])],
-    "cox": (RNG.exponential(np.exp(-Y)) + 0.01, RNG.random(N) < 0.8),
-}
+def outcomes(rng, eta):
+    return {
+        "gaussian": eta + rng.normal(size=len(eta)),
+        "binomial": np.where(eta + rng.logistic(size=len(eta)) > 0, "yes", "no"),
+        "poisson": rng.poisson(np.exp(eta / 3)),
+        "multinomial": np.array(["x", "y", "z"])[np.digitize(eta + rng.normal(size=len(eta)), [-1, 1])],
+        "cox": (rng.exponential(np.exp(-eta)) + 0.01, rng.random(len(eta)) < 0.8),
+    }
+
+
+OUTCOMES = outcomes(RNG, Y)
 
 
 @pytest.mark.parametrize("family", OUTCOMES)
 @pytest.mark.parametrize("settings", [{"alpha": 0.99, "alpha_backward": 1e-6}, {"criterion": "bic", "k": 0}], ids=str)
 def test_groups_that_share_a_span_are_removed_as_by_fits(family, settings):
     """Without one group another has more to say than it had when it came in."""
-    shared = np.column_stack([X[:, :2], X[:, 1], X[:, 2], X[:, 2] + X[:, 0], X[:, 3:]])
-    groups = {"A": [0, 1], "B": [2, 3], "C": [4, 5]}
-    options = {"family": family, "groups": groups, **settings}
-    certified, exhaustive = (
-        fbed.select(shared, OUTCOMES[family], engine=engine, **options) for engine in ("certified", "exhaustive")
-    )
-    assert certified.selected == exhaustive.selected
-    assert_same_search(certified, exhaustive, 1e-6)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        Z = rng.normal(size=(N, 6))
+        shared = np.column_stack([Z[:, :2], Z[:, 1:3], Z[:, 2] + Z[:, 0], Z[:, 3:]])
+        y = outcomes(rng, Z[:, :3] @ rng.normal(size=3) + Z[:, 4])[family]
+        options = {"family": family, "groups": {"A": [0, 1], "B": [2, 3], "C": [4, 5]}, **settings}
+        found, expected = (fbed.select(shared, y, engine=engine, **options) for engine in ("certified", "exhaustive"))
+        assert found.selected == expected.selected
+        assert_same_search(found, expected, 1e-6)
 
 
 def test_nested_categories_are_removed_as_by_fits():

@@ -87,6 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _complain(message: str) -> int:
     """One line; the remedies that `select` names are spelt as options of the command."""
     spelt = re.sub(r"\b(exclude|include|categorical)=\[(.+?)\]", r"--\1 \2", " ".join(message.split()))
+    spelt = re.sub(r"\bgroups\['(.+?)'\]", r"--group \1", spelt)
     spelt = re.sub(r"\b(missing|cov|test|link)='(\w+)'", r"--\1 \2", spelt)
     print(f"fbed: error: {spelt}", file=sys.stderr)
     return BAD_INPUT
@@ -252,7 +253,7 @@ def run_select(arguments: argparse.Namespace) -> int:
     if arguments.fbs and arguments.k is not None:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
-        readers.check_output(arguments.output, arguments.file)
+        readers.check_output(arguments.output, arguments.file, survival=arguments.time is not None)
     data = _read(arguments)
     result = select(
         **_about_data(data, arguments),

@@ -224,9 +224,10 @@ def _write(path: str, kept: Any, names: Sequence[str], outcome: Mapping[str, Any
         _write_frame(path, kind, _frame(kept, names, outcome))
 
 
-def check_output(path: str, source: str) -> None:
+def check_output(path: str, source: str, survival: bool = False) -> None:
     """Find out before the work begins whether its outcome can be written."""
-    kind_of(path)
+    if kind_of(path) == "svmlight" and survival:
+        raise InvalidInput("svmlight files hold one outcome, not a time and an event: write .csv, .parquet or .npz")
     if path == STDIN:
         raise InvalidInput("--output needs a file name; the result itself goes to standard output with --json")
     if not Path(path).absolute().parent.is_dir():
@@ -292,9 +293,7 @@ def _write_svmlight(path: str, matrix: Any, names: Sequence[str], outcome: Mappi
     """Columns that are called by number keep it, as in the file they came from; others are counted from 1."""
     from sklearn.datasets import dump_svmlight_file
 
-    if len(outcome) > 1:
-        raise InvalidInput(f"svmlight files hold one outcome, not {listing(outcome)}: write .csv, .parquet or .npz")
-    (y,) = outcome.values()
+    (y,) = outcome.values()  # `check_output` has seen to it
     if np.asarray(y).dtype.kind not in "biuf":
         raise InvalidInput("svmlight files hold numbers only, but the outcome is text: write .csv, .parquet or .npz")
     numbered = all(name.isdecimal() for name in names)
