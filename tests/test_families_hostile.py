@@ -93,12 +93,15 @@ def test_refused(name):
         fbed.select(table, y, **options)
 
 
-def test_a_class_with_one_member_has_an_answer_and_a_note():
-    y = np.array(["a", "b"] * (N // 2), dtype=object)
-    y[0] = "lone"
-    result = fbed.select(X, y, criterion="bic")
-    assert result.family == "multinomial"
-    assert any("'lone'" in note for note in result.notes)
+@pytest.mark.parametrize("family", ["auto", "multinomial", "ordinal", "binomial"])
+def test_a_class_with_one_member_is_refused(family):
+    y = np.arange(N) % 2 if family != "binomial" else np.zeros(N)
+    y = np.where(np.arange(N) == 7, 2, y)
+    labels = y if family != "auto" else np.array(["u", "v", "lone"])[y.astype(int)]
+    with pytest.raises(fbed.InvalidInput, match=r"classes with a single row: ('lone'|2)"):
+        fbed.select(X, labels, family=family)
+    twice = np.where(np.arange(N) == 7, 2.0, 1.0)
+    assert fbed.select(X, labels, family=family, sample_weight=twice).n == N + 1  # two rows that are alike
 
 
 def test_a_stratum_without_events_says_nothing():
