@@ -72,11 +72,6 @@ REFUSED = {
         {"family": "quantile", "criterion": fbed.LikelihoodRatio(0.05, min_gain=1.0)},
         "p-values only",
     ),
-    "weights in gee": (
-        Y,
-        {"family": "gee", "cluster": np.arange(N) % 9, "sample_weight": np.ones(N)},
-        "does not support sample_weight",
-    ),
     "weights in kernel": (Y, {"family": "kernel", "sample_weight": np.ones(N)}, "does not support sample_weight"),
     "two columns": (np.column_stack([COUNTS, COUNTS]), {"family": "binomial"}, "trials="),
     "fields of other names": (np.zeros(N, dtype=[("a", float), ("b", float)]), {}, "'event' and 'time'"),
@@ -186,13 +181,11 @@ def test_a_perfect_fit_is_saturated(family):
 
 
 def test_missing_packages_are_named(monkeypatch):
-    for family, module, extra in [("kernel", "causallearn", "kernel"), ("gee", "statsmodels", "gee")]:
-        for name in [name for name in sys.modules if name.split(".")[0] == module]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setitem(sys.modules, module, None)
-        cluster = {"cluster": np.arange(N) % 9} if family == "gee" else {}
-        with pytest.raises(ImportError, match=rf"fbed\[{extra}\]"):
-            fbed.select(X, Y, family=family, **cluster)
+    for name in [name for name in sys.modules if name.split(".")[0] == "causallearn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "causallearn", None)
+    with pytest.raises(ImportError, match=r"fbed\[kernel\]"):
+        fbed.select(X, Y, family="kernel")
 
 
 AUTO = {

@@ -159,7 +159,7 @@ def case_data(case, seed=2, n=90):
     return frame, y, {"family": case.family, **case.options, **extras}
 
 
-MIXED = [name for name, case in CASES.items() if not case.slow and case.predictors == "mixed"]
+MIXED = [name for name, case in CASES.items() if case.predictors == "mixed"]
 
 
 @pytest.mark.parametrize("name", MIXED)
@@ -172,7 +172,7 @@ def test_a_category_is_the_group_of_its_indicators(name):
     assert_same_search(found, expected, 1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.slow])
+@pytest.mark.parametrize("name", CASES)
 def test_a_group_of_one_is_its_column_by_another_name(name):
     frame, y, options = case_data(CASES[name])
     expected = fbed.select(frame, y, alpha=0.2, **options)
@@ -530,7 +530,7 @@ def test_the_mean_is_weighted():
     assert_same_search(found, fbed.select(holes[rows], Y[rows], missing="indicator", alpha=0.2), 1e-8)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.slow])
+@pytest.mark.parametrize("name", CASES)
 def test_every_family_takes_groups_codes_and_missing_values(name):
     case = CASES[name]
     frame, y, options = case_data(case)

@@ -17,7 +17,7 @@ from fbed.families.brackets import BracketedFit
 from fbed.families.cox import Cox
 from fbed.families.gaussian import Gaussian
 from fbed.families.gee import LINKS as GEE_LINKS
-from fbed.families.gee import gee_outcome, gee_test
+from fbed.families.gee import Gee, gee_outcome
 from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.families.gsquare import GSquare
 from fbed.families.kernel import kernel_test, outcome_columns
@@ -181,7 +181,7 @@ def _mixed(request: Request) -> Model:
 def _gee(request: Request) -> Model:
     assert request.extras.cluster is not None
     y, link = gee_outcome(request.outcome, request.link)
-    return TestedOneByOne(request.design, y, gee_test(request.extras.cluster, link), "gee", independent_columns=True)
+    return Gee(request.design, y, request.extras.cluster, link)
 
 
 def _kernel(request: Request) -> Model:
@@ -295,11 +295,10 @@ _TABLE = (
         _gee,
         ("wald",),
         likelihood=False,
-        weights=False,
         extras=("cluster",),
         required=("cluster",),
         links=GEE_LINKS,
-        note="exchangeable correlation; needs `fbed[gee]`",
+        note="estimating equations, exchangeable working correlation, robust variance",
     ),
     Family(
         "kernel",
