@@ -117,10 +117,10 @@ inline Interval bracket(const Null& f, double score, double z_min, double z_max,
 struct Work {
     std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, column, buffer;
     std::vector<int32_t> support;
-    std::vector<int32_t> rows;
-    explicit Work(const Null& f)
+    // columns have `all_rows` rows, of which the model may know fewer
+    Work(const Null& f, int64_t all_rows)
         : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(f.r + 1), grad(f.r + 1), step(f.r + 1),
-          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), column(f.n), buffer(3 * f.n), support(f.n), rows(f.n) {}
+          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), column(all_rows), buffer(3 * f.n), support(all_rows) {}
 };
 
 // x -= G(G'aw x), twice: the second pass removes what rounding left of the first. Returns sum a w x².
@@ -251,6 +251,9 @@ FBED_HOT inline void gram(const Null& f, const double* x, const double* c, doubl
         filled = 0;
     }
 }
+
+// Newton's steps are halved as often as this: a saturated outlier has no curvature to show that a step goes too far.
+constexpr double kShortest = 1e-12;
 
 // One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves.
 class Refinement {
@@ -506,7 +509,7 @@ class Refinement {
         double t = 1.0;
         apply(t);
         double now = evaluate();
-        while (now < value - 1e-12 * std::abs(value) - 1e-14 && t > 1e-5) {
+        while (now < value - 1e-12 * std::abs(value) - 1e-14 && t > kShortest) {
             apply(-0.5 * t);
             t *= 0.5;
             now = evaluate();
@@ -759,26 +762,43 @@ FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s
 // Where a Newton fit of the model itself ended.
 struct Fitted {
     double deviance = 0, decrement = 0;
+    double certain = 0;  // no coefficients have a deviance below this
     bool separated = false;
     int iterations = 0;
 };
 
+// A step that has to be cut to less than a thousandth goes wrong in some direction: one that only moves saturated rows,
+// whose slope is rounding and whose curvature is nothing, or one that is saturated by an outlier, which hides how far it
+// may go. A ridge, relative to each curvature, takes such directions out until the others have done their part.
+constexpr double kLeastRidge = 1e-10, kGentle = 1e-7, kSteep = 1e12;
+
+// A column that keeps less than this part of its norm² beside earlier ones moves none of the rows that are looked at.
+constexpr double kDependent = 1e-22;
+
 // Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
 class Fitter {
    public:
-    Fitter(const Null& f, double* beta, double* eta, double tolerance)
-        : f_(f), work_(f), beta_(beta), eta_(eta), tolerance_(tolerance), trial_(f.r) {}
+    Fitter(const Null& f, double* beta, double* eta, double tolerance, double enough)
+        : f_(f), work_(f, f.n), beta_(beta), eta_(eta), tolerance_(tolerance), enough_(enough), trial_(f.r) {}
 
     Fitted run() {
         predict(beta_);
         out_.deviance = deviance();
         bool done = false;  // the last step costs little and takes the fit from the tolerance to rounding
-        for (; out_.iterations < 100 && !out_.separated && !done; ++out_.iterations) {
+        for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
+            score_rows();
+            if (is_enough()) return out_;
             newton_step();
-            done = !(out_.decrement > tolerance_);
-            if (!advance()) break;
+            done = out_.decrement <= tolerance_ && ridge_ < kGentle;  // not when it is NaN
+            if (advance()) {
+                ridge_ = ridge_ > kLeastRidge ? ridge_ * 0.01 : 0.0;
+            } else {
+                if (done || ridge_ > kSteep) break;
+                ridge_ = std::max(kLeastRidge, ridge_ * 1e3);
+            }
         }
         if (out_.separated) out_.deviance = 0;
+        out_.certain = out_.deviance;
         return out_;
     }
 
@@ -807,8 +827,8 @@ class Fitter {
         return 2.0 * sum;
     }
 
-    FBED_HOT void newton_step() {
-        double *grad = work_.grad.data(), *score = work_.values.data(), *aw = work_.aw.data();
+    FBED_HOT void score_rows() {
+        double *score = work_.values.data(), *aw = work_.aw.data();
         const double *sign = f_.sign, *eta = eta_, *weight = f_.weight;
 #pragma omp simd
         for (int64_t i = 0; i < f_.n; ++i) {
@@ -817,6 +837,68 @@ class Fitter {
             aw[i] = curvature < 1e-17 ? 0.0 : weight[i] * curvature;  // saturated beyond notice
             score[i] = weight[i] * sign[i] * wrong;
         }
+    }
+
+    // Whether the deviance of the best model is certain to be more than enough. Leaving rows out lowers it, so those that
+    // are nearly explained are left out, and the rest is bounded from below by a feasible dual point: the residuals less
+    // their projection on the model, in the metric of the curvature.
+    FBED_HOT bool is_enough() {
+        const double to_spare = out_.deviance - enough_;
+        if (!(to_spare > 0) || out_.iterations == 0 || !(out_.decrement < to_spare)) return false;
+        const double little = 0.05 * to_spare / static_cast<double>(f_.n);
+        std::vector<int64_t> rows;
+        double kept = 0;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double d = 2.0 * f_.weight[i] * loss(f_.sign[i] * eta_[i]);
+            if (d <= little) continue;
+            if (work_.aw[i] == 0.0) return false;  // far on the wrong side
+            kept += d;
+            rows.push_back(i);
+        }
+        const size_t m = rows.size();
+        if (2 * static_cast<int64_t>(m) > f_.n) return false;  // as dear as a step
+        std::vector<double> basis, left(m), along(m, 0.0), root(m);
+        for (size_t i = 0; i < m; ++i) root[i] = std::sqrt(work_.aw[rows[i]]);
+        double lambda2 = 0;
+        for (int64_t k = 0; k < f_.r; ++k) {
+            double before = 0, after = 0, slope = 0;
+            for (size_t i = 0; i < m; ++i) {
+                left[i] = root[i] * f_.G[rows[i] * f_.r + k];
+                before += left[i] * left[i];
+            }
+            for (int pass = 0; pass < 2; ++pass)
+                for (size_t q = 0; q + m <= basis.size(); q += m) {
+                    double c = 0;
+                    const double* b = basis.data() + q;
+#pragma omp simd reduction(+ : c)
+                    for (size_t i = 0; i < m; ++i) c += left[i] * b[i];
+#pragma omp simd
+                    for (size_t i = 0; i < m; ++i) left[i] -= c * b[i];
+                }
+            for (size_t i = 0; i < m; ++i) after += left[i] * left[i];
+            if (!(after > kDependent * before)) continue;
+            const double unit = 1.0 / std::sqrt(after);
+            for (size_t i = 0; i < m; ++i) {
+                left[i] *= unit;
+                slope += left[i] * work_.values[rows[i]] / root[i];
+            }
+            lambda2 += slope * slope;
+            for (size_t i = 0; i < m; ++i) along[i] += slope * left[i];
+            basis.insert(basis.end(), left.begin(), left.end());
+        }
+        double z_min = 0;
+        for (size_t i = 0; i < m; ++i) {
+            const double v = along[i] / root[i], mu = logistic(eta_[rows[i]]);
+            z_min = std::min(z_min, std::min((1.0 - mu) * v, -mu * v));
+        }
+        if (!(z_min >= -1.0)) return false;
+        out_.certain = (kept - lambda2 * P(z_min) * (1.0 + kSlack)) * (1.0 - kSlack);
+        return out_.certain > enough_;
+    }
+
+    FBED_HOT void newton_step() {
+        double *grad = work_.grad.data();
+        const double* score = work_.values.data();
         std::fill(grad, grad + f_.r, 0.0);
         for (int64_t i = 0; i < f_.n; ++i) {
             const double t = score[i];
@@ -825,6 +907,7 @@ class Fitter {
             for (int64_t k = 0; k < f_.r; ++k) grad[k] += t * z[k];
         }
         gram(f_, nullptr, work_.aw.data(), work_.hess.data());
+        for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] *= 1.0 + ridge_;
         std::copy(grad, grad + f_.r, work_.step.begin());
         cholesky(work_.hess.data(), f_.r);
         cholesky_solve(work_.hess.data(), f_.r, work_.step.data());
@@ -838,13 +921,13 @@ class Fitter {
         return deviance();
     }
 
-    // Halve the step until the deviance falls; false when rounding lets it fall no more. Towards infinity, where rows are
+    // Halve the step until the deviance falls; false when a thousandth of it does not help. Towards infinity, where rows are
     // being separated, Newton's steps add 1 to a margin at a time and are all alike: there, double them.
     bool advance() {
         double t = 1.0, now = deviance_at(t);
         while (!(now <= out_.deviance * (1.0 + 1e-12))) {
             t *= 0.5;
-            if (t < 1e-5) {
+            if (t < 1e-3) {
                 predict(beta_);
                 deviance();
                 return false;
@@ -869,9 +952,9 @@ class Fitter {
     const Null& f_;
     Work work_;
     double *beta_, *eta_;
-    double tolerance_;
+    double tolerance_, enough_;
     std::vector<double> trial_;
-    double last_decrement_ = 0;
+    double last_decrement_ = 0, ridge_ = 0;
     Fitted out_;
 };
 
