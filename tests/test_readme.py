@@ -42,9 +42,14 @@ def run_examples(test: doctest.DocTest) -> None:
     assert outcome.failed == 0, "".join(report)
 
 
-@pytest.mark.parametrize("name", ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+DOCUMENTS = {
+    path.name: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+}
+
+
+@pytest.mark.parametrize("name", sorted(name for name, text in DOCUMENTS.items() if "```python" in text))
 def test_python_examples_of_the_documents(name):
-    text = "\n".join(blocks("python", (ROOT / name).read_text(encoding="utf-8")))
+    text = "\n".join(blocks("python", DOCUMENTS[name]))
     run_examples(doctest.DocTestParser().get_doctest(text, {}, name, name, 0))
 
 
