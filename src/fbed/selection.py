@@ -15,6 +15,8 @@ from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.extras import Extras, read_extras
 from fbed.families.own import ConditionalTest, TestFunction
+from fbed.glance import glance
+from fbed.origin import Origin, origin
 from fbed.outcomes import Outcome, read_outcome, suggested_family
 from fbed.progress import Progress, reporting
 from fbed.result import Result, build
@@ -129,6 +131,7 @@ def select(
     >>> fbed.select(X, y, criterion="ebic").selected
     (3, 7)
     """
+    asked = origin(select, locals())
     started = time.perf_counter()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     _check_options(k, max_features, time_limit, engine)
@@ -147,7 +150,7 @@ def select(
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = _plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
         settings = _settings(plan, chosen, perfect.table, n_jobs, time_limit)
-        return _select_on_graph(perfect, plan, settings, time_limit, progress)
+        return _select_on_graph(perfect, plan, settings, asked, time_limit, progress)
     named = [name for name in (*_pair(y), sample_weight, *given.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, leave_out=named, exclude=exclude)
     weights, notes = _weights(
@@ -193,6 +196,8 @@ def select(
         notes=tuple(notes + list(getattr(model, "notes", ())) + _remarks(design, plan)),
         settings={**_settings(plan, chosen, table, n_jobs, time_limit), "test": in_force, "cov": cov, "link": link},
         seconds=time.perf_counter() - started,
+        glance=glance(design, outcome, trail.selected),
+        origin=asked,
     )
 
 
@@ -200,6 +205,7 @@ def _select_on_graph(
     perfect: oracle.Oracle,
     plan: Plan,
     settings: dict[str, Any],
+    asked: Origin,
     time_limit: float | None,
     progress: bool | Callable[[Progress], None] | None,
 ) -> Result:
@@ -221,6 +227,7 @@ def _select_on_graph(
         notes=(),
         settings=settings,
         seconds=time.perf_counter() - started,
+        origin=asked,
     )
 
 
