@@ -184,6 +184,12 @@ class Result:
     def __str__(self) -> str:
         return self.summary()
 
+    def report(self, path: str | Path) -> Path:
+        """Write a report for people: one HTML file that needs nothing else, to send, read offline or print."""
+        from fbed.report import write
+
+        return write(self, path)
+
     def to_json(self, path: str | Path | None = None, indent: int | None = None) -> str:
         """JSON form, with a schema version; also written to a file when a path is given.
 
