@@ -127,6 +127,15 @@ def is_oracle(result: Result) -> bool:
     return result.model is None
 
 
+def sample_size(result: Result) -> str | None:
+    """What the criterion takes for n, when that is not the number of rows: events, trials or the sum of weights."""
+    if is_oracle(result) or result.n == result.n_rows:
+        return None
+    events = None if result.glance is None else result.glance.outcome.events
+    what = "events" if events == result.n else "in all, by trials or weights"
+    return f"{result.n:,g} {what}"
+
+
 # -- the path --------------------------------------------------------------------------------------------------------
 
 

@@ -134,12 +134,12 @@ def path(
     caption: object,
     *,
     start: float | None = None,
-    level: tuple[float, str] | None = None,
+    level: float | None = None,
     log: bool = False,
 ) -> Html:
     """Values by step, as a line when they start somewhere, else as stems; runs and the backward phase are zones."""
     height = 200.0
-    values = [p.y for p in points] + ([] if start is None else [start]) + ([] if level is None else [level[0]])
+    values = [p.y for p in points] + ([] if start is None else [start]) + ([] if level is None else [level])
     low = min(values) / 1.3 if log else min([*values, 0.0])
     high = max(values) * (1.3 if log else 1.06)
     steps = [p.x for p in points]
@@ -147,8 +147,7 @@ def path(
     up = Axis(low, high, height - _BOTTOM, _TOP, log)
     parts = [_zones(points, across, height), *_upright(up), *_step_ticks(steps, across, height)]
     if level is not None:
-        y = up(level[0])
-        parts += [line(_LEFT, y, WIDTH - _RIGHT, y, "level"), text(WIDTH - _RIGHT, y - 4, level[1], "small", "end")]
+        parts.append(line(_LEFT, up(level), WIDTH - _RIGHT, up(level), "level"))
     if start is None:
         parts += [line(across(p.x), up(p.y), across(p.x), height - _BOTTOM, "stem") for p in points]
     else:

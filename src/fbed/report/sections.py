@@ -53,23 +53,29 @@ def probability(log_p: float | None) -> Cell:
 
 def bounded(known: Statistic) -> Cell:
     """A statistic, or what is certain about it."""
-    if known.exact:
-        return numeric(known.upper)
-    if math.isinf(known.upper):
-        return Cell(f"≥ {number(known.lower)}", known.lower)
-    return Cell(f"{number(known.lower)} to {number(known.upper)}", known.upper)
+    return between(known.lower, known.upper)
+
+
+def between(low: float, high: float) -> Cell:
+    """A number that is known from bounds, as precisely as a reader sees it."""
+    ends = number(low), number(high)
+    if ends[0] == ends[1]:
+        return Cell(ends[1], high)
+    if math.isinf(high):
+        return Cell(f"≥ {ends[0]}", low)
+    return Cell(f"≤ {ends[1]}" if low <= 0 else f"{ends[0]} to {ends[1]}", high)
 
 
 def bounded_p(known: Statistic) -> Cell:
     """A p-value, or what is certain about it."""
     if math.isnan(known.log_p_low):
         return Cell("–")
-    if known.exact or known.log_p_low == known.log_p_high:
+    low, high = (p_value(log_p).replace("-", "−") for log_p in (known.log_p_low, known.log_p_high))
+    if low == high:
         return probability(known.log_p_high)
     if known.log_p_low == -math.inf:
-        return Cell(f"≤ {p_value(known.log_p_high)}".replace("-", "−"), known.log_p_high)
-    ends = " to ".join(p_value(log_p) for log_p in (known.log_p_low, known.log_p_high))
-    return Cell(ends.replace("-", "−"), known.log_p_low)
+        return Cell(f"≤ {high}", known.log_p_high)
+    return Cell(f"≥ {low}" if known.log_p_high == 0 else f"{low} to {high}", known.log_p_low)
 
 
 def target(result: Result) -> object:
@@ -203,7 +209,7 @@ def data(result: Result) -> Html | None:
         "The table",
         [
             ("rows", f"{result.n_rows:,}"),
-            ("sum of the weights", number(result.n) if result.n != result.n_rows else None),
+            ("sample size in the criterion", views.sample_size(result)),
             ("predictors", f"{result.n_variables:,}, stored {look.storage}"),
             ("of them categorical", f"{look.n_categorical:,}" if look.n_categorical else None),
             ("constant, hence never selected", f"{look.n_constant:,}" if look.n_constant else None),
@@ -274,9 +280,7 @@ def selected(result: Result) -> Html | None:
     rows = [_selected_row(result, i, entered.get(name)) for i, name in enumerate(result.selected)]
     heads = [
         Head("variable"),
-        Head("order", True),
         Head("entered in step", True),
-        Head("run", True),
         Head("statistic on entry", True),
         Head("df", True),
         Head(_NAIVE, True),
@@ -294,15 +298,14 @@ def _selected_row(result: Result, i: int, step: StepView | None) -> list[object]
     name, variable = result.selected[i], int(result.indices[i])
     last = views.last_test(result, variable)
     final = last if last is not None and result.trace[last[0]].phase == "backward" else None
+    shown = Cell(join([tag("span", i + 1, class_="rank"), called(name)]), i)
     at_end: list[object] = ["–", "–"] if final is None else [bounded(final[1]), bounded_p(final[1])]
     if step is None:
-        return [called(name), Cell(i + 1, i + 1), "forced in", "–", "–", "–", "–", *at_end]
+        return [shown, "forced in", "–", "–", "–", *at_end]
     row = step.row
     return [
-        called(name),
-        Cell(i + 1, i + 1),
-        Cell(step.number, step.number),
-        Cell("–" if row.run is None else row.run, row.run),
+        shown,
+        Cell(f"{step.number} ({zone(step)})", step.number),
         numeric(row.statistic),
         numeric(row.df, 3),
         probability(row.log_p),
@@ -315,31 +318,28 @@ def _effects(result: Result) -> list[object]:
     if not every:
         return []
     ratio = views.ratio_name(result)
-    heads = [
-        Head("term"),
-        Head("coefficient", True),
-        Head("95% interval (naive)", True),
-        Head("per standard deviation", True),
-    ]
-    if ratio:
-        heads += [Head(ratio, True), Head(f"95% interval of the {ratio} (naive)", True)]
+    heads = [Head("term"), Head("coefficient", True), Head("95% interval (naive)", True)]
+    heads += [Head(f"{ratio or 'coefficient'} per SD or level", True), Head("its 95% interval (naive)", True)]
     model = result.model
-    deviance = (
-        ""
+    caption = (
+        "The final model."
         if model is None
-        else f" Deviance {number(model.deviance, 6)} of {number(model.null_deviance, 6)} without variables."
+        else (
+            f"The final model, with deviance {number(model.deviance, 5)}; without variables it is "
+            f"{number(model.null_deviance, 5)}. Per SD or level: for one standard deviation more of a number, or for a "
+            "level of a category against its first."
+        )
     )
-    shown = table(f"The final model.{deviance}", heads, [_effect_row(effect, bool(ratio)) for effect in every])
+    shown = table(caption, heads, [_effect_row(effect, bool(ratio)) for effect in every])
     return [tag("h3", "Size of the effects"), _forest(result, ratio), shown]
 
 
 def _effect_row(effect: Effect, ratio: bool) -> list[object]:
-    scaled = numeric(effect.scaled[0]) if effect.variable is not None else Cell("–")
-    cells: list[object] = [called(effect.term), numeric(effect.value), _interval(effect.low, effect.high), scaled]
-    if ratio:
-        ends = [None if end is None else _exp(end) for end in (effect.low, effect.high)]
-        cells += [numeric(_exp(effect.value)), _interval(*ends)] if effect.variable is not None else ["–", "–"]
-    return cells
+    cells: list[object] = [called(effect.term), numeric(effect.value), _interval(effect.low, effect.high)]
+    if effect.variable is None:
+        return [*cells, "–", "–"]
+    value, *ends = ((_exp(v) if ratio else v) if v is not None else None for v in effect.scaled)
+    return [*cells, numeric(value), _interval(*ends)]
 
 
 def _exp(value: float) -> float:
@@ -465,15 +465,15 @@ def _criterion(result: Result) -> Html | None:
     values = [-(step.row.log_p or 0.0) / math.log(10) for step in tested if math.isfinite(step.row.log_p or 0.0)]
     if not values or len(values) < len(tested):
         return None
-    log = max(values) > 30 * min(values)
+    log, level = max(values) > 30 * min(values), _level(result, tested[0])
     caption = "Strength of each step, −log₁₀ of the naive p-value: 2 is p = 0.01, 3 is p = 0.001."
     return charts.path(
         "criterion",
         _points(tested, values),
         "Strength of each step",
         f"From {number(max(values))} to {number(min(values))}",
-        caption + (" Logarithmic axis." if log else ""),
-        level=_level(result, tested[0]),
+        caption + (f" Dashed: {level[1]}." if level else "") + (" Logarithmic axis." if log else ""),
+        level=None if level is None else level[0],
         log=log,
     )
 
@@ -529,7 +529,8 @@ def dropping(result: Result) -> Html | None:
     counts = [count for _, tested, kept in rows for count in (tested, kept)]
     log = max(counts) > 50 * max(1, sorted(counts)[len(counts) // 2])
     caption = (
-        "Candidates tested (pale) and left for the next scan (dark), by run and step."
+        "By run and step: the whole bar is the candidates that were tested, its strong part those that were left for "
+        "the next scan."
         + (" Logarithmic lengths." if log else "")
         + (f" The first {_MOST_BARS} of {len(scans)} scans." if len(scans) > _MOST_BARS else "")
     )
@@ -545,22 +546,26 @@ def near_ties(result: Result) -> Html | None:
         return None
     near = [tie for tie in every if tie.near]
     said = (
-        f"{plural(len(near), 'variable')} would have entered almost as well as the one that did: with slightly other "
-        "data the selection might have gone another way there."
+        f"{_times(len(near))} another variable would have entered almost as well as the one that did: with slightly "
+        "other data the selection might have gone another way there."
         if near
         else "At no step was another variable nearly as good as the one that entered."
     )
     rule = f"Near means: the score, the statistic less what was needed, is at most {views.NEAR:g} behind."
     parts: list[object] = [paragraph(said, " ", rule)]
     if near:
-        parts.append(_ties_table("Near ties", near))
+        parts.append(_ties_table("Near ties", near, marked=False))
     if len(every) > len(near):
         others = tag("summary", f"All {len(every):,} runners-up")
         parts.append(tag("details", others, _ties_table("The best that did not enter, at every step", every)))
     return section("ties", "Near ties", *parts)
 
 
-def _ties_table(caption: str, ties: Sequence[views.Tie]) -> Html:
+def _times(count: int) -> str:
+    return {1: "Once", 2: "Twice"}.get(count, f"{count:,} times")
+
+
+def _ties_table(caption: str, ties: Sequence[views.Tie], marked: bool = True) -> Html:
     heads = [
         Head("runner-up"),
         Head("step", True),
@@ -574,16 +579,14 @@ def _ties_table(caption: str, ties: Sequence[views.Tie]) -> Html:
     for tie in ties:
         finding, step = tie.finding, tie.step
         low, high = finding.statistic, finding.upper
-        exact = high - low <= 1e-9 * max(1.0, abs(high))
-        shown = numeric(low) if exact else Cell(f"{number(low)} to {number(high)}", high)
-        behind = numeric(tie.behind, 3) if exact else Cell(f"≥ {number(tie.behind, 3)}", tie.behind)
+        behind = Cell(("" if number(low) == number(high) else "≥ ") + number(tie.behind, 3), tie.behind)
         rows.append(
             [
-                join([called(tie.name), tag("span", " near tie", class_="near") if tie.near else None]),
+                join([called(tie.name), tag("span", " near tie", class_="near") if tie.near and marked else None]),
                 Cell(step.number, step.number),
                 called(step.row.variable),
                 numeric(step.row.statistic),
-                shown,
+                between(low, high),
                 behind,
                 tie.fate,
             ]
