@@ -6,15 +6,20 @@ import argparse
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
-from fbed import __version__, blanket, readers
+from fbed import __version__, blanket, completion, explain, readers
 from fbed.criteria import Criterion, as_criterion
 from fbed.errors import InvalidInput
+from fbed.report import command as report
+from fbed.result import Result
 from fbed.selection import select
 from fbed.tables import Name, listing
+from fbed.text import style_of, summary
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -30,6 +35,7 @@ examples:
   fbed select data.csv --target y --criterion ebic --output kept.csv
   fbed select genes.parquet --target relapse --alpha 0.01 -k inf
   fbed select counts.npz --json > result.json
+  fbed select data.csv --target y --report report.html
   fbed select data.csv --target y --include age sex --exclude id
   zcat data.csv.gz | fbed select - --target y --sep ';'
 
@@ -43,6 +49,8 @@ _EXAMPLES = """\
 examples:
   fbed demo                          see it find a Markov blanket
   fbed select data.csv --target y    select variables of a file
+  fbed report result.json            a report for people, as HTML
+  fbed explain result.json age       why is a variable not selected?
   fbed blanket net.bif --target y    Markov blanket of a node of a network
   fbed select --help                 all options"""
 
@@ -51,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is returned."""
     try:
         arguments = _parser().parse_args(argv)
+        arguments.command = shlex.join(["fbed", *(sys.argv[1:] if argv is None else argv)])
         _tolerate_plain_terminals()
         status: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -108,7 +117,10 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
     showing.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulation (default 1)")
     showing.set_defaults(run=run_demo)
+    report.add_parser(commands)
+    explain.add_parser(commands)
     blanket.add_parser(commands)
+    completion.add_parser(commands, parser)
     return parser
 
 
@@ -143,6 +155,8 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="the whole result as JSON instead of a table")
     output.add_argument("--output", metavar="FILE", help="write the kept columns and the target to a file")
+    output.add_argument("--report", metavar="FILE", help="write a report for people, one HTML file")
+    output.add_argument("-q", "--quiet", action="store_true", help="no progress on the terminal")
 
 
 def _runs(text: str) -> float:
@@ -160,6 +174,8 @@ def run_select(arguments: argparse.Namespace) -> int:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
         readers.check_output(arguments.output, arguments.file)
+    if arguments.report:
+        report.check_path(arguments.report, arguments.file)
     data = readers.read(arguments.file, arguments.sep)
     for note in data.notes:
         print(f"fbed: note: {note}", file=sys.stderr)
@@ -179,13 +195,25 @@ def run_select(arguments: argparse.Namespace) -> int:
         feature_names=data.names,
         time_limit=arguments.time_limit,
         n_jobs=arguments.n_jobs,
-        progress=True,
+        progress=not arguments.quiet,
     )
-    print(result.to_json() if arguments.json else result.summary())
+    result = _with_origin(result, arguments, data, target)
+    print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout)))
+    if arguments.report:
+        result.report(arguments.report)
     if arguments.output:
         kept, y = result.transform(data.table), data.vector(target, "--target")
         readers.write(arguments.output, kept, result.selected, target, y)
     return INTERRUPTED if result.status == "interrupted" else 0
+
+
+def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Data, target: str) -> Result:
+    """The result with the command that made it, and the Python lines that read its data."""
+    if result.origin is None:
+        return result
+    vectors = {} if data.is_frame else {"y": target, "sample_weight": arguments.weights}
+    lines = readers.python_lines(arguments.file, arguments.sep, vectors)
+    return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
 
 
 def _criterion(arguments: argparse.Namespace) -> Criterion:

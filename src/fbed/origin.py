@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from fbed.criteria import LikelihoodRatio
+
 _NOT_ASKED = ("X", "progress")  # the table is always passed again, and progress changes nothing
 _LONGEST = 1000  # characters of an argument that are still read; longer ones are named, not written out
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "narwhals", "pandas")
@@ -80,8 +82,12 @@ def source(value: Any, name: str) -> str:
 
 
 def _is_default(value: Any, default: Any) -> bool:
+    if isinstance(value, LikelihoodRatio):
+        return value == LikelihoodRatio()  # what criterion='lr' stands for
+    if isinstance(value, (list, tuple)):
+        return isinstance(default, tuple) and len(value) == len(default) == 0
     return value is default or (
-        type(value) is type(default) and isinstance(value, (str, int, float, tuple, bool)) and value == default
+        type(value) is type(default) and isinstance(value, (str, int, float)) and value == default
     )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -21,6 +21,9 @@ from fbed.scan import Finding, Scan
 from fbed.search import STATUSES, Plan, Step, Trail
 from fbed.tables import Name, Table
 from fbed.tails import ChiSquare, ExactF, Floats, Reference
+
+if TYPE_CHECKING:
+    from fbed.explain import Explanation
 
 SCHEMA = 2
 """Version of the JSON form; it grows when a reader of the old form would misread the new one."""
@@ -183,6 +186,19 @@ class Result:
 
     def __str__(self) -> str:
         return self.summary()
+
+    def explain(self, variable: Name, X: Any = None, y: Any = None, **values: Any) -> Explanation:
+        """Why a variable was selected or not; with the data of the selection, every statistic is exact.
+
+        Parameters
+        ----------
+        variable : name or index of a predictor.
+        X, y : the data of the selection, optional; an outcome that was the name of a column is known.
+        **values : sample_weight, offset and the like, where they were arrays.
+        """
+        from fbed.explain import explain
+
+        return explain(self, variable, X, y, **values)
 
     def report(self, path: str | Path) -> Path:
         """Write a report for people: one HTML file that needs nothing else, to send, read offline or print."""

@@ -73,6 +73,11 @@ class StepView:
     fall: float
     gain: float
 
+    @property
+    def zone(self) -> str:
+        """The part of the search that the scan belongs to."""
+        return "backward" if self.row.run is None else f"run {self.row.run}"
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -335,7 +340,12 @@ def _share_of_critical(result: Result) -> np.ndarray:
 
 def cautions(result: Result) -> list[Caution]:
     """What may mislead a reader of this result."""
-    return [*_ending(result), *_separation(result), *_collinearity(result), *_rare(result), *_notes(result)]
+    return [*_ending(result), *_separation(result), *data_cautions(result), *_notes(result)]
+
+
+def data_cautions(result: Result) -> list[Caution]:
+    """What the selected columns should make a reader careful about."""
+    return [*_collinearity(result), *_rare(result)]
 
 
 def _ending(result: Result) -> Iterator[Caution]:
@@ -382,7 +392,7 @@ def _collinearity(result: Result) -> Iterator[Caution]:
         )
     pairs = [f"{a} and {b} ({r:.2f})" for a, b, r in correlated_pairs(result) if abs(r) >= _CORRELATED]
     if pairs:
-        yield Caution("Selected variables are strongly correlated", f"{_listed(pairs)}.")
+        yield Caution("Selected variables are strongly correlated", f"Strongly correlated: {_listed(pairs)}.")
 
 
 def correlated_pairs(result: Result) -> list[tuple[Name, Name, float]]:

@@ -305,7 +305,7 @@ def _selected_row(result: Result, i: int, step: StepView | None) -> list[object]
     row = step.row
     return [
         shown,
-        Cell(f"{step.number} ({zone(step)})", step.number),
+        Cell(f"{step.number} ({step.zone})", step.number),
         numeric(row.statistic),
         numeric(row.df, 3),
         probability(row.log_p),
@@ -401,17 +401,12 @@ def path(result: Result) -> Html | None:
     )
 
 
-def zone(step: StepView) -> str:
-    """The part of the search that a step belongs to."""
-    return "backward" if step.row.run is None else f"run {step.row.run}"
-
-
 def _step_row(step: StepView) -> list[object]:
     row = step.row
     variable = Cell("–") if row.variable is None else Cell(called(row.variable))
     return [
         Cell(step.number, step.number),
-        zone(step),
+        step.zone,
         {"add": "added", "remove": "removed", "stop": "nothing"}[row.action],
         variable,
         numeric(row.statistic),
@@ -425,7 +420,7 @@ def _step_row(step: StepView) -> list[object]:
 
 def _points(steps: Sequence[StepView], values: Sequence[float]) -> list[charts.Point]:
     return [
-        charts.Point(step.number, value, str(step.row.variable), zone(step), step.row.action == "remove")
+        charts.Point(step.number, value, str(step.row.variable), step.zone, step.row.action == "remove")
         for step, value in zip(steps, values, strict=True)
     ]
 
@@ -525,7 +520,7 @@ def dropping(result: Result) -> Html | None:
             paragraph("Nothing was dropped early: this was plain forward-backward selection."),
             tests,
         )
-    rows = [(f"{zone(step)}, {step.number}", step.row.tested, step.remaining) for step in scans[:_MOST_BARS]]
+    rows = [(f"{step.zone}, {step.number}", step.row.tested, step.remaining) for step in scans[:_MOST_BARS]]
     counts = [count for _, tested, kept in rows for count in (tested, kept)]
     log = max(counts) > 50 * max(1, sorted(counts)[len(counts) // 2])
     caption = (
