@@ -24,6 +24,7 @@ from fbed.tails import ChiSquare, ExactF, Floats, Reference
 
 if TYPE_CHECKING:
     from fbed.explain import Explanation
+    from fbed.plots import Plots
 
 SCHEMA = 2
 """Version of the JSON form; it grows when a reader of the old form would misread the new one."""
@@ -186,6 +187,19 @@ class Result:
 
     def __str__(self) -> str:
         return self.summary()
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows the result."""
+        from fbed.report.notebook import compact
+
+        return compact(self)
+
+    @property
+    def plot(self) -> Plots:
+        """Plots of the result: `steps()`, `funnel()`, `effects()` and `ties()`, each returning matplotlib Axes."""
+        from fbed.plots import Plots
+
+        return Plots(self)
 
     def explain(self, variable: Name, X: Any = None, y: Any = None, **values: Any) -> Explanation:
         """Why a variable was selected or not; with the data of the selection, every statistic is exact.
@@ -394,11 +408,16 @@ def _model_from_plain(plain: dict[str, Any] | None) -> FittedModel | None:
 
 
 def _row_from_plain(plain: dict[str, Any]) -> TraceRow:
-    runners_up = tuple(Finding(**_with_log_p({**f, "score": _numbers([f["score"]])[0]})) for f in plain["runners_up"])
+    runners_up = tuple(_finding_from_plain(finding) for finding in plain["runners_up"])
     row = plain if plain["variable"] is None else _with_log_p(plain)
     critical = tuple((df, np.inf if value is None else value) for df, value in plain["critical"])
     dropped = np.array(plain["dropped"], dtype=np.intp)
     return TraceRow(**{**row, "dropped": dropped, "runners_up": runners_up, "critical": critical})
+
+
+def _finding_from_plain(plain: dict[str, Any]) -> Finding:
+    upper = np.inf if plain["upper"] is None else plain["upper"]
+    return Finding(**_with_log_p({**plain, "score": _numbers([plain["score"]])[0], "upper": upper}))
 
 
 def _with_log_p(plain: dict[str, Any]) -> dict[str, Any]:

@@ -335,18 +335,19 @@ def _effects(result: Result) -> list[object]:
 
 
 def _effect_row(effect: Effect, ratio: bool) -> list[object]:
-    cells: list[object] = [called(effect.term), numeric(effect.value), _interval(effect.low, effect.high)]
+    cells: list[object] = [called(effect.term), numeric(effect.value), interval(effect.low, effect.high)]
     if effect.variable is None:
         return [*cells, "–", "–"]
     value, *ends = ((_exp(v) if ratio else v) if v is not None else None for v in effect.scaled)
-    return [*cells, numeric(value), _interval(*ends)]
+    return [*cells, numeric(value), interval(*ends)]
 
 
 def _exp(value: float) -> float:
     return math.exp(value) if value < 700 else math.inf
 
 
-def _interval(low: float | None, high: float | None) -> Cell:
+def interval(low: float | None, high: float | None) -> Cell:
+    """A cell with an interval."""
     return Cell("–") if low is None or high is None else Cell(f"{number(low)} to {number(high)}", low)
 
 
