@@ -234,9 +234,8 @@ class Result:
     @classmethod
     def from_json(cls, source: str | Path) -> Result:
         """Read a result back from its JSON text or file."""
-        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-        if not text.lstrip().startswith("{"):
-            text = Path(text).read_text(encoding="utf-8")
+        is_text = isinstance(source, str) and source.lstrip().startswith("{")
+        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
         plain = json.loads(text)
         if plain.get("schema") != SCHEMA:
             raise InvalidInput(
