@@ -19,6 +19,7 @@ HOSTILE = (
     "]]></svg><!-- {{7*7}} ${7*7}",
     "emoji 🧬 \u202eright to left\u202c",
     "tab\tand\nnewline and \x00 nul",
+    r"$\frac{$ ^_ $",
     "a" * 300,
     "name",
     "name ",
@@ -65,7 +66,7 @@ def _numbers():
 CASES = {
     "linear": lambda: fbed.select(*table()),
     "ebic": lambda: fbed.select(*table(), criterion="ebic"),
-    "removals": lambda: fbed.select(*table(), alpha=0.3, alpha_backward=0.001, k=math.inf),
+    "removals": lambda: fbed.select(*table(), alpha=0.7, alpha_backward=0.001, k=math.inf),
     "fbs": lambda: fbed.select(*table(), early_dropping=False),
     "nothing": lambda: fbed.select(*table(), alpha=1e-300),
     "forced": lambda: fbed.select(*table(), include=["h", "level"], exclude=["twin"]),

@@ -67,7 +67,7 @@ class Explanation:
     now: Statistic | None = None
 
     def __str__(self) -> str:
-        lines = [self.verdict]
+        lines = paragraph(self.verdict, indent="")
         if self.encounters:
             lines += ["", *table([_HEAD, *(_line(e) for e in self.encounters)], "><>>><", name_column=5)]
         for reason in self.reasons:

@@ -48,7 +48,7 @@ class Plots:
             removed = step.row.action == "remove"
             ax.plot(x, value, "o", color=_ORANGE if removed else _BLUE, mfc="white" if removed else _BLUE, zorder=2)
         _mark_zones(ax, [step.zone for step in steps])
-        names = [("− " if s.row.action == "remove" else "") + shortened(str(s.row.variable), _NAME) for s in steps]
+        names = [("− " if s.row.action == "remove" else "") + _named(s.row.variable) for s in steps]
         ax.set_xticks(list(at), names, rotation=45, ha="right", rotation_mode="anchor")
         ax.set_ylabel("fall of the deviance" if adds_up else "−log₁₀ p (naive)")
         ax.set_title("Steps of the search")
@@ -93,7 +93,7 @@ class Plots:
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter("{x:g}")
         ax.axvline(shown(0.0), color=_GREY, linestyle="--", linewidth=1, zorder=0)
-        ax.set_yticks(range(len(every)), [shortened(effect.term, _NAME) for effect in every])
+        ax.set_yticks(range(len(every)), [_named(effect.term) for effect in every])
         ax.invert_yaxis()
         ax.margins(y=0.5 / max(len(every), 1))
         ax.set_xlabel(f"{ratio or 'coefficient'} per standard deviation or level, naive 95% interval")
@@ -122,7 +122,7 @@ class Plots:
         ax.set_yscale("symlog", linthresh=10)
         ax.set_xticks(
             list(place.values()),
-            [shortened(str(s.row.variable), _NAME) for s in steps],
+            [_named(s.row.variable) for s in steps],
             rotation=45,
             ha="right",
             rotation_mode="anchor",
@@ -143,6 +143,11 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     made: Any = plt.subplots(figsize=size, layout="constrained")[1]
     made.spines[["top", "right"]].set_visible(False)
     return made
+
+
+def _named(name: object) -> str:
+    """A name on an axis; between two dollar signs matplotlib would look for mathematics."""
+    return shortened(str(name), _NAME).replace("$", r"\$")
 
 
 def _mark_zones(ax: Axes, zones: Sequence[str]) -> None:
