@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 
 import pytest
 
+import fbed
 from fbed import views
-from report_cases import CASES, case
+from fbed.report import render
+from report_cases import CASES, case, table
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -74,6 +77,44 @@ def test_ties_are_marked():
     ax = result.plot.ties()
     marked = next(line for line in ax.lines if line.get_label() == "near tie")
     assert len(marked.get_xdata()) == sum(tie.near for tie in views.ties(result)) > 0
+
+
+@cache
+def grid():
+    return fbed.path(*table(), alphas=(0.001, 0.1), gammas=(None, 1.0), ks=(0, 1))
+
+
+def test_path_plots_show_the_grid():
+    sizes = grid().plot.sizes()
+    assert [line.get_label() for line in sizes.lines] == ["FBED^0", "FBED^1", "FBS"]
+    assert labels(sizes.xaxis) == ["0.001", "0.1"]
+    assert list(sizes.lines[1].get_ydata()) == [len(grid().get(k=1, alpha=alpha).selected) for alpha in (0.001, 0.1)]
+    tests = grid().plot.tests("ebic")
+    assert labels(tests.xaxis) == ["default", "1"]
+    assert list(tests.lines[2].get_ydata()) == [grid().get(k=None, gamma=g).n_tests.total for g in (None, 1.0)]
+
+
+def test_path_plot_of_the_variables():
+    ax = grid().plot.variables(k=1)
+    shown = {(labels(ax.yaxis)[int(y)], int(x)) for x, y in zip(*ax.lines[0].get_data(), strict=True)}
+    results = [grid().get(k=1, alpha=alpha) for alpha in (0.001, 0.1)]
+    assert shown == {(name, i) for i, result in enumerate(results) for name in result.selected}
+    for call, message in (
+        (lambda: grid().plot.variables(k=7), "the path has no results of criterion 'lr' with k=7"),
+        (lambda: grid().plot.sizes("bic"), "the path has no criterion 'bic': it holds 'lr', 'ebic'"),
+    ):
+        with pytest.raises(fbed.InvalidInput, match=message):
+            call()
+
+
+def test_results_of_a_path_have_reports_and_explanations():
+    result = grid().get(k=1, alpha=0.1)
+    alone = fbed.select(*table(), alpha=0.1)
+    assert str(result.explain("twin", *table())) == str(alone.explain("twin", *table()))
+    namespace = dict(zip("Xy", table(), strict=True))
+    exec(result.origin.python(), namespace)
+    assert namespace["result"].selected == result.selected
+    assert render(result)
 
 
 def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):

@@ -114,7 +114,8 @@ def test_page_is_not_wider_than_the_screen(name, screen, browser, pages):
 def values_of(browser, table: int, column: int) -> list[str | float]:
     script = """
     const rows = [...document.querySelectorAll('table.sortable')[arguments[0]].tBodies[0].rows];
-    return rows.map(row => { const c = row.cells[arguments[1]]; return c.dataset.v ? [+c.dataset.v] : c.textContent.trim(); });
+    const cells = rows.map(row => row.cells[arguments[1]]);
+    return cells.map(cell => cell.dataset.v ? [+cell.dataset.v] : cell.textContent.trim());
     """
     found = browser.execute_script(script, table, column)
     return [value if isinstance(value, str) else float(value[0]) for value in found]

@@ -91,7 +91,7 @@ def _range(known: Statistic) -> str:
         return "" if math.isnan(known.lower) else high
     if math.isinf(known.upper):
         return f"> {low}"
-    return f"< {high}" if known.lower <= 0 else f"{low} to {high}"
+    return f"< {high}" if known.lower <= 0 else f"{known.lower:.3g} to {known.upper:.3g}"
 
 
 def _p_range(known: Statistic) -> str:
@@ -102,7 +102,9 @@ def _p_range(known: Statistic) -> str:
         return high
     if known.log_p_low == -math.inf:
         return f"< {high}"
-    return f"> {low}" if known.log_p_high == 0 else f"{low} to {high}"
+    if known.log_p_high == 0:
+        return f"> {low}"
+    return f"{p_value(known.log_p_low, 2)} to {p_value(known.log_p_high, 2)}"
 
 
 def explain(result: Result, variable: Name, X: Any = None, y: Any = None, **values: Any) -> Explanation:

@@ -5,23 +5,37 @@ Every function takes an `ax` to draw on, or makes a figure of its own, and retur
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fbed import views
+from fbed.errors import InvalidInput
 from fbed.text import shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from fbed.paths import PathResult, Setting
     from fbed.result import Result
 
 # Okabe and Ito's colours; shapes and hatches tell the same, so that none of them is needed.
 _BLUE, _ORANGE, _GREY, _PALE = "#0072b2", "#d55e00", "#777777", "#cfe3f1"
 _NAME = 28  # characters of a name on an axis
 _ROW = 0.28  # inches of a row of bars
+_MOST_VARIABLES = 40
+_LINES = [  # colour, marker and dashes of each algorithm
+    (_BLUE, "o", "-"),
+    (_ORANGE, "s", "--"),
+    ("#009e73", "^", "-."),
+    ("#cc79a7", "D", ":"),
+    ("#000000", "v", "-"),
+]
 
 
 @dataclass(frozen=True)
@@ -131,6 +145,77 @@ class Plots:
         ax.set_title("Near ties")
         ax.legend(frameon=False)
         return ax
+
+
+@dataclass(frozen=True)
+class PathPlots:
+    """The plots of a path, as in ``path.plot.sizes()``; `criterion` is 'lr' (over alpha) or 'ebic' (over gamma)."""
+
+    path: PathResult
+
+    def sizes(self, criterion: str | None = None, ax: Axes | None = None) -> Axes:
+        """How many variables each setting selects, a line for each algorithm."""
+        return self._lines("variables selected", lambda result: len(result.selected), criterion, ax)
+
+    def tests(self, criterion: str | None = None, ax: Axes | None = None) -> Axes:
+        """How many tests each setting needs, a line for each algorithm."""
+        ax = self._lines("tests", lambda result: result.n_tests.total, criterion, ax)
+        ax.set_yscale("log")
+        return ax
+
+    def variables(self, criterion: str | None = None, k: float | None = 1, ax: Axes | None = None) -> Axes:
+        """Which variables each setting of one algorithm (FBED^k; FBS for k=None) selects, the most stable first."""
+        criterion = self._criterion(criterion)
+        chosen = [
+            (setting, result)
+            for setting, result in zip(self.path.settings, self.path.results, strict=True)
+            if setting.criterion == criterion and setting.k == k
+        ]
+        if not chosen:
+            raise InvalidInput(f"the path has no results of criterion {criterion!r} with k={k}: see its .settings")
+        counts = Counter(name for _, result in chosen for name in result.selected)
+        names = sorted(counts, key=lambda name: -counts[name])[:_MOST_VARIABLES]
+        grid = np.array([[name in result.selected for _, result in chosen] for name in names]).reshape(len(names), -1)
+        ax = _axes(ax, (2.5 + 0.5 * len(chosen), 1.4 + _ROW * len(names)))
+        rows, columns = np.nonzero(grid)
+        ax.plot(columns, rows, "s", color=_BLUE, markersize=9)
+        ax.set_yticks(range(len(names)), [_named(name) for name in names])
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.set_xlim(-0.6, len(chosen) - 0.4)
+        _name_settings(ax, [setting for setting, _ in chosen])
+        left_out = f", {_MOST_VARIABLES} of {len(counts)}" if len(counts) > len(names) else ""
+        ax.set_title(f"Selected by {chosen[0][0].algorithm}{left_out}")
+        return ax
+
+    def _criterion(self, wanted: str | None) -> str:
+        known = list(dict.fromkeys(setting.criterion for setting in self.path.settings))
+        if wanted is None:
+            return known[0]
+        if wanted not in known:
+            raise InvalidInput(f"the path has no criterion {wanted!r}: it holds {', '.join(map(repr, known))}")
+        return wanted
+
+    def _lines(self, title: str, figure: Callable[[Result], float], criterion: str | None, ax: Axes | None) -> Axes:
+        criterion = self._criterion(criterion)
+        ax = _axes(ax, (5.4, 3.6))
+        of = [(s, r) for s, r in zip(self.path.settings, self.path.results, strict=True) if s.criterion == criterion]
+        values = list(dict.fromkeys(setting.value for setting, _ in of))
+        looks = zip(dict.fromkeys(setting.algorithm for setting, _ in of), itertools.cycle(_LINES), strict=False)
+        for algorithm, (colour, marker, line) in looks:
+            points = [(values.index(s.value), figure(r)) for s, r in of if s.algorithm == algorithm]
+            x, y = zip(*points, strict=True)
+            ax.plot(x, y, color=colour, marker=marker, linestyle=line, label=algorithm)
+        _name_settings(ax, [next(s for s, _ in of if s.value == value) for value in values])
+        ax.set_ylabel(title)
+        ax.set_title(f"{title.capitalize()} over the path")
+        ax.legend(frameon=False)
+        return ax
+
+
+def _name_settings(ax: Axes, settings: Sequence[Setting]) -> None:
+    names = ["default" if setting.value is None else f"{setting.value:g}" for setting in settings]
+    ax.set_xticks(range(len(names)), names)
+    ax.set_xlabel("alpha" if settings[0].criterion == "lr" else "gamma of EBIC")
 
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:

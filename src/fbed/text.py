@@ -14,6 +14,7 @@ from fbed import views
 from fbed.search import STATUSES
 
 if TYPE_CHECKING:
+    from fbed.paths import PathResult
     from fbed.result import Result, TraceRow
 
 _WIDTH = 80
@@ -51,6 +52,25 @@ def summary(result: Result, style: Style = PLAIN) -> str:
     title, *head = _head(result)
     model = [] if result.model is None else ["", *_model(result, style), *style("warn", _foot(result))]
     return "\n".join([*style("strong", [title]), *head, "", *_steps(result, style), *model])
+
+
+def path_summary(found: PathResult) -> str:
+    """The grid as a table, within 80 columns: how much was selected, at what cost, and which variables first."""
+    head = ("criterion", "value", "algorithm", "selected", "tests", "first selected")
+    rows = [
+        (
+            setting.criterion,
+            "default" if setting.value is None else f"{setting.value:g}",
+            setting.algorithm,
+            f"{len(result.selected):,}",
+            f"{result.n_tests.total:,}",
+            ", ".join(str(name) for name in result.selected[:8]),
+        )
+        for setting, result in zip(found.settings, found.results, strict=True)
+    ]
+    ended = f"; {STATUSES[found.status]}" if found.status != "converged" else ""
+    lines = [f"{_plural(len(rows), 'setting')} in {found.seconds:.3g} s{ended}", ""]
+    return "\n".join(lines + table([head, *rows], "<><>><", name_column=5))
 
 
 def _head(result: Result) -> list[str]:
@@ -165,10 +185,10 @@ def table(
     return lines
 
 
-def p_value(log_p: float) -> str:
+def p_value(log_p: float, digits: int = 3) -> str:
     """A p-value that does not underflow: 3.2e-1085 is written from its logarithm."""
     if log_p > -600 or log_p == -np.inf:
-        return f"{np.exp(log_p):.3g}"
+        return f"{np.exp(log_p):.{digits}g}"
     exponent = np.floor(log_p / np.log(10))
     return f"{np.exp(log_p - exponent * np.log(10)):.1f}e{int(exponent)}"
 
