@@ -28,6 +28,7 @@ NEAR = 2.0
 _RARE = 10  # rows below which a level or an uncommon value decides its own coefficient
 _INFLATED = 10.0  # variance inflation from which textbooks speak of collinearity
 _CORRELATED = 0.9
+_NO_BOUND = 1e6  # an upper bound so many times the lower one says nothing
 _RATIOS = {  # what exp(coefficient) is, where it has a name
     "binomial": "odds ratio",
     "ordinal": "odds ratio",
@@ -202,7 +203,8 @@ def last_test(result: Result, variable: int) -> tuple[int, Statistic] | None:
     if place < 0:
         return None
     lower, upper, df = (float(values[variable]) for values in (known.lower, known.upper, known.df))
-    upper = np.inf if math.isnan(upper) else upper  # JSON has no infinity
+    if math.isnan(upper) or upper > _NO_BOUND * max(lower, 1.0):  # NaN: JSON has no infinity
+        upper = np.inf
     row = result.trace[place]
     if known.log_p is not None:
         p = float(known.log_p[variable])
@@ -215,7 +217,10 @@ def statistic(result: Result, row: TraceRow, lower: float, upper: float, df: flo
     reference = result.reference(row)
     if reference is None:
         return Statistic(lower, upper, df, np.nan, np.nan, None)
-    low, high = (float(reference.log_sf(np.array([end]), np.array([df]))[0]) for end in (upper, lower))
+    low, high = (
+        float(reference.log_sf(np.array([end]), np.array([df]))[0]) if math.isfinite(end) else -math.inf
+        for end in (upper, lower)
+    )
     return Statistic(lower, upper, df, low, high, dict(row.critical).get(df))
 
 
