@@ -19,7 +19,7 @@ from fbed.cli import main
 from fbed.report import render
 from report_cases import CASES, HOSTILE, case, hostile_table, table
 
-VOID = {"meta", "br", "col"}
+VOID = {"meta", "br", "wbr"}
 
 
 class Page(HTMLParser):

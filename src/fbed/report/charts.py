@@ -75,7 +75,8 @@ def number(value: float) -> str:
     """A number on an axis."""
     if value == 0:
         return "0"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:g}" if abs(value) < 1e6 else f"{value:.0e}"
+    plain = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:g}" if abs(value) < 1e6 else f"{value:.0e}"
+    return plain.replace("-", "−")
 
 
 def text(x: float, y: float, content: object, class_: str = "", anchor: str = "start") -> Html:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_VOID = {"br", "col", "meta"}
+_VOID = {"br", "meta"}
 
 
 class Html(str):
@@ -44,8 +44,11 @@ def tag(name: str, /, *children: object, **attributes: Any) -> Html:
 
 
 def called(name: object) -> Html:
-    """The name of a variable: kept apart from the text around it, whatever script it is written in."""
-    return tag("bdi", name, class_="name")
+    """The name of a variable: kept apart from the text around it, whatever script it is written in.
+
+    A long name breaks before the level of a category.
+    """
+    return tag("bdi", Html(escape(name).replace("[", "<wbr>[")), class_="name")
 
 
 @dataclass(frozen=True)

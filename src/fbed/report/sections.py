@@ -314,24 +314,25 @@ def _selected_row(result: Result, i: int, step: StepView | None) -> list[object]
 
 
 def _effects(result: Result) -> list[object]:
-    every = views.terms(result)
-    if not every:
+    every, model = views.terms(result), result.model
+    if not every or model is None:
         return []
     ratio = views.ratio_name(result)
+    caption = (
+        f"The final model, with deviance {number(model.deviance, 5)}; without variables it is "
+        f"{number(model.null_deviance, 5)}. "
+    )
+    if model.separated:
+        heads = [Head("term"), Head("coefficient", True)]
+        caption += "The outcome is separated: only the signs of the coefficients have a meaning."
+        return [tag("h3", "Size of the effects"), table(caption, heads, [_effect_row(e, False)[:2] for e in every])]
     heads = [Head("term"), Head("coefficient", True), Head("95% interval (naive)", True)]
     heads += [Head(f"{ratio or 'coefficient'} per SD or level", True), Head("its 95% interval (naive)", True)]
-    model = result.model
-    caption = (
-        "The final model."
-        if model is None
-        else (
-            f"The final model, with deviance {number(model.deviance, 5)}; without variables it is "
-            f"{number(model.null_deviance, 5)}. Per SD or level: for one standard deviation more of a number, or for a "
-            "level of a category against its first."
-        )
+    caption += (
+        "Per SD or level: for one standard deviation more of a number, or for a level of a category against its first."
     )
-    shown = table(caption, heads, [_effect_row(effect, bool(ratio)) for effect in every])
-    return [tag("h3", "Size of the effects"), _forest(result, ratio), shown]
+    rows = [_effect_row(effect, ratio is not None) for effect in every]
+    return [tag("h3", "Size of the effects"), _forest(result, ratio), table(caption, heads, rows)]
 
 
 def _effect_row(effect: Effect, ratio: bool) -> list[object]:
@@ -353,7 +354,7 @@ def interval(low: float | None, high: float | None) -> Cell:
 
 def _forest(result: Result, ratio: str | None) -> Html | None:
     every = views.effects(result)
-    if not every or result.model is None or result.model.separated:
+    if not every:
         return None
     rows = [(effect.term, *effect.scaled) for effect in every[:_MOST_BARS]]
     what = ratio or "coefficient"
