@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import shlex
 import time
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -297,6 +299,32 @@ def test_command_and_python_lines_of_the_command_line_run_again(tmp_path, monkey
     exec(result.origin.python(), namespace)
     assert namespace["result"].selected == result.selected
     assert namespace["result"].n == result.n
+
+
+def _real(name):
+    folder = os.environ.get("FBED_DATA_DIR")
+    if not folder:
+        pytest.skip("FBED_DATA_DIR is not set")
+    data = Path(folder)
+    if name == "bank_marketing":
+        return fbed.select(pd.read_parquet(data / "extra" / "bank_marketing.parquet"), "y", max_features=4)
+    if name == "nki70":
+        return fbed.select(pd.read_parquet(data / "extra" / "nki70.parquet"), ("time", "event"), alpha=0.01)
+    if name == "riboflavin":
+        with np.load(data / "extra" / "riboflavin.npz", allow_pickle=True) as file:
+            return fbed.select(file["X"], file["y"], criterion="ebic")
+    with np.load(data / "paper" / "dexter.npz") as file:
+        return fbed.select(sparse.load_npz(data / "paper" / "dexter.npz"), file["y"], alpha=0.01)
+
+
+@pytest.mark.parametrize("name", ["bank_marketing", "nki70", "riboflavin", "dexter"])
+def test_reports_of_real_data(name):
+    result = _real(name)
+    text = render(result)
+    assert render(fbed.Result.from_json(result.to_json())) == text
+    assert len(text) < 500_000
+    shown = {text for _, text in Page(text).all("bdi")}
+    assert {str(variable) for variable in result.selected} <= shown
 
 
 def test_report_of_many_variables_is_small_and_quick(tmp_path):

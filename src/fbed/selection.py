@@ -105,7 +105,7 @@ def select(
     n_jobs : int, optional
         Threads; −1 for all processors. The answer does not depend on it.
     progress : bool or callable, optional
-        True draws progress on the terminal; a callable gets a `Progress` after every scan.
+        True shows progress on the terminal or in the notebook; a callable gets a `Progress` after every scan.
     engine : {'certified', 'exhaustive'}
         'certified' decides by bounds on the statistics, 'exhaustive' fits every model. They select the same; the
         second is there to check the first.
