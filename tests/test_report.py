@@ -307,7 +307,7 @@ def _real(name):
         pytest.skip("FBED_DATA_DIR is not set")
     data = Path(folder)
     if name == "bank_marketing":
-        return fbed.select(pd.read_parquet(data / "extra" / "bank_marketing.parquet"), "y", max_features=4)
+        return fbed.select(pd.read_parquet(data / "extra" / "bank_marketing.parquet")[::10], "y")
     if name == "nki70":
         return fbed.select(pd.read_parquet(data / "extra" / "nki70.parquet"), ("time", "event"), alpha=0.01)
     if name == "riboflavin":
