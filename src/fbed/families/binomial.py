@@ -29,7 +29,7 @@ _MAX_ITERATIONS = 200  # under quasi-separation the deviance falls by a factor e
 _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, never the optimum
 # A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
-_RIDGE, _GENTLE, _STEEP = 1e-10, 1e-7, 1e12
+_RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
 _MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
@@ -171,7 +171,7 @@ class CertifiedBinomialFit(BinomialFit):
         """Numeric columns by certificates, groups and doubtful columns by fits."""
         design = self.model.design
         lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
-        numeric = (design.table.position[candidates] >= 0) & (design.width[candidates] == 1)
+        numeric = design.numeric[candidates] & (design.width[candidates] == 1)
         one = float(critical(np.ones(1))[0])
         if numeric.any():
             df[numeric] = 1.0
@@ -197,7 +197,7 @@ class CertifiedBinomialFit(BinomialFit):
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Numeric columns by refinement, by fits of their own where certificates do not close; groups are known."""
         lower, upper = lower.copy(), upper.copy()
-        numeric = np.flatnonzero((self.model.design.table.position[candidates] >= 0) & (lower < upper))
+        numeric = np.flatnonzero(self.model.design.numeric[candidates] & (lower < upper))
         if len(numeric) == 0:
             return lower, upper
         found = self.engine.contest(candidates[numeric], lower[numeric], upper[numeric], race)
@@ -211,6 +211,9 @@ class CertifiedBinomialFit(BinomialFit):
 
     def loss_bounds(self, variables: Indices) -> Bounds:
         """Drop-one intervals from the fit on S."""
+        if not self.span.full_rank:
+            exact = self.losses(variables)
+            return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
         lower, upper = self.engine.loss_bounds(variables)
         df = np.array([self.span.rank_of[int(variable)] for variable in variables], dtype=float)
         return Bounds(lower, upper, df, self.reference)
@@ -297,6 +300,8 @@ def _newton_step(
 def _gram(Z: Floats, curvature: Floats) -> Floats:
     """ZᵀW_bZ for every model b, as one matrix product of the weights with all products of two columns."""
     n, k = Z.shape
+    if curvature.shape[1] == 1:
+        return ((Z * curvature).T @ Z)[None]
     row, column = np.triu_indices(k)
     packed = np.zeros((len(row), curvature.shape[1]))
     rows_in_block = max(1, _BLOCK_VALUES // len(row))
