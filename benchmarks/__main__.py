@@ -33,7 +33,9 @@ def main(arguments: list[str] | None = None) -> int:
 def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, "all", "report"], default=["all"], metavar="part")
-    parser.add_argument("--data", nargs="+", type=Path, default=[], metavar="FILE.npz", help="sets instead of the paper's")
+    parser.add_argument(
+        "--data", nargs="+", type=Path, default=[], metavar="FILE.npz", help="sets instead of the paper's"
+    )
     parser.add_argument("--quick", action="store_true", help="toy sizes, to see that everything runs")
     parser.add_argument("--turns", type=int, default=5, help="how often each contender is measured")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which a contender is stopped")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import sys
 import time
 import warnings
@@ -180,8 +181,11 @@ CONTENDERS = {
 }
 
 
-def serve(name: str, file: str, threads: int) -> None:
-    """Say that all is ready, then answer every line that comes in with one timed call."""
+def serve(name: str, file: str, threads: int, limit: float) -> None:
+    """Say that all is ready, then answer every line that comes in with one timed call.
+
+    The system ends the process when a call has used `limit` processor seconds a thread.
+    """
     warnings.simplefilter("ignore")
     ready = CONTENDERS[name].ready
     if ready is None:
@@ -189,6 +193,7 @@ def serve(name: str, file: str, threads: int) -> None:
     task = ready(read(file), threads)
     say({"ready": True})
     for _ in sys.stdin:
+        signal.setitimer(signal.ITIMER_PROF, limit * threads)
         wall, processor = time.perf_counter(), time.process_time()
         answer = task()
         say({"wall": time.perf_counter() - wall, "cpu": time.process_time() - processor, "answer": answer})
@@ -199,4 +204,4 @@ def say(message: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    serve(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))

@@ -9,6 +9,11 @@ from typing import Any
 
 TITLES = {
     "sets": "Real data",
+    "limit": "Near the limit",
+    "growth": "Growth",
+    "memory": "Memory",
+    "path": "A grid of configurations",
+    "families": "Other outcomes",
 }
 
 
