@@ -23,7 +23,11 @@ def write(folder: Path) -> str:
     sections = ["# Benchmarks", "Written by `make bench` from the JSON files in `results/`."]
     for part, data in found.items():
         module = importlib.import_module(f"benchmarks.{part}")
-        sections += [f"## {TITLES[part]}", module.words(data), _measured_on(data)]
+        sections += [f"## {TITLES[part]}", module.words(data)]
+        if hasattr(module, "draw"):
+            module.draw(data, folder)
+            sections.append(f"![{TITLES[part]}]({folder.name}/{part}.png)")
+        sections.append(_measured_on(data))
     text = "\n\n".join(sections) + "\n"
     (folder.parent / "RESULTS.md").write_text(text)
     return text
