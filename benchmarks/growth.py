@@ -1,4 +1,4 @@
-"""Growth: seconds against rows and against columns, over two decades, with EBIC and a fixed number of real predictors."""
+"""Growth: seconds against rows and against columns over two decades, with EBIC and the same real predictors."""
 
 from __future__ import annotations
 
@@ -59,8 +59,9 @@ def curves(found: dict[str, Any], what: str) -> tuple[list[int], dict[str, list[
 
 def words(found: dict[str, Any]) -> str:
     parts = [
-        f"Dense float64, logistic, EBIC with γ = 1, {N_REAL} real predictors, one thread, processor seconds. The exponent is the "
-        f"slope of log time on log size over all sizes, and over the last decade alone; at most {WANTED} is wanted.",
+        f"Dense float64, logistic, EBIC with γ = 1, {N_REAL} real predictors, one thread, processor seconds. "
+        "The exponent is the slope of log time on log size over all sizes, and over the last decade alone; at most "
+        f"{WANTED} is wanted.",
     ]
     for what in found["points"]:
         sizes, times = curves(found, what)
