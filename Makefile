@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo lint test clean
+.PHONY: help install demo docs lint test clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -19,6 +19,9 @@ $(STAMP): pyproject.toml CMakeLists.txt $(wildcard src/kernels/*)
 
 demo: $(STAMP) ## find a Markov blanket in data from a known Bayesian network
 	$(BIN)/fbed demo
+
+docs: $(STAMP) ## bring the table of families up to date
+	$(BIN)/python -m fbed.families docs/families.md
 
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff check .

@@ -131,7 +131,7 @@ SETTINGS = {
     "alpha_backward": ({"alpha_backward": 0.0}, "alpha_backward is a significance level"),
     "gamma": ({"criterion": "ebic", "gamma": 2.0}, "gamma must lie between 0 and 1"),
     "criterion": ({"criterion": "cp"}, "unknown criterion 'cp'"),
-    "family": ({"family": "gamma"}, "unknown family 'gamma'"),
+    "family": ({"family": "gama"}, "unknown family 'gama'"),
     "max_features": ({"max_features": -1}, "max_features must be a whole number"),
     "time_limit": ({"time_limit": -1.0}, "time_limit must be a number of seconds"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs must be"),

@@ -24,6 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fbed
 from fbed import FBEDSelector
+from fbed.extras import EXTRAS
 
 
 @pytest.mark.filterwarnings("ignore:No features were selected")
@@ -70,8 +71,9 @@ def test_parameters_are_those_of_select():
 
     selector = inspect.signature(FBEDSelector).parameters
     function = inspect.signature(fbed.select).parameters
-    belong_to_fit = {"X", "y", "sample_weight", "feature_names"}
-    assert set(selector) == set(function) - belong_to_fit
+    belong_to_fit = {"X", "y", "sample_weight", *EXTRAS}
+    assert set(inspect.signature(FBEDSelector.fit).parameters) == belong_to_fit | {"self"}
+    assert set(selector) == set(function) - belong_to_fit - {"feature_names"}
     assert all(selector[name].default == function[name].default for name in selector)
 
 
@@ -206,6 +208,56 @@ def test_weights_are_routed(numbers):
     assert routed[0].result_.n == weights.sum()
 
 
+def survival(X):
+    rng = np.random.default_rng(3)
+    time = rng.exponential(np.exp(-X[:, 5]))
+    y = np.empty(len(X), dtype=[("event", bool), ("time", float)])
+    y["event"], y["time"] = time < 2, np.minimum(time, 2)
+    return y
+
+
+def test_survival_times_are_a_structured_array(numbers):
+    X, _ = numbers
+    selector = FBEDSelector(criterion="ebic").fit(X, survival(X))
+    assert selector.result_.family == "cox"
+    assert selector.result_.selected == (5,)
+
+
+def test_extras_are_those_of_select(numbers):
+    X, _ = numbers
+    rng = np.random.default_rng(4)
+    exposure, subject, strata = rng.uniform(1, 9, 200), np.repeat(np.arange(40), 5), rng.integers(0, 3, 200)
+    counts, trials = rng.poisson(exposure * np.exp(0.3 * X[:, 1])), rng.integers(1, 9, 200)
+    successes = rng.binomial(trials, 1 / (1 + np.exp(-X[:, 2])))
+    cases = [
+        ({"family": "poisson"}, counts, {"exposure": exposure}),
+        ({"family": "poisson"}, counts, {"offset": np.log(exposure)}),
+        ({"family": "poisson", "cov": "cluster"}, counts, {"cluster": subject}),
+        ({"family": "gaussian", "cov": "HC3"}, counts, {}),
+        ({"test": "score"}, successes, {"trials": trials}),
+        ({"family": "ordinal", "link": "probit"}, np.minimum(counts, 4), {}),
+        ({}, survival(X), {"strata": strata, "entry": survival(X)["time"] / 2}),
+    ]
+    for settings, y, extras in cases:
+        fitted, expected = FBEDSelector(**settings).fit(X, y, **extras).result_, fbed.select(X, y, **settings, **extras)
+        assert fitted.selected == expected.selected
+        assert [row.statistic for row in fitted.trace] == [row.statistic for row in expected.trace]
+
+
+def test_extras_are_routed_and_cut_into_folds(numbers):
+    X, _ = numbers
+    exposure = np.random.default_rng(5).uniform(1, 9, 200)
+    y = np.random.default_rng(6).poisson(exposure * np.exp(0.5 * X[:, 1]))
+    with sklearn.config_context(enable_metadata_routing=True):
+        selector = FBEDSelector(family="poisson", criterion="ebic").set_fit_request(exposure=True)
+        pipeline = make_pipeline(selector, LinearRegression())
+        routed = pipeline.fit(X, y, exposure=exposure)[0].result_
+        grid = GridSearchCV(pipeline, {"fbedselector__k": [0, 1]}, cv=3).fit(X, y, exposure=exposure)
+    expected = fbed.select(X, y, family="poisson", criterion="ebic", exposure=exposure)
+    assert routed.to_frame().equals(expected.to_frame().assign(seconds=routed.to_frame()["seconds"]))
+    assert np.isfinite(grid.cv_results_["mean_test_score"]).all()
+
+
 def test_clone_and_pickle(numbers):
     X, y = numbers
     selector = FBEDSelector(criterion=fbed.EBIC(gamma=0.5), include=(1,), k=2)
@@ -254,7 +306,7 @@ def test_interrupt_ends_a_grid_search(numbers):
         grid.fit(X, y)
 
 
-@pytest.mark.parametrize("role", ["y", "sample_weight"])
+@pytest.mark.parametrize("role", ["y", "sample_weight", *EXTRAS])
 def test_names_of_columns_are_refused(frame, role):
     X, y = frame
     given = {"y": y, role: "count"}

@@ -14,6 +14,7 @@ import pytest
 
 import fbed
 from fbed.cli import main
+from fbed.families import FAMILIES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -96,6 +97,14 @@ def test_every_parameter_is_in_the_readme():
     table = README.split("## What can be chosen")[1].split("**The result**")[0]
     named = set(re.findall(r"`(\w+)`", table))
     assert set(inspect.signature(fbed.select).parameters) - {"X", "y", "feature_names"} <= named
+
+
+def test_table_of_families_is_up_to_date():
+    from fbed.families.__main__ import updated
+
+    document = (ROOT / "docs" / "families.md").read_text(encoding="utf-8")
+    assert all(f"| `{name}` |" in document for name in FAMILIES)
+    assert updated(document) == document, "run: make docs"
 
 
 def test_version_is_the_same_everywhere():

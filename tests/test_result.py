@@ -197,7 +197,7 @@ def test_json_of_numbers_that_json_does_not_know(tmp_path):
 
 def test_json_of_an_infinite_score(linear, tmp_path):
     # a selected variable in the span of the others has nothing to be tested by: its critical value is infinite
-    finding = Finding(variable=0, statistic=0.0, df=0.0, log_p=0.0, score=-math.inf)
+    finding = Finding(variable=0, statistic=0.0, df=0.0, log_p=0.0, score=-math.inf, upper=0.0)
     trace = (replace(linear.trace[0], runners_up=(finding,)), *linear.trace[1:])
     again = round_trip(replace(linear, trace=trace), tmp_path)
     assert math.isnan(again.trace[0].runners_up[0].score)

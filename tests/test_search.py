@@ -34,7 +34,11 @@ class Answers:
 
 
 def answer(candidates, merit, passes, position, allowed):
-    finding = Finding(int(candidates[position]), float(merit[position]), 1.0, -1.0, 0.0) if allowed else None
+    finding = (
+        Finding(int(candidates[position]), float(merit[position]), 1.0, -1.0, 0.0, float(merit[position]))
+        if allowed
+        else None
+    )
     return Scan(candidates, passes, finding, (), merit, merit, np.ones(len(candidates)))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fbed.criteria import AIC, BIC, EBIC, LikelihoodRatio
 from fbed.errors import InvalidInput
+from fbed.paths import PathResult, path
 from fbed.progress import Progress
 from fbed.result import Result
 from fbed.selection import select
@@ -14,7 +15,19 @@ if TYPE_CHECKING:
     from fbed.estimator import FBEDSelector
 
 __version__ = "0.1.0"
-__all__ = ["AIC", "BIC", "EBIC", "FBEDSelector", "InvalidInput", "LikelihoodRatio", "Progress", "Result", "select"]
+__all__ = [
+    "AIC",
+    "BIC",
+    "EBIC",
+    "FBEDSelector",
+    "InvalidInput",
+    "LikelihoodRatio",
+    "PathResult",
+    "Progress",
+    "Result",
+    "path",
+    "select",
+]
 
 
 def __getattr__(name: str) -> Any:

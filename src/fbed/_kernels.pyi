@@ -31,7 +31,10 @@ class SparseColumns:
         """Inner products of raw columns with v."""
 
 class LogisticNull:
-    """A fitted logistic model, asked about columns that could join it; rows with active = 0 are only bounded."""
+    """A fitted logistic model, asked about columns that could join it.
+
+    It knows some of the rows of the data; of those, the ones with active = 0 are only bounded.
+    """
 
     counts: list[int]
     """How far candidates had to be looked at: brackets, columns formed, refinements and their iterations."""
@@ -43,26 +46,22 @@ class LogisticNull:
         y: Floats,
         eta: Floats,
         active: Floats,
+        rows: Which,
         deviance: float,
         idle_cost: float,
-        forget: bool,
     ) -> None:
-        """Upper bounds pay `idle_cost` for idle rows; lower bounds watch what becomes of them unless told to forget."""
+        """G has a row for each of `rows`. Upper bounds pay `idle_cost`; lower bounds watch what idle rows lose."""
     def support(
-        self, columns: DenseColumns | SparseColumns, which: Which, critical: float, refine: bool
+        self, columns: DenseColumns | SparseColumns, which: Which, scale: Floats, critical: float, refine: bool
     ) -> tuple[Floats, Floats, Floats]:
         """Bounds of the statistic for columns that are mostly 0, and the norm² left of each after the model."""
     def dense(self, X: Floats, projections: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
         """The same for columns of a dense block."""
     def first(self, u: Floats, low: Floats, high: Floats, norm: float) -> tuple[Floats, Floats]:
         """Bounds for a model with an intercept only, from scores and extremes of standardised columns."""
-    def contest_sparse(
-        self, columns: SparseColumns, which: Which, lower: Floats, upper: Floats, race: bool
-    ) -> tuple[Floats, Floats, int, Floats]:
-        """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
-    def contest_dense(
+    def contest(
         self,
-        columns: DenseColumns,
+        columns: DenseColumns | SparseColumns,
         which: Which,
         center: Floats,
         scale: Floats,
@@ -71,12 +70,14 @@ class LogisticNull:
         upper: Floats,
         race: bool,
     ) -> tuple[Floats, Floats, int, Floats]:
-        """The same for columns of a dense matrix."""
+        """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
 
 def fit_logistic(
-    Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float
-) -> tuple[Floats, Floats, float, float, bool, int]:
-    """Coefficients, linear predictor, deviance, squared Newton decrement, whether separated, number of iterations."""
+    Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float, enough: float
+) -> tuple[Floats, Floats, float, float, float, bool, int]:
+    """Coefficients, linear predictor, deviance attained, lower bound on the deviance, squared Newton decrement, whether
+    separated, number of iterations. Ends early when the deviance is certain to be more than `enough`; otherwise the
+    bound is the deviance itself."""
 
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from fbed import __version__, blanket, readers
 from fbed.criteria import Criterion, as_criterion
 from fbed.errors import InvalidInput
+from fbed.paths import path
 from fbed.selection import select
 from fbed.tables import Name, listing
 
@@ -39,10 +40,21 @@ column names are called by their index, from 0.
 
 exit status: 0 done, 2 bad input, 130 interrupted (with what was found so far)"""
 
+_PATH_EXAMPLES = """\
+examples:
+  fbed path data.csv --target y
+  fbed path data.csv --target y --alphas 0.001 0.01 0.05 --gammas -k 1
+  fbed path counts.npz --json > path.json
+
+Without --alphas, --gammas and -k the grid is that of the paper: levels 0.001,
+0.01, 0.05 and 0.1, EBIC with gamma 0, 0.5, 1 and its default, K = 0, 1 and inf,
+and forward-backward selection without early dropping."""
+
 _EXAMPLES = """\
 examples:
   fbed demo                          see it find a Markov blanket
   fbed select data.csv --target y    select variables of a file
+  fbed path data.csv --target y      a whole grid of settings
   fbed blanket net.bif --target y    Markov blanket of a node of a network
   fbed select --help                 all options"""
 
@@ -104,6 +116,17 @@ def _parser() -> argparse.ArgumentParser:
     _add_search_options(choosing)
     _add_output_options(choosing)
     choosing.set_defaults(run=run_select)
+    gridding = commands.add_parser(
+        "path",
+        help="select by a whole grid of settings, sharing work",
+        description="Select variables of a file by every setting of a grid; each result is that of a single run.",
+        epilog=_PATH_EXAMPLES,
+        formatter_class=plain,
+    )
+    _add_data_options(gridding)
+    _add_grid_options(gridding)
+    gridding.add_argument("--json", action="store_true", help="every result as JSON instead of a table")
+    gridding.set_defaults(run=run_path)
     showing = commands.add_parser("demo", help="find the Markov blanket in data from a known Bayesian network")
     showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
     showing.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulation (default 1)")
@@ -116,6 +139,7 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
     data.add_argument("file", help=f"a table: {readers.FORMATS}; '-' reads CSV from standard input")
     data.add_argument("--target", metavar="COLUMN", help="the outcome")
+    data.add_argument("--family", default="auto", help="kind of outcome (default: by the outcome)")
     data.add_argument("--weights", metavar="COLUMN", help="frequencies: weight 2 is the row twice")
     data.add_argument("--sep", metavar="CHAR", help="separator of a text file (default: ',' or, for .tsv, a tab)")
     data.add_argument(
@@ -124,9 +148,24 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     data.add_argument("--exclude", nargs="+", action="extend", default=[], metavar="COLUMN", help="do not consider")
 
 
+def _add_grid_options(parser: argparse.ArgumentParser) -> None:
+    grid = parser.add_argument_group("grid")
+    grid.add_argument("--alphas", nargs="*", type=float, metavar="ALPHA", help="levels of likelihood-ratio tests")
+    grid.add_argument("--gammas", nargs="*", type=_gamma, metavar="GAMMA", help="parameters of EBIC, or 'default'")
+    grid.add_argument("-k", nargs="*", type=_runs, metavar="N", help="extra runs: 0, 1, 2, … or inf")
+    grid.add_argument("--no-fbs", action="store_true", help="leave out the search without early dropping")
+    grid.add_argument("--no-backward", action="store_true", help="skip the backward phase")
+    _add_limits(grid)
+
+
+def _add_limits(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--max-features", type=int, metavar="N", help="select at most N variables")
+    group.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after this time with what was found")
+    group.add_argument("--n-jobs", type=int, metavar="N", help="threads, -1 for all processors (default 1)")
+
+
 def _add_search_options(parser: argparse.ArgumentParser) -> None:
     search = parser.add_argument_group("search")
-    search.add_argument("--family", default="auto", help="auto (default), gaussian or binomial")
     search.add_argument("--criterion", default="lr", help="lr (likelihood-ratio test, default), aic, bic or ebic")
     search.add_argument("--alpha", type=float, help="significance level of criterion lr (default 0.05)")
     search.add_argument("--alpha-backward", type=float, metavar="ALPHA", help="level for staying (default: alpha)")
@@ -134,9 +173,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     search.add_argument("-k", type=_runs, metavar="N", help="extra runs: 0, 1, 2, … or inf (default 1)")
     search.add_argument("--fbs", action="store_true", help="no early dropping: plain forward-backward selection")
     search.add_argument("--no-backward", action="store_true", help="skip the backward phase")
-    search.add_argument("--max-features", type=int, metavar="N", help="select at most N variables")
-    search.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after this time with what was found")
-    search.add_argument("--n-jobs", type=int, metavar="N", help="threads, -1 for all processors (default 1)")
+    _add_limits(search)
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -153,6 +190,15 @@ def _runs(text: str) -> float:
     return int(text)
 
 
+def _gamma(text: str) -> float | None:
+    if text.lower() == "default":
+        return None
+    try:
+        return float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 1 or 'default', got {text!r}") from error
+
+
 def run_select(arguments: argparse.Namespace) -> int:
     """`fbed select`: read, select, show, write."""
     criterion = _criterion(arguments)
@@ -160,32 +206,57 @@ def run_select(arguments: argparse.Namespace) -> int:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
         readers.check_output(arguments.output, arguments.file)
-    data = readers.read(arguments.file, arguments.sep)
-    for note in data.notes:
-        print(f"fbed: note: {note}", file=sys.stderr)
+    data = _read(arguments)
     target = _target(data, arguments.target)
     result = select(
-        data.table,
-        _column(data, target, "--target"),
-        family=arguments.family,
+        **_about_data(data, target, arguments),
         criterion=criterion,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
-        backward=not arguments.no_backward,
-        include=_variables(data, arguments.include),
-        exclude=_variables(data, arguments.exclude),
-        max_features=arguments.max_features,
-        sample_weight=None if arguments.weights is None else _column(data, arguments.weights, "--weights"),
-        feature_names=data.names,
-        time_limit=arguments.time_limit,
-        n_jobs=arguments.n_jobs,
-        progress=True,
     )
     print(result.to_json() if arguments.json else result.summary())
     if arguments.output:
         kept, y = result.transform(data.table), data.vector(target, "--target")
         readers.write(arguments.output, kept, result.selected, target, y)
     return INTERRUPTED if result.status == "interrupted" else 0
+
+
+def run_path(arguments: argparse.Namespace) -> int:
+    """`fbed path`: read, select by every setting, show."""
+    data = _read(arguments)
+    grid = {"alphas": arguments.alphas, "gammas": arguments.gammas, "ks": arguments.k}
+    found = path(
+        **_about_data(data, _target(data, arguments.target), arguments),
+        **{name: values for name, values in grid.items() if values is not None},
+        fbs=not arguments.no_fbs,
+    )
+    print(found.to_json() if arguments.json else found.summary())
+    return INTERRUPTED if found.status == "interrupted" else 0
+
+
+def _read(arguments: argparse.Namespace) -> readers.Data:
+    data = readers.read(arguments.file, arguments.sep)
+    for note in data.notes:
+        print(f"fbed: note: {note}", file=sys.stderr)
+    return data
+
+
+def _about_data(data: readers.Data, target: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Arguments that `select` and `path` have in common."""
+    return {
+        "X": data.table,
+        "y": _column(data, target, "--target"),
+        "family": arguments.family,
+        "backward": not arguments.no_backward,
+        "include": _variables(data, arguments.include),
+        "exclude": _variables(data, arguments.exclude),
+        "max_features": arguments.max_features,
+        "sample_weight": None if arguments.weights is None else _column(data, arguments.weights, "--weights"),
+        "feature_names": data.names,
+        "time_limit": arguments.time_limit,
+        "n_jobs": arguments.n_jobs,
+        "progress": True,
+    }
 
 
 def _criterion(arguments: argparse.Namespace) -> Criterion:

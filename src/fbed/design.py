@@ -8,7 +8,7 @@ asked about single columns: whether they are finite, their centre and scale, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,11 @@ from scipy import sparse
 from fbed._kernels import DenseColumns, SparseColumns
 from fbed.tables import Matrix, Table, refuse_not_finite
 from fbed.tails import Floats
+from fbed.threads import spread
 
 _MOSTLY_ZERO = 0.2  # part of the rows that may be other than 0 for a column to count as mostly zero
 _TRANSPOSED = 2**28  # bytes up to which a row-major matrix is copied, since every pass goes along columns
 _BLOCK_VALUES = 2**18  # float64 values in a block: 2 MB stay in the cache of a core
-
-Mapper = Callable[[Callable[[tuple[int, int]], Floats], list[tuple[int, int]]], Iterable[Floats]]
 
 
 class Design:
@@ -38,29 +37,31 @@ class Design:
     mostly_zero : which columns of the matrix have few values that are not 0.
     """
 
-    def __init__(self, table: Table, weights: Floats, spread: Mapper = map) -> None:
+    def __init__(self, table: Table, weights: Floats, n_threads: int = 1) -> None:
         self.table = table
         self.weights = weights
         self.n = float(weights.sum())
         self.n_rows = table.n_rows
         self.is_sparse = bool(sparse.issparse(table.matrix))
         self.matrix = _kernel_columns(table.matrix)
-        self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(spread)
+        self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(n_threads)
         self.width = self._widths()
 
-    def _one_pass(self, spread: Mapper) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
+    def _one_pass(self, n_threads: int) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
         """Centre, scale and extremes of every column; refuses values that are not finite."""
         p = self.table.matrix.shape[1]
         step = max(16, -(-p // 64))
         ranges = [(start, min(start + step, p)) for start in range(0, p, step)]
-        parts = list(spread(lambda r: self.matrix.stats(self.weights, self.n, *r), ranges))
+        parts = list(spread(lambda r: self.matrix.stats(self.weights, self.n, *r), ranges, n_threads))
         stats = np.concatenate(parts) if parts else np.empty((0, 6))
         bad = np.zeros(self.table.n_variables, dtype=np.intp)
         numeric = self.table.position >= 0
         bad[numeric] = stats[self.table.position[numeric], 4].astype(np.intp)
         refuse_not_finite(self.table, bad)
         center, scale, low, high = (np.ascontiguousarray(stats[:, i]) for i in range(4))
-        return center, scale, low, high, stats[:, 5] < _MOSTLY_ZERO * self.n_rows
+        # heavy rows can bring the centre far from 0, where sums over the other rows would cancel
+        mostly_zero = (stats[:, 5] < _MOSTLY_ZERO * self.n_rows) & (np.abs(center) <= scale)
+        return center, scale, low, high, mostly_zero
 
     @property
     def block_size(self) -> int:

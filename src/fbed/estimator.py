@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fbed.criteria import Criterion
 from fbed.errors import InvalidInput
+from fbed.families.own import ConditionalTest, TestFunction
 from fbed.progress import Progress
 from fbed.result import Result
 from fbed.selection import select
@@ -32,8 +33,14 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
 
     Parameters
     ----------
-    family : {'auto', 'gaussian', 'binomial'}
-        Kind of outcome; 'auto' takes two different values for binomial and other numbers for gaussian.
+    family : str or a test of your own
+        Kind of outcome, a name of the table that ``python -m fbed.families`` prints; 'auto' chooses by the outcome.
+    test : {'lr', 'score', 'wald'}, optional
+        Test of nested models, where the family has a choice.
+    cov : {'HC3', 'cluster'}, optional
+        Robust covariance for Wald tests.
+    link : str, optional
+        Link function, where the family has a choice.
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
         What a variable must achieve to be selected.
     alpha : float
@@ -94,7 +101,10 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     def __init__(
         self,
         *,
-        family: str = "auto",
+        family: str | TestFunction | ConditionalTest = "auto",
+        test: str | None = None,
+        cov: str | None = None,
+        link: str | None = None,
         criterion: str | Criterion = "lr",
         alpha: float = 0.05,
         gamma: float | None = None,
@@ -111,6 +121,9 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         engine: str = "certified",
     ) -> None:
         self.family = family
+        self.test = test
+        self.cov = cov
+        self.link = link
         self.criterion = criterion
         self.alpha = alpha
         self.gamma = gamma
@@ -126,7 +139,18 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.progress = progress
         self.engine = engine
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        offset: Any = None,
+        exposure: Any = None,
+        trials: Any = None,
+        strata: Any = None,
+        entry: Any = None,
+        cluster: Any = None,
+    ) -> Self:
         """Select features.
 
         Parameters
@@ -134,19 +158,37 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         X : array, SciPy sparse matrix, or pandas / polars / Arrow table, n_samples × n_features
             Predictors.
         y : array or series of n_samples values
-            Outcome; its values, not the name of a column.
+            Outcome; its values, not the name of a column. Survival times are a structured array with the fields 'event'
+            and 'time', as in scikit-survival.
         sample_weight : array of n_samples values, optional
             Frequencies: weight 2 is the row twice, weight 0 no row.
+        offset, exposure : array of n_samples values, optional
+            Known part of the linear predictor; an exposure is the offset log(exposure).
+        trials : array of n_samples values, optional
+            Number of trials of every row; y is then the number of successes.
+        strata, entry : array of n_samples values, optional
+            Of survival times: rows of different strata are not compared; rows are at risk after their entry time only.
+        cluster : array of n_samples values, optional
+            Subject or other unit that rows belong to.
 
         Returns
         -------
         self
         """
-        _refuse_names(y, "y")
-        _refuse_names(sample_weight, "sample_weight")
+        about_rows = {
+            "sample_weight": sample_weight,
+            "offset": offset,
+            "exposure": exposure,
+            "trials": trials,
+            "strata": strata,
+            "entry": entry,
+            "cluster": cluster,
+        }
+        for role, values in {"y": y, **about_rows}.items():
+            _refuse_names(values, role)
         if as_frame(X) is not None:
             validate_data(self, X, skip_check_array=True)  # the names; the values are select's business
-        result = select(X, _column_as_vector(y), sample_weight=sample_weight, **self.get_params(deep=False))
+        result = select(X, _column_as_vector(y), **about_rows, **self.get_params(deep=False))
         self._keep(result)
         if result.status == "interrupted":
             raise KeyboardInterrupt  # else a grid search would run on as if nothing had happened

@@ -7,10 +7,8 @@ that computes every statistic is answered here; one that encloses them in interv
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.criteria import Evidence, Rule, tied_with_best
-from fbed.errors import InvalidInput
 from fbed.families.base import Fit, Indices, Model, is_certified
 from fbed.intervals import Intervals, best_by_intervals, worst_by_intervals
-from fbed.memo import Memo
+from fbed.memo import Known, Memo
 from fbed.tails import ChiSquare, Floats
+from fbed.threads import spread
 
 
 class OutOfTime(Exception):  # no error: it never leaves the search
@@ -76,14 +74,14 @@ class Scanner:
         model: Model,
         rule: Rule,
         n_forced: int,
-        n_jobs: int | None = None,
+        n_threads: int = 1,
         deadline: float | None = None,
         memo: Memo | None = None,
     ) -> None:
         self.model = model
         self.rule = rule
         self.n_forced = n_forced
-        self.n_threads = thread_count(n_jobs)
+        self.n_threads = n_threads
         self.deadline = deadline
         self.memo = memo
         self._last: tuple[tuple[int, ...], Fit] | None = None
@@ -102,7 +100,7 @@ class Scanner:
             order = best_by_intervals(known, self.rule, k, self._mapped, _RUNNERS_UP)
             passes = known.passes
         else:
-            evidence = self._gather(fit.gains, candidates)
+            evidence = self._computed(fit.gains, candidates, self.memo.gains(selected) if self.memo else None)
             passes = self.rule.passes(evidence, k)
             merit = np.where(passes, self.rule.merit(evidence, k), -np.inf)
             order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
@@ -118,7 +116,7 @@ class Scanner:
             known = Intervals(fit, variables, self.memo.losses(selected) if self.memo else None)
             evidence = worst_by_intervals(known, self.rule, k, self.check_time)
         else:
-            evidence = self._gather(fit.losses, variables)
+            evidence = self._computed(fit.losses, variables, self.memo.losses(selected) if self.memo else None)
             known = Intervals.exact(variables, evidence)
         keeps = self.rule.passes(evidence, k, staying=True)
         order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
@@ -132,8 +130,22 @@ class Scanner:
     def _fit(self, selected: Sequence[int]) -> Fit:
         key = tuple(selected)
         if self._last is None or self._last[0] != key:
-            self._last = (key, self.model.fit(selected))
+            fit = self.memo.fit(selected, self.model.fit) if self.memo else self.model.fit(selected)
+            self._last = (key, fit)
         return self._last[1]
+
+    def _computed(self, evaluate: Callable[[Indices], Evidence], variables: Indices, memory: Known | None) -> Evidence:
+        """Evidence of a family that computes its statistics, for variables whose evidence is not known yet."""
+        if memory is None:
+            return self._gather(evaluate, variables)
+        unknown = variables[np.isnan(memory.recall(variables)[3])]
+        if len(unknown):
+            new = self._gather(evaluate, unknown)
+            memory.remember(unknown, new.statistic, new.statistic, new.df, new.log_p)
+            memory.reference = new.reference
+        statistic, _, df, log_p = memory.recall(variables)
+        assert memory.reference is not None  # set with the first evidence
+        return Evidence(statistic, df, log_p, memory.reference)
 
     def _gather(self, evaluate: Callable[[Indices], Evidence], variables: Indices) -> Evidence:
         parts = self._mapped(evaluate, variables)
@@ -146,24 +158,14 @@ class Scanner:
 
     def _mapped(self, evaluate: Callable[[Indices], Part], variables: Indices) -> list[Part]:
         """Answers for all variables, block by block; the threads see whole blocks, so they change no answer."""
-        size = max(1, min(_BLOCKS_A_CHECK * self.model.block_size, -(-len(variables) // self.n_threads)))
+        share = -(-len(variables) // (self.model.block_size * self.n_threads))
+        size = self.model.block_size * max(1, min(_BLOCKS_A_CHECK, share))
         blocks = [variables[i : i + size] for i in range(0, len(variables), size)]
-        return list(self._evaluated(evaluate, blocks))
-
-    def _evaluated(self, evaluate: Callable[[Indices], Part], blocks: list[Indices]) -> Iterator[Part]:
-        if self.n_threads == 1 or len(blocks) == 1:
-            for block in blocks:
-                self.check_time()
-                yield evaluate(block)
-            return
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            try:
-                for part in pool.map(evaluate, blocks):
-                    self.check_time()
-                    yield part
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        parts = []
+        for part in spread(evaluate, blocks, self.n_threads):
+            parts.append(part)
+            self.check_time()
+        return parts
 
     def _answer(
         self,
@@ -195,12 +197,3 @@ def _ranked(merit: Floats, statistic: Floats, candidates: Indices) -> list[int]:
     top = np.argpartition(-merit, few - 1)[:few]
     rest = [int(i) for i in top[np.argsort(-merit[top], kind="stable")] if i != winner and merit[i] > -np.inf]
     return [winner, *rest[:_RUNNERS_UP]]
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """Threads for n_jobs, by joblib's convention: None is 1, −1 all processors, −2 all but one."""
-    if n_jobs is None:
-        return 1
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise InvalidInput(f"n_jobs must be None, a positive number of threads, or −1 for all, got {n_jobs!r}")
-    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))

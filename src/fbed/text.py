@@ -12,6 +12,7 @@ from fbed.search import STATUSES
 
 if TYPE_CHECKING:
     from fbed.families.base import FittedModel
+    from fbed.paths import PathResult
     from fbed.result import Result, TraceRow
 
 _WIDTH = 80
@@ -23,6 +24,25 @@ def summary(result: Result) -> str:
     """Settings, steps, final model and what to keep in mind, within 80 columns."""
     model = [] if result.model is None else ["", *_model(result.model), *_foot(result)]
     return "\n".join([*_head(result), "", *_steps(result), *model])
+
+
+def path_summary(found: PathResult) -> str:
+    """The grid as a table, within 80 columns: how much was selected, at what cost, and which variables first."""
+    head = ("criterion", "value", "algorithm", "selected", "tests", "first selected")
+    rows = [
+        (
+            setting.criterion,
+            "default" if setting.value is None else f"{setting.value:g}",
+            setting.algorithm,
+            f"{len(result.selected):,}",
+            f"{result.n_tests.total:,}",
+            ", ".join(str(name) for name in result.selected[:8]),
+        )
+        for setting, result in zip(found.settings, found.results, strict=True)
+    ]
+    ended = f"; {STATUSES[found.status]}" if found.status != "converged" else ""
+    lines = [f"{_plural(len(rows), 'setting')} in {found.seconds:.3g} s{ended}", ""]
+    return "\n".join(lines + table([head, *rows], "<><>><", name_column=5))
 
 
 def _head(result: Result) -> list[str]:

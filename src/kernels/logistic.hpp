@@ -30,6 +30,11 @@ struct Interval {
     double lower = 0, upper = 0;
 };
 
+// Least and largest z of a step, 0 included.
+struct Extremes {
+    double min = 0, max = 0;
+};
+
 // What the caller wants to know about a statistic. Refinement goes on until one of these holds:
 // it is below `critical` for sure; or above it for sure and, when resolving, below `floor` or known to `precision`.
 struct Question {
@@ -112,10 +117,10 @@ inline Interval bracket(const Null& f, double score, double z_min, double z_max,
 struct Work {
     std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, column, buffer;
     std::vector<int32_t> support;
-    std::vector<int32_t> rows;
-    explicit Work(const Null& f)
+    // columns have `all_rows` rows, of which the model may know fewer
+    Work(const Null& f, int64_t all_rows)
         : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(f.r + 1), grad(f.r + 1), step(f.r + 1),
-          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), column(f.n), buffer(3 * f.n), support(f.n), rows(f.n) {}
+          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), column(all_rows), buffer(3 * f.n), support(all_rows) {}
 };
 
 // x -= G(G'aw x), twice: the second pass removes what rounding left of the first. Returns sum a w x².
@@ -166,25 +171,36 @@ FBED_HOT inline Interval bracket_column(const Null& f, const double* x, double n
     return bracket(f, u * delta, z_min, z_max, s3, s4, idle_step);
 }
 
-// Cholesky factor of the leading k × k block in place (row-major, lower); returns false when a pivot is not positive.
-FBED_HOT inline bool cholesky(double* A, int64_t k) {
+// Cholesky factor of the leading k × k block in place (row-major, lower); returns the smallest pivot relative to its
+// diagonal entry, 1 for orthogonal columns and 0 for dependent ones. A pivot that rounding has eaten is lifted to kLifted
+// of its diagonal entry: the factor then belongs to a slightly larger matrix. Relative to each entry, because columns
+// with heavy tails have curvatures of very different sizes, and all of them count.
+constexpr double kLifted = 1e-14;
+
+FBED_HOT inline double cholesky(double* A, int64_t k) {
+    double weakest = 1.0;
     for (int64_t j = 0; j < k; ++j) {
         double* row = A + j * k;
+        const double diagonal = row[j];
         for (int64_t i = 0; i <= j; ++i) {
             const double* other = A + i * k;
             double s = row[i];
 #pragma omp simd reduction(- : s)
             for (int64_t l = 0; l < i; ++l) s -= row[l] * other[l];
             if (i == j) {
-                if (!(s > 0)) return false;
-                row[j] = std::sqrt(s);
+                const double least = diagonal > 0 ? kLifted * diagonal : 1.0;  // nothing there: do not move along it
+                weakest = std::min(weakest, s > least ? s / diagonal : 0.0);
+                row[j] = std::sqrt(s > least ? s : least);
             } else {
                 row[i] = s / other[i];
             }
         }
     }
-    return true;
+    return weakest;
 }
+
+// Pivots above this leave a solution that is right to 1e-10, since a Gram matrix is right to 1e-15 or so.
+constexpr double kSound = 1e-4;
 
 inline void cholesky_solve(const double* L, int64_t k, double* b) {
     for (int64_t i = 0; i < k; ++i) {
@@ -235,6 +251,9 @@ FBED_HOT inline void gram(const Null& f, const double* x, const double* c, doubl
         filled = 0;
     }
 }
+
+// Newton's steps are halved as often as this: a saturated outlier has no curvature to show that a step goes too far.
+constexpr double kShortest = 1e-12;
 
 // One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves.
 class Refinement {
@@ -396,71 +415,93 @@ class Refinement {
             z_min = std::min(z_min, std::min(shift / k_.mu[i], -shift / (1.0 - k_.mu[i])));
             sum += a_[i] * shift * shift / std::max(k_.w[i], 1e-300);
         }
-        return z_min >= -1.0 && std::isfinite(sum) ? P(z_min) * sum : std::numeric_limits<double>::infinity();
+        return z_min >= -1.0 && std::isfinite(sum) ? P(z_min) * sum * (1.0 + kSlack) : std::numeric_limits<double>::infinity();
+    }
+
+    // d = H⁻¹g for the curvature c of the rows, into `step` and `dir`; sets `decrement_` = g'd and `missing_`, the norm in
+    // H⁻¹ of g - Hd. Where columns nearly depend on each other, g - Hd is computed row by row and the step corrected.
+    FBED_HOT void solve(const double* c) {
+        gram(f_, x_, c, k_.hess.data());
+        const double weakest = cholesky(k_.hess.data(), size_);
+        std::copy(k_.grad.begin(), k_.grad.begin() + size_, k_.step.begin());
+        cholesky_solve(k_.hess.data(), size_, k_.step.data());
+        direction();
+        missing_ = 0;
+        for (int round = 0; weakest < kSound && round < 4; ++round) {
+            std::vector<double> left(k_.grad.begin(), k_.grad.begin() + size_), more;
+            for (int64_t i = 0; i < f_.n; ++i) {
+                const double t = c[i] * k_.dir[i];
+                if (t == 0.0) continue;
+                for (int64_t k = 0; k < f_.r; ++k) left[k] -= t * f_.G[i * f_.r + k];
+                if (x_) left[f_.r] -= t * x_[i];
+            }
+            more = left;
+            cholesky_solve(k_.hess.data(), size_, more.data());
+            double norm = 0, total = 0;
+            for (int64_t k = 0; k < size_; ++k) {
+                norm += left[k] * more[k];
+                total += k_.grad[k] * k_.step[k];
+            }
+            missing_ = std::sqrt(std::max(norm, 0.0));
+            if (norm <= 1e-20 * total || round == 3) break;
+            for (int64_t k = 0; k < size_; ++k) k_.step[k] += more[k];
+            direction();
+        }
+        decrement_ = 0;
+        for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
+    }
+
+    // Extremes of z over the rows that c counts. What the step misses could move row i by `missing_`/sqrt(a w) at most.
+    FBED_HOT Extremes extremes(const double* c) const {
+        Extremes z;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            if (c[i] == 0.0) continue;
+            const double m = k_.mu[i], one = (1.0 - m) * k_.dir[i], zero = -m * k_.dir[i];
+            const double extra = missing_ > 0 ? missing_ * std::max(m, 1.0 - m) * std::sqrt(1.0 / c[i]) : 0.0;
+            z.min = std::min(z.min, std::min(one, zero) - extra);
+            z.max = std::max(z.max, std::max(one, zero));
+        }
+        return z;
+    }
+
+    // (lambda + missing)²·P(z_min) bounds what a feasible dual point leaves.
+    double certified_gap(const Extremes& z) const {
+        if (!(z.min >= -1.0)) return std::numeric_limits<double>::infinity();
+        const double lambda = std::sqrt(std::max(decrement_, 0.0)) + missing_;
+        return lambda * lambda * P(z.min) * (1.0 + kSlack);
     }
 
     // Newton step on the current weights; lambda²·P(z_min) bounds what is left, lambda²·P(z_max) is certain to come.
-    FBED_HOT double newton_gap(Interval& out, double value) {
-        gram(f_, x_, k_.aw.data(), k_.hess.data());
-        double trace = 0;
-        for (int64_t k = 0; k < size_; ++k) trace += k_.hess[k * size_ + k];
-        for (int64_t k = 0; k < size_; ++k) k_.hess[k * size_ + k] += 1e-14 * trace + 1e-300;
-        std::copy(k_.grad.begin(), k_.grad.begin() + size_, k_.step.begin());
-        decrement_ = std::numeric_limits<double>::infinity();
-        if (!cholesky(k_.hess.data(), size_)) return decrement_;
-        cholesky_solve(k_.hess.data(), size_, k_.step.data());
-        decrement_ = 0;
-        for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
-        direction();
-        double z_min = 0, z_max = 0;
-        for (int64_t i = 0; i < f_.n; ++i) {
-            if (a_[i] == 0.0) continue;
-            const double one = (1.0 - k_.mu[i]) * k_.dir[i], zero = -k_.mu[i] * k_.dir[i];
-            z_min = std::min(z_min, std::min(one, zero));
-            z_max = std::max(z_max, std::max(one, zero));
+    double newton_gap(Interval& out, double value) {
+        solve(k_.aw.data());
+        const Extremes z = extremes(k_.aw.data());
+        if (!f_.has_idle && missing_ == 0.0) {  // the step not yet taken would attain this much; idle rows could lose in it
+            const double sure = base_ + 2.0 * value + decrement_ * P(z.max) * (1.0 - kSlack);
+            out.lower = std::max(out.lower, std::min(out.upper, sure * (1.0 - 1e-12)));
         }
-        if (!f_.has_idle)  // the step not yet taken would attain this much; idle rows could lose in it
-            out.lower = std::max(out.lower, std::min(out.upper, (base_ + 2.0 * value + decrement_ * P(z_max)) * (1.0 - 1e-12)));
-        return z_min >= -1.0 ? decrement_ * P(z_min) : std::numeric_limits<double>::infinity();
+        return certified_gap(z);
     }
 
     // Rows that are as good as explained are set to their outcome, the rest is bounded by its own Newton decrement.
     FBED_HOT double saturated_upper(double value) {
         const int64_t r = f_.r;
-        std::vector<double> kept(f_.n), residual(f_.n);
-        double idle = 0, z_min = 0;
+        std::vector<double> kept(f_.n);
+        double idle = 0;
+        std::fill(k_.grad.begin(), k_.grad.end(), 0.0);
         for (int64_t i = 0; i < f_.n; ++i) {
             if (a_[i] == 0.0) continue;
             const double d = 2.0 * a_[i] * loss(k_.margin[i]);
             if (d < 1e-9) {
                 idle += d;
-            } else {
-                kept[i] = k_.aw[i];
-                residual[i] = k_.values[i];
+                continue;
             }
+            kept[i] = k_.aw[i];
+            for (int64_t k = 0; k < r; ++k) k_.grad[k] += k_.values[i] * f_.G[i * r + k];
+            if (x_) k_.grad[r] += k_.values[i] * x_[i];
         }
-        std::fill(k_.grad.begin(), k_.grad.end(), 0.0);
-        for (int64_t i = 0; i < f_.n; ++i) {
-            if (kept[i] == 0.0) continue;
-            for (int64_t k = 0; k < r; ++k) k_.grad[k] += residual[i] * f_.G[i * r + k];
-            if (x_) k_.grad[r] += residual[i] * x_[i];
-        }
-        gram(f_, x_, kept.data(), k_.hess.data());
-        double trace = 0;
-        for (int64_t k = 0; k < size_; ++k) trace += k_.hess[k * size_ + k];
-        for (int64_t k = 0; k < size_; ++k) k_.hess[k * size_ + k] += 1e-13 * trace + 1e-300;
-        std::copy(k_.grad.begin(), k_.grad.begin() + size_, k_.step.begin());
-        if (!cholesky(k_.hess.data(), size_)) return std::numeric_limits<double>::infinity();
-        cholesky_solve(k_.hess.data(), size_, k_.step.data());
-        double decrement = 0;
-        for (int64_t k = 0; k < size_; ++k) decrement += k_.grad[k] * k_.step[k];
-        direction();
-        for (int64_t i = 0; i < f_.n; ++i) {
-            if (kept[i] == 0.0) continue;
-            z_min = std::min(z_min, std::min((1.0 - k_.mu[i]) * k_.dir[i], -k_.mu[i] * k_.dir[i]));
-        }
-        if (z_min < -1.0) return std::numeric_limits<double>::infinity();
-        return f_.clip(base_ + 2.0 * value + idle + decrement * P(z_min));
+        solve(kept.data());
+        const double gap = certified_gap(extremes(kept.data()));
+        return std::isfinite(gap) ? f_.clip(base_ + 2.0 * value + idle + gap) : gap;
     }
 
     // Take the step, halved until the likelihood rises.
@@ -468,7 +509,7 @@ class Refinement {
         double t = 1.0;
         apply(t);
         double now = evaluate();
-        while (now < value - 1e-12 * std::abs(value) - 1e-14 && t > 1e-5) {
+        while (now < value - 1e-12 * std::abs(value) - 1e-14 && t > kShortest) {
             apply(-0.5 * t);
             t *= 0.5;
             now = evaluate();
@@ -487,7 +528,7 @@ class Refinement {
     const double* x_;
     double norm_, base_;
     int64_t size_;
-    double decrement_ = 0;
+    double decrement_ = 0, missing_ = 0;
     bool separated_ = false, started_ = false;
 };
 
@@ -500,6 +541,7 @@ struct Support {
     bool conflict = false;  // pure on the active rows only: some idle row of T pulls the other way
     double gain = 0;        // log-likelihood gained along x alone
     double b = 0;
+    double slope = 0;  // of the log-likelihood at b, 0 but for rounding
 };
 
 inline void look_for_purity(const Null& f, Support& s) {
@@ -530,9 +572,9 @@ FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
         weight[i] = f.a[s.rows[i]];
         y[i] = f.sign[s.rows[i]] > 0 ? 1.0 : 0.0;
     }
-    double b = 0, low = -std::numeric_limits<double>::infinity(), high = -low;
+    double b = 0, low = -std::numeric_limits<double>::infinity(), high = -low, stride = 4.0 / reach;
     const double* x = s.x;
-    for (int it = 0; it < 60; ++it) {
+    for (int it = 0; it < 200; ++it) {
         double g = 0, h = 0;
 #pragma omp simd reduction(+ : g, h)
         for (int64_t i = 0; i < s.m; ++i) {
@@ -540,10 +582,13 @@ FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
             g += weight[i] * (y[i] - m) * x[i];
             h += weight[i] * m * (1.0 - m) * x[i] * x[i];
         }
-        if (g * g <= 1e-22 * h || h <= 0) break;
+        s.slope = g;
+        if (g * g <= 1e-24 * h) break;
         (g > 0 ? low : high) = b;
-        const double d = std::clamp(g / h, -4.0 / reach, 4.0 / reach);
-        double next = b + d;
+        // A saturated outlier hides how far the other rows want to go: strides double until the root is enclosed.
+        const double d = h > 0 ? g / h : std::copysign(std::numeric_limits<double>::infinity(), g);
+        double next = b + std::clamp(d, -stride, stride);
+        if (std::abs(d) >= stride) stride *= 2.0;
         if (next <= low || next >= high) next = 0.5 * (low + high);
         if (next == b) break;
         b = next;
@@ -558,17 +603,21 @@ FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
     s.gain = gain;
 }
 
+// A difference of sums that has kept less than this part of them has lost more digits than kSlack forgives.
+constexpr double kCancelled = 1e-5;
+
 // 2KL_T + what refitting the model around it can add; needs the rows of T to hold less than all of its information.
 FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double* sum) {
     const int64_t r = f.r;
     for (int64_t k = 0; k < r; ++k) sum[k] = -f.g0[k];
-    double leverage = 0;
+    double leverage = 0, own = 0;
     for (int64_t i = 0; i < s.m; ++i) {
         const int64_t row = s.rows[i];
         if (f.a[row] == 0.0) continue;
         const double* g = f.G + row * r;
         const double mean = s.pure ? (f.sign[row] > 0 ? 1.0 : 0.0) : logistic(f.eta[row] + s.b * s.x[i]);
         const double t = f.a[row] * (mean - f.mu[row]);
+        own += f.a[row] * mean * (1.0 - mean) * s.x[i] * s.x[i];
         double norm = 0;
 #pragma omp simd reduction(+ : norm)
         for (int64_t k = 0; k < r; ++k) {
@@ -581,7 +630,7 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
     for (int64_t k = 0; k < r; ++k) sigma2 += sum[k] * sum[k];
     const double sigma = std::sqrt(sigma2), gain = 2.0 * s.gain;
     Interval out{gain, std::numeric_limits<double>::infinity()};
-    if (leverage < 1.0) {
+    if (1.0 - leverage > kCancelled && std::abs(s.slope) <= 1e-11 * std::sqrt(own * (1.0 - leverage))) {
         const double z = -f.kappa * sigma / (1.0 - leverage);
         if (z >= -1.0) out.upper = gain + P(z) * sigma2 / (1.0 - leverage);
     }
@@ -598,7 +647,7 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
             const double m = s.pure ? 0.0 : logistic(f.eta[row] + s.b * s.x[i]);
             curvature -= f.a[row] * (f.w[row] - m * (1.0 - m)) * along * along;
         }
-        if (curvature > 1e-9 * sigma2) {
+        if (curvature > kCancelled * sigma2) {
             const double z = f.kappa * sigma2 * sigma / curvature;
             out.lower = std::max(out.lower, gain + sigma2 * sigma2 / curvature * P(z));
             idle_step = f.idle_kappa * sigma2 * sigma / curvature;
@@ -645,23 +694,26 @@ FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s
         own += q * s.x[i];
     }
     const bool moves = !s.pure && own > 0;
+    usable = false;
+    Interval out{2.0 * s.gain, std::numeric_limits<double>::infinity()};
+    if (!s.pure && !moves) return out;  // every row of T is saturated, and yet they disagree
     if (moves)
         for (int64_t p = 0; p < r; ++p)
             for (int64_t k = 0; k <= p; ++k) C[p * r + k] -= c[p] * c[k] / own;
-    usable = false;
-    Interval out{2.0 * s.gain, std::numeric_limits<double>::infinity()};
-    if (!cholesky(C, r)) return out;
+    if (cholesky(C, r) <= 0.0) return out;
     for (int64_t k = 0; k < r; ++k)
-        if (C[k * r + k] < 1e-4) return out;  // next to singular: the refinement takes more care
+        if (C[k * r + k] * C[k * r + k] < kCancelled) return out;  // next to singular: the refinement takes more care
     usable = true;
-    for (int64_t k = 0; k < r; ++k) e[k] = -sum[k];
+    const double slope = moves ? s.slope / own : 0.0;
+    for (int64_t k = 0; k < r; ++k) e[k] = -sum[k] - c[k] * slope;
+    double decrement = slope * slope * own, along = 0;
+    std::vector<double> right(e, e + r);
     cholesky_solve(C, r, e);
-    double decrement = 0, along = 0;
     for (int64_t k = 0; k < r; ++k) {
-        decrement -= sum[k] * e[k];
+        decrement += right[k] * e[k];
         along += c[k] * e[k];
     }
-    e[r] = moves ? -along / own : 0.0;
+    e[r] = moves ? slope - along / own : 0.0;
     double z_min = 0, z_max = 0, idle_step = 0, size = 0;
     for (int64_t k = 0; k < r; ++k) size += e[k] * e[k];
     size = std::sqrt(size);
@@ -710,23 +762,43 @@ FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s
 // Where a Newton fit of the model itself ended.
 struct Fitted {
     double deviance = 0, decrement = 0;
+    double certain = 0;  // no coefficients have a deviance below this
     bool separated = false;
     int iterations = 0;
 };
 
+// A step that has to be cut to less than a thousandth goes wrong in some direction: one that only moves saturated rows,
+// whose slope is rounding and whose curvature is nothing, or one that is saturated by an outlier, which hides how far it
+// may go. A ridge, relative to each curvature, takes such directions out until the others have done their part.
+constexpr double kLeastRidge = 1e-10, kGentle = 1e-7, kSteep = 1e12;
+
+// A column that keeps less than this part of its norm² beside earlier ones moves none of the rows that are looked at.
+constexpr double kDependent = 1e-22;
+
 // Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
 class Fitter {
    public:
-    Fitter(const Null& f, double* beta, double* eta, double tolerance)
-        : f_(f), work_(f), beta_(beta), eta_(eta), tolerance_(tolerance), trial_(f.r) {}
+    Fitter(const Null& f, double* beta, double* eta, double tolerance, double enough)
+        : f_(f), work_(f, f.n), beta_(beta), eta_(eta), tolerance_(tolerance), enough_(enough), trial_(f.r) {}
 
     Fitted run() {
         predict(beta_);
         out_.deviance = deviance();
-        for (; out_.iterations < 100 && !out_.separated; ++out_.iterations) {
-            if (!newton_step() || out_.decrement <= tolerance_ || !advance()) break;
+        bool done = false;  // the last step costs little and takes the fit from the tolerance to rounding
+        for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
+            score_rows();
+            if (is_enough()) return out_;
+            newton_step();
+            done = out_.decrement <= tolerance_ && ridge_ < kGentle;  // not when it is NaN
+            if (advance()) {
+                ridge_ = ridge_ > kLeastRidge ? ridge_ * 0.01 : 0.0;
+            } else {
+                if (done || ridge_ > kSteep) break;
+                ridge_ = std::max(kLeastRidge, ridge_ * 1e3);
+            }
         }
         if (out_.separated) out_.deviance = 0;
+        out_.certain = out_.deviance;
         return out_;
     }
 
@@ -755,8 +827,8 @@ class Fitter {
         return 2.0 * sum;
     }
 
-    FBED_HOT bool newton_step() {
-        double *grad = work_.grad.data(), *score = work_.values.data(), *aw = work_.aw.data();
+    FBED_HOT void score_rows() {
+        double *score = work_.values.data(), *aw = work_.aw.data();
         const double *sign = f_.sign, *eta = eta_, *weight = f_.weight;
 #pragma omp simd
         for (int64_t i = 0; i < f_.n; ++i) {
@@ -765,6 +837,68 @@ class Fitter {
             aw[i] = curvature < 1e-17 ? 0.0 : weight[i] * curvature;  // saturated beyond notice
             score[i] = weight[i] * sign[i] * wrong;
         }
+    }
+
+    // Whether the deviance of the best model is certain to be more than enough. Leaving rows out lowers it, so those that
+    // are nearly explained are left out, and the rest is bounded from below by a feasible dual point: the residuals less
+    // their projection on the model, in the metric of the curvature.
+    FBED_HOT bool is_enough() {
+        const double to_spare = out_.deviance - enough_;
+        if (!(to_spare > 0) || out_.iterations == 0 || !(out_.decrement < to_spare)) return false;
+        const double little = 0.05 * to_spare / static_cast<double>(f_.n);
+        std::vector<int64_t> rows;
+        double kept = 0;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double d = 2.0 * f_.weight[i] * loss(f_.sign[i] * eta_[i]);
+            if (d <= little) continue;
+            if (work_.aw[i] == 0.0) return false;  // far on the wrong side
+            kept += d;
+            rows.push_back(i);
+        }
+        const size_t m = rows.size();
+        if (2 * static_cast<int64_t>(m) > f_.n) return false;  // as dear as a step
+        std::vector<double> basis, left(m), along(m, 0.0), root(m);
+        for (size_t i = 0; i < m; ++i) root[i] = std::sqrt(work_.aw[rows[i]]);
+        double lambda2 = 0;
+        for (int64_t k = 0; k < f_.r; ++k) {
+            double before = 0, after = 0, slope = 0;
+            for (size_t i = 0; i < m; ++i) {
+                left[i] = root[i] * f_.G[rows[i] * f_.r + k];
+                before += left[i] * left[i];
+            }
+            for (int pass = 0; pass < 2; ++pass)
+                for (size_t q = 0; q + m <= basis.size(); q += m) {
+                    double c = 0;
+                    const double* b = basis.data() + q;
+#pragma omp simd reduction(+ : c)
+                    for (size_t i = 0; i < m; ++i) c += left[i] * b[i];
+#pragma omp simd
+                    for (size_t i = 0; i < m; ++i) left[i] -= c * b[i];
+                }
+            for (size_t i = 0; i < m; ++i) after += left[i] * left[i];
+            if (!(after > kDependent * before)) continue;
+            const double unit = 1.0 / std::sqrt(after);
+            for (size_t i = 0; i < m; ++i) {
+                left[i] *= unit;
+                slope += left[i] * work_.values[rows[i]] / root[i];
+            }
+            lambda2 += slope * slope;
+            for (size_t i = 0; i < m; ++i) along[i] += slope * left[i];
+            basis.insert(basis.end(), left.begin(), left.end());
+        }
+        double z_min = 0;
+        for (size_t i = 0; i < m; ++i) {
+            const double v = along[i] / root[i], mu = logistic(eta_[rows[i]]);
+            z_min = std::min(z_min, std::min((1.0 - mu) * v, -mu * v));
+        }
+        if (!(z_min >= -1.0)) return false;
+        out_.certain = (kept - lambda2 * P(z_min) * (1.0 + kSlack)) * (1.0 - kSlack);
+        return out_.certain > enough_;
+    }
+
+    FBED_HOT void newton_step() {
+        double *grad = work_.grad.data();
+        const double* score = work_.values.data();
         std::fill(grad, grad + f_.r, 0.0);
         for (int64_t i = 0; i < f_.n; ++i) {
             const double t = score[i];
@@ -773,15 +907,12 @@ class Fitter {
             for (int64_t k = 0; k < f_.r; ++k) grad[k] += t * z[k];
         }
         gram(f_, nullptr, work_.aw.data(), work_.hess.data());
-        double trace = 0;
-        for (int64_t k = 0; k < f_.r; ++k) trace += work_.hess[k * f_.r + k];
-        for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] += 1e-15 * trace + 1e-300;
+        for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] *= 1.0 + ridge_;
         std::copy(grad, grad + f_.r, work_.step.begin());
-        if (!cholesky(work_.hess.data(), f_.r)) return false;
+        cholesky(work_.hess.data(), f_.r);
         cholesky_solve(work_.hess.data(), f_.r, work_.step.data());
         out_.decrement = 0;
         for (int64_t k = 0; k < f_.r; ++k) out_.decrement += grad[k] * work_.step[k];
-        return true;
     }
 
     double deviance_at(double t) {
@@ -790,13 +921,13 @@ class Fitter {
         return deviance();
     }
 
-    // Halve the step until the deviance falls; false when rounding lets it fall no more. Towards infinity, where rows are
+    // Halve the step until the deviance falls; false when a thousandth of it does not help. Towards infinity, where rows are
     // being separated, Newton's steps add 1 to a margin at a time and are all alike: there, double them.
     bool advance() {
         double t = 1.0, now = deviance_at(t);
         while (!(now <= out_.deviance * (1.0 + 1e-12))) {
             t *= 0.5;
-            if (t < 1e-5) {
+            if (t < 1e-3) {
                 predict(beta_);
                 deviance();
                 return false;
@@ -821,9 +952,9 @@ class Fitter {
     const Null& f_;
     Work work_;
     double *beta_, *eta_;
-    double tolerance_;
+    double tolerance_, enough_;
     std::vector<double> trial_;
-    double last_decrement_ = 0;
+    double last_decrement_ = 0, ridge_ = 0;
     Fitted out_;
 };
 

@@ -72,8 +72,8 @@ class CertifiedFit(Protocol):
     def loss_bounds(self, variables: Indices) -> Bounds:
         """Intervals for removing each variable."""
 
-    def resolve_loss(self, variable: int) -> float:
-        """The statistic of removing one variable."""
+    def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
+        """The statistic of removing one variable, or an interval that is above `enough`."""
 
 
 def is_certified(fit: Fit | CertifiedFit) -> TypeGuard[CertifiedFit]:

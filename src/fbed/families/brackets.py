@@ -146,9 +146,10 @@ class BracketedFit(RegressionFit):
         inner = N.T @ hessian @ N
         return np.asarray(self.parameters - N @ np.linalg.solve(inner, N.T @ (hessian @ self.parameters)))
 
-    def resolve_loss(self, variable: int) -> float:
+    def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The likelihood ratio of a variable against the model without it."""
-        return max(self._loss(variable)[0], 0.0)
+        loss = max(self._loss(variable)[0], 0.0)
+        return loss, loss
 
 
 def _open(lower: Floats, upper: Floats, line: Floats) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed._kernels import LogisticNull, SparseColumns, fit_logistic
+from fbed._kernels import LogisticNull, fit_logistic
 from fbed.families.base import Indices, Span
 from fbed.tails import Floats
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from fbed.families.binomial import Binomial
 
 _IDLE = 1e-9  # rows with less deviance than this are saturated: they are bounded, not modelled
-_WEAK = 1e-12  # directions of the model with less curvature than this (relative) move saturated rows only
+_WEAK = 1e-11  # directions in which active rows move less than this (relative) move saturated rows only
+_SOUND = 1e-5  # pivots above this give an orthonormal basis to 1e-10
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
 _COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
 _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
@@ -34,17 +35,36 @@ _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inne
 
 
 class Null:
-    """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows."""
+    """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows.
+
+    It has all rows, or, where the others are out of the question altogether, the active ones only.
+    """
 
     def __init__(self, fit: CertifiedLogistic, active: Floats, idle_cost: float, forget: bool = False) -> None:
         weights, y = fit.model.design.weights, fit.model.y
+        self.rows = np.flatnonzero(active).astype(np.int64) if forget else None
+        rows = np.arange(len(y), dtype=np.int64) if self.rows is None else self.rows
         curvature = active * fit.mean * (1.0 - fit.mean)
-        self.whitener, self.free = _whitener((fit.Z * curvature[:, None]).T @ fit.Z)
-        self.G = np.ascontiguousarray(fit.Z @ self.whitener)
-        self.weighted = self.G * curvature[:, None]
+        Z = fit.Z if self.rows is None else fit.Z[rows]
+        self.whitener, self.free = _whitener(Z * np.sqrt(curvature[rows])[:, None])
+        self.G = np.ascontiguousarray(Z @ self.whitener)
+        self.weighted = self.G * curvature[rows, None]
         self.score = active * (y - fit.mean)
         self.curvature = curvature
-        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, fit.deviance, idle_cost, forget)
+        self.short = float(np.linalg.norm(self.G.T @ self.score[rows]))  # of a maximum, in the metric of the fit
+        self.idle_cost = idle_cost
+        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, rows, fit.deviance, idle_cost)
+
+    @property
+    def reach(self) -> float:
+        """How far a step of length 1 can move an active row."""
+        active = self.curvature > 0 if self.rows is None else self.curvature[self.rows] > 0
+        return float(np.sqrt(np.einsum("ij,ij->i", self.G, self.G)[active].max()))
+
+    def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
+        """Bounds for the columns of a dense block, and the norm² left of each after the model."""
+        known = block if self.rows is None else block.T[:, self.rows].T
+        return self.kernel.dense(known, known.T @ self.weighted, critical, refine)
 
 
 class CertifiedLogistic:
@@ -55,18 +75,23 @@ class CertifiedLogistic:
         self.span = span
         self.Z = np.ascontiguousarray(span.Z)
         starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in start]
-        self.coefficients, self.predictor, self.deviance = self._fitted(self.Z, starts)
+        self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
         self.mean = special.expit(self.predictor)
 
-    def _fitted(self, Z: Floats, starts: Sequence[Floats], tolerance: float = _EXACT) -> tuple[Floats, Floats, float]:
-        """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one."""
+    def _fitted(
+        self, Z: Floats, starts: Sequence[Floats], tolerance: float = _EXACT, enough: float = np.inf
+    ) -> tuple[Floats, Floats, float, float]:
+        """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one.
+
+        The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
+        """
         weights, y = self.model.design.weights, self.model.y
         sign = 1.0 - 2.0 * y
         deviances = [float(weights @ np.logaddexp(0.0, sign * (Z @ start))) for start in starts]
-        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))], tolerance)
-        if found[3] > _CONVERGED and not found[4]:  # Newton's method got stuck: begin at the centre
-            found = fit_logistic(Z, weights, y, starts[-1], tolerance)
-        return found[:3]
+        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))], tolerance, enough)
+        if found[4] > _CONVERGED and not found[5] and found[3] <= enough:  # it got stuck: begin at the centre
+            found = fit_logistic(Z, weights, y, starts[-1], tolerance, enough)
+        return found[:4]
 
     @cached_property
     def row_deviance(self) -> Floats:
@@ -94,7 +119,7 @@ class CertifiedLogistic:
         """
         order = np.argsort(self.row_deviance)
         idle = order[np.cumsum(self.row_deviance[order]) <= _COARSE]
-        if len(idle) < len(order) / 4:
+        if not len(order) / 4 <= len(idle) < len(order):
             return None
         active = self.model.design.weights.copy()
         active[idle] = 0.0
@@ -125,17 +150,16 @@ class CertifiedLogistic:
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         design = self.model.design
         lower, upper, left = (np.empty(len(which)) for _ in range(3))
-        by_support = design.mostly_zero[which] | design.is_sparse
-        some = np.flatnonzero(by_support)
+        some = np.flatnonzero(design.mostly_zero[which])
         if len(some):
-            scale2 = design.scale[which[some]] ** 2
-            lower[some], upper[some], raw = null.kernel.support(design.matrix, which[some], critical, refine)
-            left[some] = raw / scale2
-        rest = np.flatnonzero(~by_support)
+            lower[some], upper[some], left[some] = null.kernel.support(
+                design.matrix, which[some], design.scale, critical, refine
+            )
+        rest = np.flatnonzero(~design.mostly_zero[which])
         for start in range(0, len(rest), design.block_size):
             part = rest[start : start + design.block_size]
             block = design.matrix.gather(which[part], design.center, design.scale)
-            lower[part], upper[part], left[part] = null.kernel.dense(block, block.T @ null.weighted, critical, refine)
+            lower[part], upper[part], left[part] = null.brackets(block, critical, refine)
         return lower, upper, 4.0 * left <= _SUSPECT * design.n
 
     def _first_scan(self, which: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -154,10 +178,8 @@ class CertifiedLogistic:
         """Refine contenders, given best first, until each is resolved or out of the race."""
         design = self.model.design
         which = design.positions(candidates)
-        if isinstance(design.matrix, SparseColumns):
-            return self.null.kernel.contest_sparse(design.matrix, which, lower, upper, race)
         mostly_zero = design.mostly_zero[which].astype(np.float64)
-        return self.null.kernel.contest_dense(
+        return self.null.kernel.contest(
             design.matrix, which, design.center, design.scale, mostly_zero, lower, upper, race
         )
 
@@ -175,7 +197,7 @@ class CertifiedLogistic:
         return out
 
     def loss_bounds(self, variables: Indices) -> tuple[Floats, Floats]:
-        """Bounds on what removing each variable costs, E(z_min)·Wald ≤ LR ≤ the deviance at a model without it.
+        """Bounds on what removing each variable costs, about E(z_min)·Wald ≤ LR ≤ the deviance at a model without it.
 
         The model without a variable is the one that the quadratic approximation at the fit suggests; its deviance is an
         upper bound whatever its quality. A variable that only moves saturated rows has no such model: [0, ∞).
@@ -188,15 +210,22 @@ class CertifiedLogistic:
         for i, variable in enumerate(variables):
             found = self._shortest_way_without(int(variable))
             if found is not None:
-                steps[:, i], wald[i] = self.null.G @ found[0], found[1]
+                steps[:, i], wald[i] = self.Z @ (self.null.whitener @ found[0]), found[1]
         y, weights = self.model.y, self.model.design.weights
         mean, active = self.mean[:, None], (self.null.curvature > 0)[:, None]
         z_min = np.minimum(np.where(active, np.minimum(-(1.0 - mean) * steps, mean * steps), 0.0).min(axis=0), 0.0)
         without = np.logaddexp(0.0, (1.0 - 2.0 * y)[:, None] * (self.predictor[:, None] - steps))
         known = wald > 0
-        lower[known] = _e(z_min[known]) * wald[known] * (1.0 - 1e-9)
-        upper[known] = np.maximum(2.0 * (weights @ without)[known] - self.deviance, lower[known]) * (1.0 + 1e-9)
-        return lower, upper
+        lower[known] = np.maximum(self._surely_lost(wald[known], z_min[known]), 0.0)
+        rounding = 1e-12 * self.deviance
+        upper[known] = np.maximum(2.0 * (weights @ without)[known] - self.deviance + rounding, lower[known])
+        return lower, upper * (1.0 + 1e-9)
+
+    def _surely_lost(self, wald: Floats, z_min: Floats) -> Floats:
+        """E(z_min)·Wald, less what the fit is short of a maximum and what saturated rows might be hiding."""
+        null, short = self.null, self.null.short
+        least = _e(z_min - null.reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
+        return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
 
     def _functionals(self, variable: int) -> Floats:
         """Linear functionals of the coefficients on Z that are the variable's own coefficients, rank × width."""
@@ -220,8 +249,8 @@ class CertifiedLogistic:
         dual = np.linalg.solve(whitened.T @ whitened, coefficients)
         return whitened @ dual, float(coefficients @ dual)
 
-    def deviance_without(self, variable: int) -> float:
-        """Deviance of the model without one variable, from a start close by."""
+    def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
+        """Deviance of the model without one variable, from a start close by; or an interval that is above `enough`."""
         functional = self._functionals(variable)
         width = functional.shape[1]
         rest = np.linalg.qr(functional, mode="complete")[0][:, width:]
@@ -233,7 +262,8 @@ class CertifiedLogistic:
             start = self.coefficients - own @ (functional.T @ self.coefficients)
         # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
         starts = [part * (rest.T @ start) for part in (1.0, 0.5, 0.2, 0.1)] + [rest.T @ self._centre()]
-        return self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH)[2]
+        _, _, attained, certain = self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH, enough)
+        return certain, attained
 
 
 def _secured(fit: CertifiedLogistic, free: Floats, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
@@ -258,15 +288,32 @@ def _e(z: Floats) -> Floats:
     return np.where(small, 1.0 + z / 3.0 + z**2 / 12.0 + z**3 / 60.0, 2.0 * (np.expm1(safe) - safe) / safe**2)
 
 
-def _whitener(information: Floats) -> tuple[Floats, Floats]:
-    """A matrix M with M'AM = I on the directions in which A has curvature, and the directions that have none."""
+def _whitener(rows: Floats) -> tuple[Floats, Floats]:
+    """A matrix M with (rows·M)'(rows·M) = I on the directions that move some row, and the directions that move none.
+
+    Columns are brought to the same length first: one with a saturated outlier has little left on the other rows, but
+    what it has there counts. Where they nearly depend on each other the product of a factor with its inverse is I to a
+    few digits only; a second round gives the others.
+    """
+    length = np.sqrt(np.einsum("ij,ij->j", rows, rows))
+    unit = 1.0 / np.where(length > 0, length, 1.0)
+    inverse, weakest = _inverse_factor((rows * unit).T @ (rows * unit))
+    if weakest > _SOUND:
+        return unit[:, None] * inverse, np.empty((len(unit), 0))
+    _, sizes, vectors = np.linalg.svd(np.linalg.qr(rows * unit, mode="r"))
+    size = np.zeros(len(unit))
+    size[: len(sizes)] = sizes  # fewer rows than columns have no more
+    kept = size > _WEAK * size[0]
+    whitener = unit[:, None] * (vectors[kept].T / size[kept])
+    again = rows @ whitener
+    free = np.linalg.qr(unit[:, None] * vectors[~kept].T)[0]
+    return whitener @ _inverse_factor(again.T @ again)[0], free
+
+
+def _inverse_factor(information: Floats) -> tuple[Floats, float]:
+    """M with M'AM = I for a matrix A with unit diagonal, and A's smallest pivot, 0 when A is singular to rounding."""
     try:
         factor = np.linalg.cholesky(information)
-        diagonal = np.diag(factor)
-        if diagonal.min() ** 2 > _WEAK * 10 * diagonal.max() ** 2:
-            return np.linalg.inv(factor).T, np.empty((len(information), 0))
     except np.linalg.LinAlgError:
-        pass
-    values, vectors = np.linalg.eigh(information)
-    kept = values > _WEAK * values[-1]
-    return vectors[:, kept] / np.sqrt(values[kept]), vectors[:, ~kept]
+        return np.empty((0, 0)), 0.0
+    return np.linalg.inv(factor).T, float(np.diag(factor).min() ** 2)

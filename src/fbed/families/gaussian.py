@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from fbed.tails import ExactF, Floats
 PERFECT = 1e-10
 """RSS below this part of TSS is a perfect fit: what is left is rounding, and counts as exactly this much."""
 
+_SHIFTED = 10.0  # a centre this many scales away costs digits in an inner product with a raw column
 _NEARLY_COLLINEAR = 1e-5  # part of a column's norm² below which differences of sums have lost too many digits
 
 
@@ -39,7 +41,6 @@ class Gaussian:
         self._span = Span(self.design, selected, self._span)
         if self._remainders is None:
             return GaussianFit(self, self._span)
-        self._remainders.follow(self._span)
         return FastGaussianFit(self, self._span, self._remainders)
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
@@ -125,12 +126,14 @@ class Remainders:
         p = len(design.center)
         self.depth = np.ones(p, dtype=np.intp)  # columns are centred: the intercept is out already
         self.norm2 = np.full(p, design.n)
+        self._turning = Lock()  # threads ask about the same S; the first one turns to it
 
     def follow(self, span: Span) -> None:
         """Prepare for questions about a set."""
-        if self.selected != span.selected[: len(self.selected)]:
-            self.depth[:], self.norm2[:] = 1, self.design.n
-        self.selected = span.selected
+        with self._turning:
+            if self.selected != span.selected[: len(self.selected)]:
+                self.depth[:], self.norm2[:] = 1, self.design.n
+            self.selected = span.selected
 
     def update(self, span: Span, which: Indices, residual: Floats) -> tuple[Floats, Floats]:
         """norm² of what is left of some columns, and their products with the residual of the outcome: one pass."""
@@ -146,11 +149,18 @@ class Remainders:
 
     def _products(self, which: Indices, vectors: Floats) -> Floats:
         design = self.design
-        if design.is_sparse:
-            raw = np.column_stack([design.matrix.dots(which, np.ascontiguousarray(v)) for v in vectors.T])
-            return (raw - design.center[which, None] * vectors.sum(axis=0)) / design.scale[which, None]
-        parts = [which[i : i + design.block_size] for i in range(0, len(which), design.block_size)]
-        return np.vstack([design.matrix.gather(part, design.center, design.scale).T @ vectors for part in parts])
+        out = np.empty((len(which), vectors.shape[1]))
+        raw = design.is_sparse & (np.abs(design.center[which]) <= _SHIFTED * design.scale[which])
+        some = np.flatnonzero(raw)
+        if len(some):
+            columns, sums = which[some], vectors.sum(axis=0)
+            products = np.column_stack([design.matrix.dots(columns, np.ascontiguousarray(v)) for v in vectors.T])
+            out[some] = (products - design.center[columns, None] * sums) / design.scale[columns, None]
+        rest = np.flatnonzero(~raw)
+        for start in range(0, len(rest), design.block_size):
+            part = rest[start : start + design.block_size]
+            out[part] = design.matrix.gather(which[part], design.center, design.scale).T @ vectors
+        return out
 
 
 class FastGaussianFit(GaussianFit):
@@ -166,6 +176,7 @@ class FastGaussianFit(GaussianFit):
         numeric = design.table.position[candidates] >= 0
         left = np.zeros(len(candidates))
         if numeric.any():
+            self.remainders.follow(self.span)
             which = design.positions(candidates[numeric])
             left[numeric], product = self.remainders.update(self.span, which, self.residual)
             explained[numeric] = product**2 / np.maximum(left[numeric], _NEARLY_COLLINEAR * design.n)
