@@ -19,7 +19,7 @@ SEARCHES = {"FBED^0": 0, "FBED^1": 1}
 
 
 def run(options: Options) -> dict[str, Any]:
-    steady, largest, n_sizes = (600, 3000, 3) if options.quick else (STEADY, 100_000, 7)
+    steady, largest, n_sizes = (600, 2000, 2) if options.quick else (STEADY, 100_000, 7)
     sizes = [round(size) for size in np.geomspace(1000, largest, n_sizes)]
     shapes = {"rows": [(size, steady) for size in sizes], "columns": [(steady, size) for size in sizes]}
     points = {

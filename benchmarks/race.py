@@ -24,6 +24,7 @@ from benchmarks.problems import read
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = 20.0  # processor seconds after which a turn is not repeated: its noise is small beside it
+READY = 600.0  # seconds that a contender may take to read the data and to compile
 PATIENCE = 10.0  # times the limit that the clock on the wall may show: other programs use the processor too
 
 
@@ -91,7 +92,7 @@ class Runner:
         )  # fmt: skip
         self.messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
-        self._expect()
+        self._expect(READY, "not ready in time")
 
     @property
     def is_able(self) -> bool:
@@ -103,7 +104,7 @@ class Runner:
             return
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
-        if message := self._expect():
+        if message := self._expect(PATIENCE * self.limit, f"> {self.limit:g} s"):
             self.standing.walls.append(message["wall"])
             self.standing.cpus.append(message["cpu"])
             self.standing.answer = message["answer"]
@@ -119,16 +120,17 @@ class Runner:
                 self.messages.put(json.loads(line.removeprefix(MARK)))
         self.messages.put(None)
 
-    def _expect(self) -> dict[str, Any] | None:
+    def _expect(self, patience: float, when_late: str) -> dict[str, Any] | None:
+        """The next message; when none comes, why is kept as the contender's trouble."""
         try:
-            message = self.messages.get(timeout=PATIENCE * self.limit)
+            message = self.messages.get(timeout=patience)
         except queue.Empty:
             self.close()
             message = None
         if message is None:
-            stopped = self.process.wait() in (-signal.SIGPROF, -signal.SIGKILL)
-            last = (self.process.stderr.read() or "no message").strip().splitlines()[-1]
-            self.standing.trouble = f"> {self.limit:g} s" if stopped else f"failed: {last}"
+            status = self.process.wait()
+            last = (self.process.stderr.read() or f"exit status {status}").strip().splitlines()[-1]
+            self.standing.trouble = when_late if status in (-signal.SIGPROF, -signal.SIGKILL) else f"failed: {last}"
         return message
 
 

@@ -195,3 +195,29 @@ def _best(one: dict[str, Any], prefix: str) -> float | None:
 
 def _ratio(theirs: float | None, ours: float | None) -> float | None:
     return None if theirs is None or ours is None else theirs / ours
+
+
+def draw(found: dict[str, Any], folder: Path) -> None:
+    """A panel a set, a line a contender: processor seconds of one thread; an arrow where the limit stopped it."""
+    from benchmarks.picture import COLOURS, save, subplots
+
+    colours = {"fbed": COLOURS[0], "glmnet": COLOURS[1]}
+    names = [n for n in CONTENDERS if any(_record(one, n, 1) for one in found["sets"].values())]
+    size = (2.2 + 2.1 * len(found["sets"]), 0.8 + 0.27 * len(names))
+    figure, panels = subplots(1, len(found["sets"]), size, sharey=True, squeeze=False)
+    for panel, (name, one) in zip(panels[0], found["sets"].items(), strict=True):
+        for height, contender in enumerate(names):
+            record = _record(one, contender, 1)
+            if record is None or (record["cpu"] is None and not record["trouble"].startswith(">")):
+                continue
+            colour = colours.get(contender.split()[0], "0.45")
+            at = record["cpu"] or found["limit"]
+            panel.plot(at, height, "o" if record["cpu"] else ">", color=colour, clip_on=False)
+            text = seconds(at) if record["cpu"] else record["trouble"]
+            panel.annotate(f" {text}", (at, height), (4, 0), textcoords="offset points", va="center", fontsize=7)
+        panel.set(xscale="log", title=f"{name}\n{one['shape'][0]:,} × {one['shape'][1]:,}", xlabel="seconds")
+        panel.set_yticks(range(len(names)), names)
+        panel.grid(axis="y", color="0.92")
+        panel.margins(x=0.25)
+    panels[0][0].invert_yaxis()
+    save(figure, folder / "sets")
