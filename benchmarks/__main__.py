@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import sys
 from pathlib import Path
 
 from benchmarks import machine, report
 from benchmarks.options import Options
+from benchmarks.text import as_json
 
 PARTS = ("sets", "limit", "growth", "memory", "path", "families")
 HERE = Path(__file__).parent
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     for part in PARTS if "all" in asked.parts else asked.parts:
         found = {**machine.description(), **importlib.import_module(f"benchmarks.{part}").run(options)}
-        (options.out / f"{part}.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        (options.out / f"{part}.json").write_text(as_json(found))
     text = report.write(options.out)
     print(text)
     return 1 if "WRONG" in text else 0

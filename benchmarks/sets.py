@@ -15,7 +15,7 @@ from benchmarks.contenders import CONTENDERS, N_LAMBDAS, SEARCHES, largest_lambd
 from benchmarks.options import Options
 from benchmarks.problems import Problem, paper_files, read
 from benchmarks.race import export, race
-from benchmarks.text import seconds, table
+from benchmarks.text import as_json, seconds, table
 
 RECORDED = Path(__file__).parent / "recorded.json"
 SMALL = 2_000_000  # values up to which contenders that fit every model are tried
@@ -38,7 +38,7 @@ def run(options: Options) -> dict[str, Any]:
         sets[problem.name] = {"shape": problem.shape, "sparse": problem.is_sparse, "records": kept + records}
         if options.record:
             recorded[problem.name] = known
-            RECORDED.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n")
+            RECORDED.write_text(as_json(recorded))
     return {"limit": options.limit, "sets": sets}
 
 

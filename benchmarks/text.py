@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 def seconds(value: float | None) -> str:
@@ -21,3 +24,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         [line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))] for line in lines
     ]
     return "\n".join("| " + " | ".join(line) + " |" for line in [cells[0], rule, *cells[1:]])
+
+
+def as_json(data: Any) -> str:
+    """Indented, but with lists of numbers on one line."""
+    text = json.dumps(data, indent=1, ensure_ascii=False)
+    return re.sub(r"\[[-+.,\d\se]*\]", lambda numbers: " ".join(numbers[0].split()), text) + "\n"

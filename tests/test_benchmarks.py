@@ -1,6 +1,7 @@
 """Every part of the benchmarks at toy size, so that their code keeps running; no other library is needed."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from benchmarks.race import race
 from benchmarks.text import table
 from scipy import sparse
 
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="contenders are stopped by signals of Unix")
 OURS = ["fbed FBED^1", "fbed FBS", "twin FBED^1", "twin FBS"]
 
 
@@ -70,6 +72,12 @@ def test_wrong_answers_are_noticed(dense_file):
     assert sets.judged(path, problem, known) == "right"
     path["answer"]["lambdas"] = (np.array(whole) * 1.01).tolist()
     assert sets.judged(path, problem, known).startswith("WRONG")
+
+
+def test_the_grid_is_measured_together_and_one_by_one(dense_file, tmp_path):
+    assert main(["path", "--turns", "1", "--data", str(dense_file), "--out", str(tmp_path / "results")]) == 0
+    found = json.loads((tmp_path / "results" / "path.json").read_text())["sets"][0]
+    assert (len(found["alone"]), found["different"]) == (32, [])
 
 
 @pytest.mark.parametrize("part", ["limit", "growth", "memory", "families"])
