@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = Options(
         asked.out, tuple(asked.data), asked.quick, asked.turns, asked.limit, tuple(asked.only), asked.record
     )
-    for part in PARTS if "all" in asked.parts else asked.parts:
+    for part in asked.parts:
         found = {**machine.description(), **importlib.import_module(f"benchmarks.{part}").run(options)}
         (options.out / f"{part}.json").write_text(as_json(found))
     text = report.write(options.out)
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, "all", "report"], default=["all"], metavar="part")
+    parser.add_argument("parts", nargs="*", metavar="part", help=f"{', '.join(PARTS)}, or report: measure nothing anew")
     parser.add_argument(
         "--data", nargs="+", type=Path, default=[], metavar="FILE.npz", help="sets instead of the paper's"
     )
@@ -42,7 +42,12 @@ def _asked(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="contenders to measure again")
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder for the JSON files and pictures")
     parser.add_argument("--record", action="store_true", help="keep the twin's selections for runs without it")
-    return parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
+    if unknown := set(asked.parts) - {*PARTS, "all", "report"}:
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}, all and report")
+    everything = not asked.parts or "all" in asked.parts
+    asked.parts = list(PARTS) if everything else [part for part in asked.parts if part != "report"]
+    return asked
 
 
 if __name__ == "__main__":
