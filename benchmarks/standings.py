@@ -16,10 +16,10 @@ def words(found: dict[str, Any]) -> str:
     shapes = [f"{name} {' × '.join(f'{size:,}' for size in one['shape'])}" for name, one in sets.items()]
     few = [name for name, one in sets.items() if one["sparse"]]
     parts = [
-        f"Logistic, likelihood-ratio test at α = .05; {'; '.join(shapes)}. All get float64: CSC for "
-        f"{' and '.join(few) or 'none'}, Fortran order for the others. A LASSO path has 100 λ; `twin` is our search with "
-        "every model fitted. Best of several turns. `>` marks contenders that were stopped, a dash what was not "
-        "tried: loops over scikit-learn or statsmodels fits run on small dense sets only.",
+        f"Logistic, likelihood-ratio test at α = .05; {'; '.join(shapes)}.",
+        f"All get float64: CSC for {' and '.join(few) or 'none'}, Fortran order for the others. A LASSO path has 100 λ; "
+        "`twin` is our search with every model fitted. Best of several turns. `>` marks contenders that were stopped, a "
+        "dash what was not tried: loops over scikit-learn or statsmodels fits run on small dense sets only.",
         "**One thread each, processor seconds** (other programs disturb them less than the clock on the wall):",
         _seconds_table(sets, 1, "cpu"),
     ]
@@ -121,7 +121,7 @@ def draw(found: dict[str, Any], folder: Path) -> None:
     colours = {"fbed": COLOURS[0], "glmnet": COLOURS[1]}
     names = [n for n in CONTENDERS if any(_record(one, n, 1) for one in found["sets"].values())]
     size = (2.2 + 2.1 * len(found["sets"]), 0.8 + 0.27 * len(names))
-    figure, panels = subplots(1, len(found["sets"]), size, sharey=True, squeeze=False)
+    figure, panels = subplots(1, len(found["sets"]), size, sharex=True, sharey=True, squeeze=False)
     for panel, (name, one) in zip(panels[0], found["sets"].items(), strict=True):
         for height, contender in enumerate(names):
             record = _record(one, contender, 1)
