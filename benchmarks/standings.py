@@ -17,9 +17,9 @@ def words(found: dict[str, Any]) -> str:
     few = [name for name, one in sets.items() if one["sparse"]]
     parts = [
         f"Logistic, likelihood-ratio test at α = .05; {'; '.join(shapes)}.",
-        f"All get float64: CSC for {' and '.join(few) or 'none'}, Fortran order for the others. A LASSO path has 100 λ; "
-        "`twin` is our search with every model fitted. Best of several turns. `>` marks contenders that were stopped, a "
-        "dash what was not tried: loops over scikit-learn or statsmodels fits run on small dense sets only.",
+        f"All get float64: CSC for {' and '.join(few) or 'none'}, Fortran order for the rest. A path has 100 λ; `twin` "
+        "is our search with every model fitted. Best of several turns. `>` marks contenders that were stopped, a dash "
+        "what was not tried: loops over scikit-learn or statsmodels fits run on small dense sets only.",
         "**One thread each, processor seconds** (other programs disturb them less than the clock on the wall):",
         _seconds_table(sets, 1, "cpu"),
     ]
