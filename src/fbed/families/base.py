@@ -141,6 +141,11 @@ class Span:
         return int(self.Q.shape[1])
 
     @property
+    def whole(self) -> bool:
+        """Whether every column of S brought something new, so that none comes to life when another leaves."""
+        return all(self.rank_of[v] == self.design.width[v] for v in self.selected)
+
+    @property
     def Z(self) -> Floats:  # noqa: N802
         """Basis of the linear predictors, with unit weighted mean square."""
         return self.Q * (np.sqrt(self.design.n) / self.root)[:, None]
