@@ -38,5 +38,17 @@ build/axe-core/axe.min.js:
 	cd $(@D) && npm pack --silent axe-core@4 && tar -xzf axe-core-*.tgz --strip-components=1 package/axe.min.js
 	touch $@
 
+# Peers have environments of their own, since some need an older NumPy; what cannot be installed is not raced.
+bench: $(STAMP) ## race against other libraries, measure growth and memory, write benchmarks/RESULTS.md
+	-$(MAKE) --keep-going $(VENV)-glmnet/.installed $(VENV)-peers/.installed
+	$(BIN)/python -m benchmarks $(PARTS)
+
+$(VENV)-glmnet/.installed: PACKAGES := 'numpy<2' python-glmnet
+$(VENV)-peers/.installed: PACKAGES := skglm abess
+$(VENV)-%/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet $(PACKAGES)
+	touch $@
+
 clean: ## remove what the other commands made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-glmnet $(VENV)-peers build dist .pytest_cache .mypy_cache .ruff_cache
