@@ -31,6 +31,13 @@ lint: $(STAMP) ## ruff and mypy
 test: lint ## lint, then every test
 	$(BIN)/python -m pytest -n auto
 
+# Some hours on one core; `make reproduce QUICK=1` some minutes. A run that was stopped goes on where it was.
+reproduce: export OMP_NUM_THREADS = 1
+reproduce: export OPENBLAS_NUM_THREADS = 1
+reproduce: $(STAMP) ## the paper's tables and figures, on the data in FBED_DATA_DIR
+	$(BIN)/python -m pip install --quiet --editable '.[experiments]'
+	$(BIN)/python -m experiments $(if $(QUICK),--quick) --jobs $(or $(JOBS),1)
+
 axe: build/axe-core/axe.min.js ## the accessibility checker that the browser test of the report uses if it is there
 
 build/axe-core/axe.min.js:
