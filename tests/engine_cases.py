@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 import fbed
-from fbed.design import Design
-from fbed.families.binomial import Binomial
-from fbed.families.gaussian import Gaussian
-from fbed.memo import Memo
+from fbed.problem import read_problem
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
-from fbed.tables import read_table
 
 CRITERIA = (
     fbed.LikelihoodRatio(0.05),
@@ -39,29 +35,18 @@ class Case:
     y: np.ndarray
     weights: np.ndarray | None = None
     forced: tuple[int, ...] = ()
-    options: dict[str, Any] = field(default_factory=dict)
 
 
-def trail_of(case, family, criterion, certified, n_jobs=None, memo=None, **plan):
+def trail_of(case, family, criterion, engine, n_threads=1, memo=None, **plan):
     """The search as `fbed.select` does it, with every scan kept."""
-    scanner = scanner_of(case, family, criterion, certified, n_jobs, memo)
-    p = scanner.model.design.table.n_variables
+    problem = read_problem(case.X, case.y, [criterion], family=family, sample_weight=case.weights, engine=engine)
+    p = problem.table.n_variables
     candidates = np.setdiff1d(np.arange(p), case.forced).astype(np.intp)
+    rule = criterion.bind(problem.model.n, len(candidates))
+    scanner = Scanner(problem.model, rule, len(case.forced), n_threads, memo=memo)
     trail = Trail(list(case.forced))
     search(scanner, Plan(candidates, case.forced, **plan), trail)
     return trail
-
-
-def scanner_of(case, family, criterion, certified, n_jobs=None, memo=None):
-    table = read_table(case.X)
-    weights = np.ones(table.n_rows) if case.weights is None else case.weights
-    model = {"binomial": Binomial, "gaussian": Gaussian}[family](Design(table, weights), case.y, certified)
-    rule = criterion.bind(model.n, table.n_variables - len(case.forced))
-    return Scanner(model, rule, len(case.forced), n_jobs, memo=memo)
-
-
-def memo_of(case):
-    return Memo(read_table(case.X).n_variables)
 
 
 def outcome(rng, X, family, noise=1.0, positives=None):
@@ -89,7 +74,7 @@ def plain(rng, family):
 
 def heavy_tailed(rng, family):
     X = normal(rng, rng.integers(40, 200), rng.integers(5, 25))
-    tails = [lambda x: np.sign(x) * np.expm1(3 * np.abs(x)), lambda x: 1 / (np.abs(x) + 1e-3), lambda x: np.exp(2 * x)]
+    tails = [lambda x: np.sign(x) * np.expm1(2 * np.abs(x)), lambda x: 1 / (np.abs(x) + 1e-3), lambda x: np.exp(2 * x)]
     for j in range(X.shape[1]):
         X[:, j] = tails[rng.integers(3)](X[:, j])
     return Case(X, outcome(rng, X, family))
@@ -98,7 +83,7 @@ def heavy_tailed(rng, family):
 def rare(rng, n, p):
     """Few values that are not 0: indicators, counts, or values with heavy tails."""
     nonzero = rng.uniform(size=(n, p)) < rng.uniform(0.01, 0.18, size=p)
-    values = [np.ones((n, p)), rng.poisson(2, (n, p)), rng.standard_cauchy((n, p)), np.exp(3 * rng.normal(size=(n, p)))]
+    values = [np.ones((n, p)), rng.poisson(2, (n, p)), rng.standard_cauchy((n, p)), np.exp(2 * rng.normal(size=(n, p)))]
     return np.where(nonzero, values[rng.integers(4)], 0.0)
 
 
@@ -156,14 +141,16 @@ def collinear(rng, family):
     for j in range(4, 16):
         a, b = X[:, rng.integers(0, j)], X[:, rng.integers(0, j)]
         near = 10.0 ** rng.integers(-9, -1) * np.abs(a).max() * rng.normal(size=len(a))
-        X[:, j] = [a, a * 10.0 ** rng.integers(-9, 9), a + b, a + near, a * (1 + 1e-5 * near), 3 - a, X[:, j]][rng.integers(7)]
+        X[:, j] = [a, a * 10.0 ** rng.integers(-9, 9), a + b, a + near, a * (1 + 1e-5 * near), 3 - a, X[:, j]][
+            rng.integers(7)
+        ]
     return Case(sparse.csc_array(X) if rng.uniform() < 0.4 else X, y)
 
 
 def weighted(rng, family):
     base = (plain, heavy_tailed, mostly_zero, sparse_columns)[rng.integers(4)](rng, family)
     n = len(base.y)
-    weights = [rng.integers(1, 5, n), rng.uniform(0.1, 3, n), 10.0 ** rng.uniform(-5, 3, n)][rng.integers(3)]
+    weights = [rng.integers(1, 5, n), rng.uniform(0.1, 3, n), 10.0 ** rng.uniform(-2, 2, n)][rng.integers(3)]
     return Case(base.X, base.y, weights.astype(float))
 
 
@@ -189,7 +176,11 @@ def shifted(rng, family):
 
 def forced(rng, family):
     base = (plain, collinear, sparse_columns, separated, heavy_tailed)[rng.integers(5)](rng, family)
-    usable = [j for j in range(base.X.shape[1]) if np.ptp(np.asarray(base.X[:, [j]].todense() if sparse.issparse(base.X) else base.X[:, j])) > 0]
+    usable = [
+        j
+        for j in range(base.X.shape[1])
+        if np.ptp(np.asarray(base.X[:, [j]].todense() if sparse.issparse(base.X) else base.X[:, j])) > 0
+    ]
     return Case(base.X, base.y, base.weights, tuple(int(j) for j in rng.permutation(usable)[: rng.integers(1, 4)]))
 
 
@@ -214,6 +205,21 @@ def coarse(rng, family):
 
 
 KINDS = (
-    plain, heavy_tailed, mostly_zero, sparse_columns, sparse_in_other_units, complements, separated, quasi_separated,
-    collinear, weighted, tiny, wide, shifted, forced, factors, unbalanced, coarse,
+    plain,
+    heavy_tailed,
+    mostly_zero,
+    sparse_columns,
+    sparse_in_other_units,
+    complements,
+    separated,
+    quasi_separated,
+    collinear,
+    weighted,
+    tiny,
+    wide,
+    shifted,
+    forced,
+    factors,
+    unbalanced,
+    coarse,
 )

@@ -252,6 +252,9 @@ FBED_HOT inline void gram(const Null& f, const double* x, const double* c, doubl
     }
 }
 
+// Newton's steps are halved as often as this: a saturated outlier has no curvature to show that a step goes too far.
+constexpr double kShortest = 1e-12;
+
 // One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves.
 class Refinement {
    public:
@@ -506,7 +509,7 @@ class Refinement {
         double t = 1.0;
         apply(t);
         double now = evaluate();
-        while (now < value - 1e-12 * std::abs(value) - 1e-14 && t > 1e-5) {
+        while (now < value - 1e-12 * std::abs(value) - 1e-14 && t > kShortest) {
             apply(-0.5 * t);
             t *= 0.5;
             now = evaluate();
@@ -763,6 +766,11 @@ struct Fitted {
     int iterations = 0;
 };
 
+// A step that has to be cut to less than a thousandth goes wrong in some direction: one that only moves saturated rows,
+// whose slope is rounding and whose curvature is nothing, or one that is saturated by an outlier, which hides how far it
+// may go. A ridge, relative to each curvature, takes such directions out until the others have done their part.
+constexpr double kLeastRidge = 1e-10, kGentle = 1e-7, kSteep = 1e12;
+
 // Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
 class Fitter {
    public:
@@ -773,10 +781,15 @@ class Fitter {
         predict(beta_);
         out_.deviance = deviance();
         bool done = false;  // the last step costs little and takes the fit from the tolerance to rounding
-        for (; out_.iterations < 100 && !out_.separated && !done; ++out_.iterations) {
+        for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
             newton_step();
-            done = !(out_.decrement > tolerance_);
-            if (!advance()) break;
+            done = out_.decrement <= tolerance_ && ridge_ < kGentle;  // not when it is NaN
+            if (advance()) {
+                ridge_ = ridge_ > kLeastRidge ? ridge_ * 0.01 : 0.0;
+            } else {
+                if (done || ridge_ > kSteep) break;
+                ridge_ = std::max(kLeastRidge, ridge_ * 1e3);
+            }
         }
         if (out_.separated) out_.deviance = 0;
         return out_;
@@ -825,6 +838,7 @@ class Fitter {
             for (int64_t k = 0; k < f_.r; ++k) grad[k] += t * z[k];
         }
         gram(f_, nullptr, work_.aw.data(), work_.hess.data());
+        for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] *= 1.0 + ridge_;
         std::copy(grad, grad + f_.r, work_.step.begin());
         cholesky(work_.hess.data(), f_.r);
         cholesky_solve(work_.hess.data(), f_.r, work_.step.data());
@@ -838,13 +852,13 @@ class Fitter {
         return deviance();
     }
 
-    // Halve the step until the deviance falls; false when rounding lets it fall no more. Towards infinity, where rows are
+    // Halve the step until the deviance falls; false when a thousandth of it does not help. Towards infinity, where rows are
     // being separated, Newton's steps add 1 to a margin at a time and are all alike: there, double them.
     bool advance() {
         double t = 1.0, now = deviance_at(t);
         while (!(now <= out_.deviance * (1.0 + 1e-12))) {
             t *= 0.5;
-            if (t < 1e-5) {
+            if (t < 1e-3) {
                 predict(beta_);
                 deviance();
                 return false;
@@ -871,7 +885,7 @@ class Fitter {
     double *beta_, *eta_;
     double tolerance_;
     std::vector<double> trial_;
-    double last_decrement_ = 0;
+    double last_decrement_ = 0, ridge_ = 0;
     Fitted out_;
 };
 

@@ -25,8 +25,11 @@ RESOLVED = 1e-8
 """Relative width at which an interval is a number; ten times what ties are judged by would already be too wide."""
 
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
-_MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
+_MAX_ITERATIONS = 200  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, never the optimum
+# A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
+# a ridge, relative to each curvature, takes such directions out until the others have done their part.
+_RIDGE, _GENTLE, _STEEP = 1e-10, 1e-7, 1e12
 _MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
@@ -107,7 +110,8 @@ class BinomialFit:
         """
         if self.deviance == 0.0:
             return True
-        step, _ = _newton_step(self.Z, None, self.predictor[:, None], self.model.y, self.model.design.weights)
+        jitter = np.array([_JITTER])
+        step, _ = _newton_step(self.Z, None, self.predictor[:, None], self.model.y, self.model.design.weights, jitter)
         return bool(np.abs(self.Z @ step[:, 0]).max() > _MOVING)
 
     def gains(self, candidates: Indices) -> Evidence:
@@ -239,20 +243,22 @@ def maximise(Z: Floats, x: Floats | None, start: Floats, y: Floats, weights: Flo
     beta = start.copy()
     predictor = _predict(Z, x, beta)
     value = np.atleast_1d(deviance(predictor, y, weights))
+    ridge = np.full(beta.shape[1], _JITTER)
     out_beta, out_value = beta.copy(), value.copy()
     left = np.arange(beta.shape[1])  # models still iterating
     for _ in range(_MAX_ITERATIONS):
         columns = None if x is None else x[:, left]
         separated = _all_on_their_side(predictor, y)
-        step, decrement = _newton_step(Z, columns, predictor, y, weights)
-        done = separated | (decrement <= _CONVERGED)
+        step, decrement = _newton_step(Z, columns, predictor, y, weights, ridge)
+        done = separated | ((decrement <= _CONVERGED) & (ridge < _GENTLE)) | (ridge > _STEEP)
         out_beta[:, left] = beta
         out_value[left] = np.where(separated, 0.0, value)
         if done.all():
             break
-        left, beta, step, value = left[~done], beta[:, ~done], step[:, ~done], value[~done]
+        left, beta, step, value, ridge = left[~done], beta[:, ~done], step[:, ~done], value[~done], ridge[~done]
         columns = None if x is None else x[:, left]
-        beta, predictor, value = _damped(Z, columns, beta, step, value, y, weights)
+        beta, predictor, value, moved = _damped(Z, columns, beta, step, value, y, weights)
+        ridge = np.where(moved, np.maximum(ridge * 1e-2, _JITTER), np.maximum(ridge * 1e3, _RIDGE))
     return Maximum(out_beta, out_value)
 
 
@@ -267,8 +273,10 @@ def _all_on_their_side(predictor: Floats, y: Floats) -> NDArray[np.bool_]:
     return margin.min(axis=0) > 1e-9 * np.maximum(1.0, margin.max(axis=0))
 
 
-def _newton_step(Z: Floats, x: Floats | None, predictor: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """H⁻¹g for every model and the squared decrement gᵀH⁻¹g."""
+def _newton_step(
+    Z: Floats, x: Floats | None, predictor: Floats, y: Floats, weights: Floats, ridge: Floats
+) -> tuple[Floats, Floats]:
+    """H⁻¹g for every model and the squared decrement gᵀH⁻¹g; the ridge is relative to each curvature."""
     mean = special.expit(predictor)
     residual = weights[:, None] * (y[:, None] - mean)
     curvature = weights[:, None] * mean * special.expit(-predictor)
@@ -280,7 +288,7 @@ def _newton_step(Z: Floats, x: Floats | None, predictor: Floats, y: Floats, weig
     diagonal = np.arange(hessian.shape[1])
     unit = 1.0 / np.sqrt(hessian[:, diagonal, diagonal] + 1e-300)  # heavy tails: curvatures of very different sizes
     hessian *= unit[:, :, None] * unit[:, None, :]
-    hessian[:, diagonal, diagonal] += _JITTER
+    hessian[:, diagonal, diagonal] += ridge[:, None]
     step = (unit * np.linalg.solve(hessian, (unit * gradient.T)[:, :, None])[:, :, 0]).T
     return step, np.einsum("ij,ij->j", gradient, step)
 
@@ -311,8 +319,8 @@ def _bordered(hessian: Floats, cross: Floats, corner: Floats) -> Floats:
 
 def _damped(
     Z: Floats, x: Floats | None, beta: Floats, step: Floats, value: Floats, y: Floats, weights: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Halve each step until its deviance falls; a step that rounding keeps from falling is not taken."""
+) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+    """Halve each step until its deviance falls; one that must be cut to less than a thousandth is not taken."""
     size = np.ones(beta.shape[1])
     while True:
         trial = beta + size * step
@@ -320,8 +328,8 @@ def _damped(
         new = np.atleast_1d(deviance(predictor, y, weights))
         worse = (new > value * (1.0 + 1e-12)) & (size > 0)
         if not worse.any():
-            return trial, predictor, new
-        size[worse] = np.where(size[worse] > 1e-4, size[worse] / 2.0, 0.0)
+            return trial, predictor, new, size > 0
+        size[worse] = np.where(size[worse] > 1e-3, size[worse] / 2.0, 0.0)
 
 
 def _evidence(difference: Floats, df: Floats) -> Evidence:
