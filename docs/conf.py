@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import sys
-from importlib import metadata
 from pathlib import Path
+
+import fbed
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_extensions"))
 
 project = "fbed"
 author = "The fbed developers"
-copyright = author  # noqa: A001  # the name that Sphinx looks for
-version = release = metadata.version("fbed")
+copyright = author  # the name that Sphinx looks for
+version = release = fbed.__version__
 
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.viewcode",
     "numpydoc",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "mathml",
-    "when_there",
 ]
 exclude_patterns = ["_build", "_extensions"]
 
@@ -35,6 +34,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 add_module_names = False
+default_role = "py:obj"  # `name` in a docstring is a link where there is something to link to
 
 # Gallery: every script runs at every build.
 sphinx_gallery_conf = {
@@ -45,6 +45,7 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,
     "min_reported_time": 1e9,
     "remove_config_comments": True,
 }
@@ -66,5 +67,5 @@ html_theme_options = {
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"families": [], "**": ["page-toc"]},  # a wide table needs the room
 }

@@ -5,28 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from docutils import nodes
-from docutils.utils.math import latex2mathml
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 
 def inline(writer: Any, node: nodes.math) -> None:
     """A formula within a line."""
-    writer.body.append(_converted(node.astext(), display=False))
+    writer.body.append(tex2mathml(node.astext()))
     raise nodes.SkipNode
 
 
 def block(writer: Any, node: nodes.math_block) -> None:
     """A formula of its own, which scrolls where the screen is narrow."""
-    writer.body.append(f'<div class="math">{_converted(node.astext(), display=True)}</div>')
+    writer.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
-
-
-def _converted(formula: str, display: bool) -> str:
-    root = latex2mathml.math(xmlns="http://www.w3.org/1998/Math/MathML")
-    if display:
-        root["display"] = "block"
-    latex2mathml.parse_latex_math(root, formula)
-    return str(root)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
