@@ -22,6 +22,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "mathml",
+    "when_there",
 ]
 exclude_patterns = ["_build", "_extensions"]
 
