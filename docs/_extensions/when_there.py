@@ -1,4 +1,4 @@
-"""`<!-- include when there: FILE -->`: a document that is made by measuring, or a sentence when nobody has measured yet."""
+"""`<!-- include when there: FILE -->`: a document that measuring makes, or a sentence when nobody has measured."""
 
 from __future__ import annotations
 
