@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import itertools
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from fbed.cli import _parser
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -57,6 +61,18 @@ def test_examples_run(path, tmp_path, monkeypatch):
     report: list[str] = []
     outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples_of(path), out=report.append)
     assert outcome.failed == 0, "".join(report)
+
+
+def commands_of(path: Path) -> list[str]:
+    blocks = re.findall(r"^```console\n(.*?)^```", text_of(path), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"^\$ fbed (.*)$", "\n".join(blocks), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", [page for page in PAGES if commands_of(page)], ids=name)
+def test_commands_exist_with_their_options(path):
+    for command in commands_of(path):
+        words = itertools.takewhile(lambda word: word not in (">", "|", "#"), shlex.split(command))
+        assert _parser().parse_args(list(words)).run, command
 
 
 def test_there_are_examples_on_the_pages_that_teach():
