@@ -31,7 +31,10 @@ class SparseColumns:
         """Inner products of raw columns with v."""
 
 class LogisticNull:
-    """A fitted logistic model, asked about columns that could join it; rows with active = 0 are only bounded."""
+    """A fitted logistic model, asked about columns that could join it.
+
+    It knows some of the rows of the data; of those, the ones with active = 0 are only bounded.
+    """
 
     counts: list[int]
     """How far candidates had to be looked at: brackets, columns formed, refinements and their iterations."""
@@ -43,11 +46,11 @@ class LogisticNull:
         y: Floats,
         eta: Floats,
         active: Floats,
+        rows: Which,
         deviance: float,
         idle_cost: float,
-        forget: bool,
     ) -> None:
-        """Upper bounds pay `idle_cost` for idle rows; lower bounds watch what becomes of them unless told to forget."""
+        """G has a row for each of `rows`. Upper bounds pay `idle_cost`; lower bounds watch what idle rows lose."""
     def support(
         self, columns: DenseColumns | SparseColumns, which: Which, scale: Floats, critical: float, refine: bool
     ) -> tuple[Floats, Floats, Floats]:
@@ -70,9 +73,14 @@ class LogisticNull:
         """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
 
 def fit_logistic(
-    Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float
-) -> tuple[Floats, Floats, float, float, bool, int]:
-    """Coefficients, linear predictor, deviance, squared Newton decrement, whether separated, number of iterations."""
+    Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float, enough: float
+) -> tuple[Floats, Floats, float, float, float, bool, int]:
+    """Coefficients, linear predictor, deviance attained, lower bound on the deviance, squared Newton decrement, whether
+    separated, number of iterations. Ends early when the deviance is certain to be more than `enough`; otherwise the
+    bound is the deviance itself, or 0 if the fit did not converge."""
 
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""
+
+def elementary_functions(x: float, e: float) -> tuple[float, float]:
+    """exp(x) for x ≤ 0 and log(1 + e) for 0 ≤ e ≤ 1."""

@@ -107,20 +107,35 @@ def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapp
     known.put(rows, lower, upper, df)
 
 
-def worst_by_intervals(known: Intervals, rule: Rule, k: int, check_time: Callable[[], None]) -> Evidence:
-    """Evidence against removing each variable: exact for those that could be worst, lower bounds for the others."""
+def worst_by_intervals(
+    known: Intervals, rule: Rule, k: int, check_time: Callable[[], None], at_least: Floats
+) -> Evidence:
+    """Evidence against removing each variable: exact for those that could be worst, lower bounds for the others.
+
+    When every variable is certain to stay, nobody needs to be known exactly. `at_least` are bounds from elsewhere.
+    """
     everybody = np.arange(len(known.candidates), dtype=np.intp)
     if np.isnan(known.df).any():
         bounds = known.fit.loss_bounds(known.candidates)
-        known.put(everybody, bounds.lower, bounds.upper, bounds.df)
-    while True:
+        lower = np.minimum(np.maximum(bounds.lower, at_least), bounds.upper)
+        known.put(everybody, lower, bounds.upper, bounds.df)
+    bar = rule.critical(known.df, k, known.fit.reference, staying=True)
+    for i in np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper)):
+        known.put(everybody[[i]], *_loss(known, i, enough=float(bar[i])))
+        check_time()
+    while not exceeds(known.lower, bar).all():
         low = rule.merit(known.evidence(known.lower, everybody), k)
         high = rule.merit(known.evidence(np.minimum(known.upper, 1e300), everybody), k)
-        bar = float(high.min())
-        contenders = np.flatnonzero((low <= bar + TIE * max(1.0, abs(bar))) & (known.lower < known.upper))
+        worst = float(high.min())
+        contenders = np.flatnonzero((low <= worst + TIE * max(1.0, abs(worst))) & (known.lower < known.upper))
         if len(contenders) == 0:
-            return known.evidence(known.lower, everybody)
-        i = contenders[[int(np.argmin(low[contenders]))]]
-        loss = np.array([known.fit.resolve_loss(int(known.candidates[i[0]]))])
-        known.put(i, loss, loss)
+            break
+        i = contenders[int(np.argmin(low[contenders]))]
+        known.put(everybody[[i]], *_loss(known, i, enough=np.inf))
         check_time()
+    return known.evidence(known.lower, everybody)
+
+
+def _loss(known: Intervals, i: np.intp, enough: float) -> tuple[Floats, Floats]:
+    lower, upper = known.fit.resolve_loss(int(known.candidates[i]), enough)
+    return np.array([max(lower, known.lower[i])]), np.array([upper])

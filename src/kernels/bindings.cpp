@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -191,24 +192,38 @@ struct SparseColumns {
 // Lower and upper bounds, and the norm² that is left of each column after the model, all for one set of candidates.
 using Answer = std::tuple<OutVector, OutVector, OutVector>;
 
+// Supports of one sign on rows of one class explain those rows and no others, so that all that matters is which rows: of
+// many columns, the same sets come again and again once few rows are left to explain.
+using Explained = std::map<std::vector<int32_t>, Interval>;
+
 struct LogisticNull {
     RowMajor G;
-    std::vector<double> a, sign, eta, weight, mu, w, res, dev, g0, norm;
-    std::vector<int32_t> by_norm;
+    std::vector<double> a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
+    std::vector<int32_t> by_norm, row_of, place;  // the rows of the model among all rows, and where each row is (-1: nowhere)
+    double total_weight = 0, total_ones = 0;
     Null f;
     mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
 
-    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, double deviance, double idle_cost, bool forget) : G(G_) {
-        const size_t n = G.shape(0);
-        require(weight_.shape(0) == n && y.shape(0) == n && eta_.shape(0) == n && active.shape(0) == n, "one value a row");
+    // G has a row for every entry of `rows`; all the other arrays have one for every row of the data.
+    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, Which rows, double deviance, double idle_cost)
+        : G(G_) {
+        const size_t n = G.shape(0), all = weight_.shape(0);
+        require(rows.shape(0) == n && y.shape(0) == all && eta_.shape(0) == all && active.shape(0) == all, "one value a row");
+        check_range(rows, static_cast<int64_t>(all));
         a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n), norm.resize(n), by_norm.resize(n);
-        eta.assign(eta_.data(), eta_.data() + n);
-        weight.assign(weight_.data(), weight_.data() + n);
+        eta.resize(n), weight.resize(n), row_of.resize(n), place.assign(all, -1);
+        all_eta.assign(eta_.data(), eta_.data() + all);
         f.n = static_cast<int64_t>(n);
         f.r = static_cast<int64_t>(G.shape(1));
         double kappa = 0, idle_kappa = 0;
         for (size_t i = 0; i < n; ++i) {
-            sign[i] = y(i) > 0.5 ? 1.0 : -1.0;
+            const size_t row = static_cast<size_t>(rows(i));
+            row_of[i] = static_cast<int32_t>(row);
+            place[row] = static_cast<int32_t>(i);
+            eta[i] = eta_(row), weight[i] = weight_(row), a[i] = active(row);
+            sign[i] = y(row) > 0.5 ? 1.0 : -1.0;
+            total_weight += a[i];
+            total_ones += sign[i] > 0 ? a[i] : 0.0;
             const double m = sign[i] * eta[i], e = std::exp(-std::abs(m));
             const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
             const double right = m >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
@@ -216,7 +231,6 @@ struct LogisticNull {
             w[i] = wrong * right;
             res[i] = sign[i] * wrong;
             dev[i] = loss(m);
-            a[i] = active(i);
             const bool idle = a[i] == 0.0;
             double square = 0;
             for (int64_t k = 0; k < f.r; ++k) square += G.data()[i * f.r + k] * G.data()[i * f.r + k];
@@ -233,7 +247,6 @@ struct LogisticNull {
         f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
         f.res = res.data(), f.dev = dev.data(), f.weight = weight.data();
         f.idle_deviance = idle_cost;
-        if (forget) f.has_idle = false;
         f.deviance = deviance;
         g0.assign(f.r, 0.0);
         for (size_t i = 0; i < n; ++i)
@@ -242,6 +255,8 @@ struct LogisticNull {
         f.g0 = g0.data();
     }
     LogisticNull(const LogisticNull&) = delete;
+
+    int64_t all_rows() const { return static_cast<int64_t>(place.size()); }
 
     // x is in work.x, not yet orthogonal; known encloses the statistic so far.
     Interval dense_column(Work& work, const Question& q, Interval known, double total, double& left, double* predictor) const {
@@ -262,13 +277,21 @@ struct LogisticNull {
         return out;
     }
 
-    Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, double* predictor) const {
+    Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, double* predictor,
+                         Explained& explained) const {
+        Interval& before = explained.try_emplace({s.rows, s.rows + s.m}, known).first->second;
+        if (!f.has_idle) {
+            known.lower = std::max(known.lower, before.lower);
+            known.upper = std::max(known.lower, std::min(known.upper, before.upper));
+            if (q.settled(known)) return known;
+        }
         std::vector<double> left_out(a);
         for (int64_t i = 0; i < s.m; ++i) left_out[s.rows[i]] = 0.0;
         Refinement refinement(f, work, left_out.data(), nullptr, 0.0, 2.0 * s.gain);
         counts[5]++;
         const Interval out = refinement.run(q, known);
         counts[6] += refinement.iterations;
+        before = out;
         if (predictor) {
             refinement.predictor(predictor);
             double b = 0;  // far enough along x that every row of T is explained
@@ -285,13 +308,22 @@ struct LogisticNull {
     // The column in units of its spread: the sums with it are then of the same size as those with G.
     template <class Matrix>
     Interval support_column(const Matrix& m, int64_t j, double scale, Work& work, const Question& q, double& left,
-                            double* predictor) const {
+                            double* predictor, Explained& explained) const {
         Support s;
-        s.m = m.support(j, work.support.data(), work.column.data());
-        for (int64_t i = 0; i < s.m; ++i) work.column[i] /= scale;
+        const int64_t stored = m.support(j, work.support.data(), work.column.data());
+        for (int64_t i = 0; i < stored; ++i) {
+            const int32_t row = place[work.support[i]];
+            work.support[s.m] = row;
+            work.column[s.m] = work.column[i] / scale;
+            s.m += row >= 0;
+        }
         s.rows = work.support.data();
         s.x = work.column.data();
         counts[0]++;
+        if (f.r == 1 && !q.resolve && all_rows() == f.n && is_indicator(s)) {
+            const Interval known = two_groups(s, left);
+            if (q.settled(known)) return known;
+        }
         along_support(f, s, work.buffer.data());
         Interval out = bracket_support(f, s, work.grad.data());
         left = support_norm(s, work);
@@ -304,7 +336,7 @@ struct LogisticNull {
         }
         counts[1]++;
         if (q.settled(out) || !q.refine) return out;
-        if (s.pure && !s.conflict) return pure_column(work, s, q, out, predictor);
+        if (s.pure && !s.conflict) return pure_column(work, s, q, out, predictor, explained);
         std::fill(work.x.begin(), work.x.end(), 0.0);
         for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];
         Refinement refinement(f, work, f.a, work.x.data(), 0.0, 0.0);
@@ -314,6 +346,29 @@ struct LogisticNull {
         counts[4] += refinement.iterations;
         if (predictor) refinement.predictor(predictor);
         return refined;
+    }
+
+    static bool is_indicator(const Support& s) {
+        return std::all_of(s.x, s.x + s.m, [&](double v) { return v == s.x[0]; });
+    }
+
+    // The statistic of an indicator beside an intercept: two groups, each with its own mean. In closed form.
+    Interval two_groups(const Support& s, double& left) const {
+        double size = 0, ones = 0;
+        for (int64_t i = 0; i < s.m; ++i) {
+            size += a[s.rows[i]];
+            ones += sign[s.rows[i]] > 0 ? a[s.rows[i]] : 0.0;
+        }
+        const double mean = mu[0], rest = total_weight - size;
+        auto divergence = [mean](double of, double all) {  // all · KL(of/all ‖ mean)
+            const double no = all - of;
+            return (of > 0 ? of * std::log(of / (all * mean)) : 0.0) + (no > 0 ? no * std::log(no / (all * (1.0 - mean))) : 0.0);
+        };
+        left = s.m ? mean * (1.0 - mean) * size * rest / total_weight * s.x[0] * s.x[0] : 0.0;
+        if (!(size > 0) || !(rest > 0)) return {0.0, 0.0};
+        const double statistic = 2.0 * (divergence(ones, size) + divergence(total_ones - ones, rest));
+        const double rounding = kSlack * statistic + 1e-14 * total_weight;
+        return {std::max(statistic - rounding, 0.0), f.clip(statistic + rounding)};
     }
 
     // What is left of a sparse column after the model, in the metric of the fit: sum a w x² - |G'aw x|².
@@ -334,18 +389,19 @@ struct LogisticNull {
     // Intervals for columns that are mostly 0, whatever they are stored in.
     template <class Columns>
     Answer support(const Columns& columns, Which which, Vector scale, double critical, bool refine) const {
-        require(columns.m.n == f.n, "rows");
+        require(columns.m.n == all_rows(), "rows");
         require(static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
         check_range(which, columns.m.p);
         double *lower, *upper, *left;
         const size_t count = which.shape(0);
         OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left);
         nb::gil_scoped_release release;
-        Work work(f);
+        Work work(f, all_rows());
+        Explained explained;
         const Question q{critical, 0.0, false, refine};
         for (size_t j = 0; j < count; ++j) {
             const int64_t column = which.data()[j];
-            const Interval v = support_column(columns.m, column, scale.data()[column], work, q, left[j], nullptr);
+            const Interval v = support_column(columns.m, column, scale.data()[column], work, q, left[j], nullptr, explained);
             lower[j] = v.lower, upper[j] = v.upper;
         }
         return {l, u, e};
@@ -359,7 +415,7 @@ struct LogisticNull {
         double *lower, *upper, *left;
         OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left);
         nb::gil_scoped_release release;
-        Work work(f);
+        Work work(f, f.n);
         const Question q{critical, 0.0, false, refine};
         for (size_t j = 0; j < count; ++j) {
             const double* x = X.data() + j * f.n;
@@ -427,12 +483,13 @@ struct LogisticNull {
         const size_t count = which.shape(0);
         require(known_lower.shape(0) == count && known_upper.shape(0) == count, "sizes");
         double *lower, *upper, *predictor;
-        OutVector l = new_vector(count, lower), u = new_vector(count, upper), out = new_vector(f.n, predictor);
+        OutVector l = new_vector(count, lower), u = new_vector(count, upper), out = new_vector(place.size(), predictor);
         int64_t best = -1;
         {
             nb::gil_scoped_release release;
-            Work work(f);
+            Work work(f, all_rows());
             std::vector<double> trial(f.n);
+            std::copy(all_eta.begin(), all_eta.end(), predictor);
             double bar = 0;
             for (size_t j = 0; j < count; ++j) {
                 Interval v{known_lower.data()[j], known_upper.data()[j]};
@@ -449,7 +506,7 @@ struct LogisticNull {
                         best = static_cast<int64_t>(j);
                         bar = v.lower;
                         const bool sound = std::all_of(trial.begin(), trial.end(), [](double v) { return std::isfinite(v); });
-                        std::copy(sound ? trial.data() : f.eta, (sound ? trial.data() : f.eta) + f.n, predictor);
+                        for (int64_t i = 0; i < f.n; ++i) predictor[row_of[i]] = sound ? trial[i] : eta[i];
                     }
                 }
                 lower[j] = v.lower, upper[j] = v.upper;
@@ -462,23 +519,26 @@ struct LogisticNull {
     template <class Columns>
     std::tuple<OutVector, OutVector, int64_t, OutVector> contest(const Columns& columns, Which which, Vector center, Vector scale,
                                                                  Vector mostly_zero, Vector lower, Vector upper, bool race) const {
-        require(columns.m.n == f.n && mostly_zero.shape(0) == which.shape(0), "columns");
+        require(columns.m.n == all_rows() && mostly_zero.shape(0) == which.shape(0), "columns");
         require(static_cast<int64_t>(center.shape(0)) == columns.m.p && static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
         check_range(which, columns.m.p);
+        Explained explained;
         return best_of(which, lower, upper, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
             double left, total = 0;
             const int64_t column = which.data()[j];
             if (mostly_zero.data()[j] != 0.0)
-                return support_column(columns.m, column, scale.data()[column], work, q, left, predictor);
-            columns.m.gather(&column, 1, center.data(), scale.data(), work.x.data());
+                return support_column(columns.m, column, scale.data()[column], work, q, left, predictor, explained);
+            columns.m.gather(&column, 1, center.data(), scale.data(), work.column.data());
+            for (int64_t i = 0; i < f.n; ++i) work.x[i] = work.column[row_of[i]];
             for (int64_t i = 0; i < f.n; ++i) total += f.a[i] * f.w[i] * work.x[i] * work.x[i];
             return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
         });
     }
 };
 
-static std::tuple<OutVector, OutVector, double, double, bool, int> fit_logistic(RowMajor Z, Vector weight, Vector y, Vector start,
-                                                                                double tolerance) {
+static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_logistic(RowMajor Z, Vector weight, Vector y,
+                                                                                        Vector start, double tolerance,
+                                                                                        double enough) {
     const size_t n = Z.shape(0), r = Z.shape(1);
     require(weight.shape(0) == n && y.shape(0) == n && start.shape(0) == r, "sizes");
     double *beta, *eta;
@@ -492,9 +552,9 @@ static std::tuple<OutVector, OutVector, double, double, bool, int> fit_logistic(
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
         f.G = Z.data(), f.sign = sign.data(), f.weight = weight.data();
-        fitted = Fitter(f, beta, eta, tolerance).run();
+        fitted = Fitter(f, beta, eta, tolerance, enough).run();
     }
-    return {b, e, fitted.deviance, fitted.decrement, fitted.separated, fitted.iterations};
+    return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
 }
 
 NB_MODULE(_kernels, m) {
@@ -510,7 +570,7 @@ NB_MODULE(_kernels, m) {
         .def("gather", &SparseColumns::gather)
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, double, double, bool>())
+        .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, Which, double, double>())
         .def("support", &LogisticNull::support<SparseColumns>)
         .def("support", &LogisticNull::support<DenseColumns>)
         .def_prop_ro("counts", [](const LogisticNull& s) { return std::vector<int64_t>(s.counts.begin(), s.counts.end()); })
@@ -520,4 +580,5 @@ NB_MODULE(_kernels, m) {
         .def("contest", &LogisticNull::contest<DenseColumns>);
     m.def("fit_logistic", &fit_logistic);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
+    m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

@@ -72,8 +72,8 @@ class CertifiedFit(Protocol):
     def loss_bounds(self, variables: Indices) -> Bounds:
         """Intervals for removing each variable."""
 
-    def resolve_loss(self, variable: int) -> float:
-        """The statistic of removing one variable."""
+    def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
+        """The statistic of removing one variable, or an interval that is above `enough`."""
 
 
 def is_certified(fit: Fit | CertifiedFit) -> TypeGuard[CertifiedFit]:
@@ -139,6 +139,11 @@ class Span:
     def rank(self) -> int:
         """Dimension, intercept included."""
         return int(self.Q.shape[1])
+
+    @property
+    def whole(self) -> bool:
+        """Whether every column of S brought something new, so that none comes to life when another leaves."""
+        return all(self.rank_of[v] == self.design.width[v] for v in self.selected)
 
     @property
     def Z(self) -> Floats:  # noqa: N802

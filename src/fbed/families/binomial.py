@@ -29,7 +29,7 @@ _MAX_ITERATIONS = 200  # under quasi-separation the deviance falls by a factor e
 _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, never the optimum
 # A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
-_RIDGE, _GENTLE, _STEEP = 1e-10, 1e-7, 1e12
+_RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
 _MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
@@ -210,14 +210,18 @@ class CertifiedBinomialFit(BinomialFit):
         return lower, upper
 
     def loss_bounds(self, variables: Indices) -> Bounds:
-        """Drop-one intervals from the fit on S."""
+        """Drop-one intervals from the fit on S; fits where a column may come to life when another leaves."""
+        if not self.span.whole:
+            evidence = self.losses(variables)
+            return Bounds(evidence.statistic, evidence.statistic, evidence.df, self.reference)
         lower, upper = self.engine.loss_bounds(variables)
         df = np.array([self.span.rank_of[int(variable)] for variable in variables], dtype=float)
         return Bounds(lower, upper, df, self.reference)
 
-    def resolve_loss(self, variable: int) -> float:
-        """Fit the model without the variable."""
-        return max(0.0, self.engine.deviance_without(variable) - self.deviance)
+    def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
+        """Fit the model without the variable, as far as is needed."""
+        lower, upper = self.engine.deviance_without(variable, self.deviance + enough)
+        return max(0.0, lower - self.deviance), max(0.0, upper - self.deviance)
 
 
 class Maximum:
@@ -296,6 +300,8 @@ def _newton_step(
 def _gram(Z: Floats, curvature: Floats) -> Floats:
     """ZᵀW_bZ for every model b, as one matrix product of the weights with all products of two columns."""
     n, k = Z.shape
+    if curvature.shape[1] == 1:
+        return ((Z * curvature).T @ Z)[None]
     row, column = np.triu_indices(k)
     packed = np.zeros((len(row), curvature.shape[1]))
     rows_in_block = max(1, _BLOCK_VALUES // len(row))

@@ -122,8 +122,7 @@ class BracketedFit(RegressionFit):
         likelihood = self.model.likelihood
         m = likelihood.n_predictors
         df = np.array([float(m * self.span.rank_of[int(v)]) for v in variables])
-        whole = all(self.span.rank_of[v] == self.model.design.width[v] for v in self.span.selected)
-        if not whole or self.deviance == 0.0:  # without one variable another may come to life: ask the fits
+        if not self.span.whole or self.deviance == 0.0:  # ask the fits
             evidence = self.losses(variables)
             return Bounds(evidence.statistic, evidence.statistic, evidence.df, self.reference)
         self.prepare()
@@ -146,9 +145,10 @@ class BracketedFit(RegressionFit):
         inner = N.T @ hessian @ N
         return np.asarray(self.parameters - N @ np.linalg.solve(inner, N.T @ (hessian @ self.parameters)))
 
-    def resolve_loss(self, variable: int) -> float:
+    def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The likelihood ratio of a variable against the model without it."""
-        return max(self._loss(variable)[0], 0.0)
+        loss = max(self._loss(variable)[0], 0.0)
+        return loss, loss
 
 
 def _open(lower: Floats, upper: Floats, line: Floats) -> NDArray[np.bool_]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import linalg, special
 
 from fbed._kernels import LogisticNull, fit_logistic
 from fbed.families.base import Indices, Span
@@ -35,18 +35,36 @@ _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inne
 
 
 class Null:
-    """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows."""
+    """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows.
+
+    It has all rows, or, where the others are out of the question altogether, the active ones only.
+    """
 
     def __init__(self, fit: CertifiedLogistic, active: Floats, idle_cost: float, forget: bool = False) -> None:
         weights, y = fit.model.design.weights, fit.model.y
+        self.rows = np.flatnonzero(active).astype(np.int64) if forget else None
+        rows = np.arange(len(y), dtype=np.int64) if self.rows is None else self.rows
         curvature = active * fit.mean * (1.0 - fit.mean)
-        self.whitener, self.free = _whitener(fit.Z * np.sqrt(curvature)[:, None])
-        self.G = np.ascontiguousarray(fit.Z @ self.whitener)
-        self.weighted = self.G * curvature[:, None]
+        Z = fit.Z if self.rows is None else fit.Z[rows]
+        self.whitener, self.free = _whitener(Z * np.sqrt(curvature[rows])[:, None])
+        self.G = np.ascontiguousarray(Z @ self.whitener)
+        self.weighted = self.G * curvature[rows, None]
         self.score = active * (y - fit.mean)
         self.curvature = curvature
+        self.short = float(np.linalg.norm(self.G.T @ self.score[rows]))  # of a maximum, in the metric of the fit
         self.idle_cost = idle_cost
-        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, fit.deviance, idle_cost, forget)
+        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, rows, fit.deviance, idle_cost)
+
+    @property
+    def reach(self) -> float:
+        """How far a step of length 1 can move an active row."""
+        active = self.curvature > 0 if self.rows is None else self.curvature[self.rows] > 0
+        return float(np.sqrt(np.einsum("ij,ij->i", self.G, self.G)[active].max()))
+
+    def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
+        """Bounds for the columns of a dense block, and the norm² left of each after the model."""
+        known = block if self.rows is None else block.T[:, self.rows].T
+        return self.kernel.dense(known, known.T @ self.weighted, critical, refine)
 
 
 class CertifiedLogistic:
@@ -57,18 +75,23 @@ class CertifiedLogistic:
         self.span = span
         self.Z = np.ascontiguousarray(span.Z)
         starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in start]
-        self.coefficients, self.predictor, self.deviance = self._fitted(self.Z, starts)
+        self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
         self.mean = special.expit(self.predictor)
 
-    def _fitted(self, Z: Floats, starts: Sequence[Floats], tolerance: float = _EXACT) -> tuple[Floats, Floats, float]:
-        """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one."""
+    def _fitted(
+        self, Z: Floats, starts: Sequence[Floats], tolerance: float = _EXACT, enough: float = np.inf
+    ) -> tuple[Floats, Floats, float, float]:
+        """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one.
+
+        The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
+        """
         weights, y = self.model.design.weights, self.model.y
         sign = 1.0 - 2.0 * y
         deviances = [float(weights @ np.logaddexp(0.0, sign * (Z @ start))) for start in starts]
-        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))], tolerance)
-        if found[3] > _CONVERGED and not found[4]:  # Newton's method got stuck: begin at the centre
-            found = fit_logistic(Z, weights, y, starts[-1], tolerance)
-        return found[:3]
+        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))], tolerance, enough)
+        if found[4] > _CONVERGED and not found[5] and found[3] <= enough:  # it got stuck: begin at the centre
+            found = fit_logistic(Z, weights, y, starts[-1], tolerance, enough)
+        return found[:4]
 
     @cached_property
     def row_deviance(self) -> Floats:
@@ -96,7 +119,7 @@ class CertifiedLogistic:
         """
         order = np.argsort(self.row_deviance)
         idle = order[np.cumsum(self.row_deviance[order]) <= _COARSE]
-        if len(idle) < len(order) / 4:
+        if not len(order) / 4 <= len(idle) < len(order):
             return None
         active = self.model.design.weights.copy()
         active[idle] = 0.0
@@ -136,7 +159,7 @@ class CertifiedLogistic:
         for start in range(0, len(rest), design.block_size):
             part = rest[start : start + design.block_size]
             block = design.matrix.gather(which[part], design.center, design.scale)
-            lower[part], upper[part], left[part] = null.kernel.dense(block, block.T @ null.weighted, critical, refine)
+            lower[part], upper[part], left[part] = null.brackets(block, critical, refine)
         return lower, upper, 4.0 * left <= _SUSPECT * design.n
 
     def _first_scan(self, which: NDArray[np.int64]) -> tuple[Floats, Floats]:
@@ -187,12 +210,14 @@ class CertifiedLogistic:
         for i, variable in enumerate(variables):
             found = self._shortest_way_without(int(variable))
             if found is not None:
-                steps[:, i], wald[i] = self.null.G @ found[0], found[1]
+                steps[:, i], wald[i] = self.Z @ (self.null.whitener @ found[0]), found[1]
         y, weights = self.model.y, self.model.design.weights
         mean, active = self.mean[:, None], (self.null.curvature > 0)[:, None]
         z_min = np.minimum(np.where(active, np.minimum(-(1.0 - mean) * steps, mean * steps), 0.0).min(axis=0), 0.0)
         without = np.logaddexp(0.0, (1.0 - 2.0 * y)[:, None] * (self.predictor[:, None] - steps))
         known = wald > 0
+        if not known.any():
+            return lower, upper
         lower[known] = np.maximum(self._surely_lost(wald[known], z_min[known]), 0.0)
         rounding = 1e-12 * self.deviance
         upper[known] = np.maximum(2.0 * (weights @ without)[known] - self.deviance + rounding, lower[known])
@@ -200,48 +225,49 @@ class CertifiedLogistic:
 
     def _surely_lost(self, wald: Floats, z_min: Floats) -> Floats:
         """E(z_min)·Wald, less what the fit is short of a maximum and what saturated rows might be hiding."""
-        null = self.null
-        short = float(np.linalg.norm(null.G.T @ null.score))
-        reach = float(np.sqrt(np.einsum("ij,ij->i", null.G, null.G)[null.curvature > 0].max()))
-        least = _e(z_min - reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
+        null, short = self.null, self.null.short
+        least = _e(z_min - null.reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
         return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
 
-    def _functionals(self, variable: int) -> Floats:
-        """Linear functionals of the coefficients on Z that are the variable's own coefficients, rank × width."""
-        return self._inverse[self.span.place(variable)].T
+    def _without(self, variable: int) -> tuple[Floats, Floats]:
+        """Orthonormal functionals of the coefficients on Z that vanish on models without the variable; and a basis of
+        those models.
+
+        From the triangle with the variable's columns taken out, not from its inverse: coefficients may be on their way
+        to infinity, and the least part of the variable that a rounded basis left in would grow with them.
+        """
+        place = self.span.place(variable)
+        width = place.stop - place.start
+        basis, _ = linalg.qr_delete(np.eye(self.span.rank), self._triangle, place.start, width, which="col")
+        return basis[:, self.span.rank - width :], basis[:, : self.span.rank - width]
 
     @cached_property
     def _triangle(self) -> Floats:
         return self.span.triangle()
 
-    @cached_property
-    def _inverse(self) -> Floats:
-        return np.asarray(np.linalg.inv(self._triangle))
-
     def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
         """Step (on G) to the nearest model without the variable, in the curvature's metric; and Wald's statistic."""
-        functional = self._functionals(variable)
-        if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9 * np.abs(functional).max():
+        functional, _ = self._without(variable)
+        if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9:
             return None
         whitened = self.null.whitener.T @ functional
         coefficients = functional.T @ self.coefficients
         dual = np.linalg.solve(whitened.T @ whitened, coefficients)
         return whitened @ dual, float(coefficients @ dual)
 
-    def deviance_without(self, variable: int) -> float:
-        """Deviance of the model without one variable, from a start close by."""
-        functional = self._functionals(variable)
-        width = functional.shape[1]
-        rest = np.linalg.qr(functional, mode="complete")[0][:, width:]
+    def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
+        """Deviance of the model without one variable, from a start close by; or an interval that is above `enough`."""
+        functional, rest = self._without(variable)
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         if near is not None:
             start = self.coefficients - self.null.whitener @ near[0]
         else:
             own = self._triangle[:, self.span.place(variable)]
-            start = self.coefficients - own @ (functional.T @ self.coefficients)
+            start = self.coefficients - own @ np.linalg.solve(functional.T @ own, functional.T @ self.coefficients)
         # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
         starts = [part * (rest.T @ start) for part in (1.0, 0.5, 0.2, 0.1)] + [rest.T @ self._centre()]
-        return self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH)[2]
+        _, _, attained, certain = self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH, enough)
+        return (certain, attained) if certain > enough else (attained, attained)
 
 
 def _secured(fit: CertifiedLogistic, free: Floats, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
@@ -278,7 +304,9 @@ def _whitener(rows: Floats) -> tuple[Floats, Floats]:
     inverse, weakest = _inverse_factor((rows * unit).T @ (rows * unit))
     if weakest > _SOUND:
         return unit[:, None] * inverse, np.empty((len(unit), 0))
-    _, size, vectors = np.linalg.svd(np.linalg.qr(rows * unit, mode="r"))
+    _, sizes, vectors = np.linalg.svd(np.linalg.qr(rows * unit, mode="r"))
+    size = np.zeros(len(unit))
+    size[: len(sizes)] = sizes  # fewer rows than columns have no more
     kept = size > _WEAK * size[0]
     whitener = unit[:, None] * (vectors[kept].T / size[kept])
     again = rows @ whitener
@@ -288,6 +316,8 @@ def _whitener(rows: Floats) -> tuple[Floats, Floats]:
 
 def _inverse_factor(information: Floats) -> tuple[Floats, float]:
     """M with M'AM = I for a matrix A with unit diagonal, and A's smallest pivot, 0 when A is singular to rounding."""
+    if len(information) == 0:  # every row is saturated
+        return information, 1.0
     try:
         factor = np.linalg.cholesky(information)
     except np.linalg.LinAlgError:
