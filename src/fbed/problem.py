@@ -23,6 +23,7 @@ from fbed.extras import EXTRAS, Extras, read_extras
 from fbed.families.base import Model
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
+from fbed.glance import glance
 from fbed.memo import Memo
 from fbed.missing import check_missing, complete_rows, with_indicators
 from fbed.outcomes import Outcome, known_rows, read_outcome, suggested_family
@@ -125,6 +126,7 @@ class Problem:
                 "n_rows_dropped": self.n_dropped,
             },
             seconds=time.perf_counter() - started,
+            glance=glance(self.design, self.outcome, trail.selected),
         )
 
 
