@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 
 .PHONY: help install demo docs lint test axe clean
 
@@ -20,8 +21,15 @@ $(STAMP): pyproject.toml CMakeLists.txt $(wildcard src/kernels/*)
 demo: $(STAMP) ## find a Markov blanket in data from a known Bayesian network
 	$(BIN)/fbed demo
 
-docs: $(STAMP) ## bring the table of families up to date
+docs: $(DOCS_STAMP) ## build the documentation, run its examples, check its links
 	$(BIN)/python -m fbed.families docs/families.md
+	$(BIN)/python -m pytest tests/test_docs.py
+	$(BIN)/sphinx-build -W --keep-going --fresh-env --quiet docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[dev,docs]'
+	touch $@
 
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff check .
@@ -58,4 +66,4 @@ $(VENV)-%/.installed:
 	touch $@
 
 clean: ## remove what the other commands made
-	rm -rf $(VENV) $(VENV)-glmnet $(VENV)-peers build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache
