@@ -77,7 +77,7 @@ def fit_logistic(
 ) -> tuple[Floats, Floats, float, float, float, bool, int]:
     """Coefficients, linear predictor, deviance attained, lower bound on the deviance, squared Newton decrement, whether
     separated, number of iterations. Ends early when the deviance is certain to be more than `enough`; otherwise the
-    bound is the deviance itself."""
+    bound is the deviance itself, or 0 if the fit did not converge."""
 
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""

@@ -107,15 +107,18 @@ def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapp
     known.put(rows, lower, upper, df)
 
 
-def worst_by_intervals(known: Intervals, rule: Rule, k: int, check_time: Callable[[], None]) -> Evidence:
+def worst_by_intervals(
+    known: Intervals, rule: Rule, k: int, check_time: Callable[[], None], at_least: Floats
+) -> Evidence:
     """Evidence against removing each variable: exact for those that could be worst, lower bounds for the others.
 
-    When every variable is certain to stay, nobody needs to be known exactly.
+    When every variable is certain to stay, nobody needs to be known exactly. `at_least` are bounds from elsewhere.
     """
     everybody = np.arange(len(known.candidates), dtype=np.intp)
     if np.isnan(known.df).any():
         bounds = known.fit.loss_bounds(known.candidates)
-        known.put(everybody, bounds.lower, bounds.upper, bounds.df)
+        lower = np.minimum(np.maximum(bounds.lower, at_least), bounds.upper)
+        known.put(everybody, lower, bounds.upper, bounds.df)
     bar = rule.critical(known.df, k, known.fit.reference, staying=True)
     for i in np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper)):
         known.put(everybody[[i]], *_loss(known, i, enough=float(bar[i])))

@@ -185,9 +185,10 @@ def make_plan(
     both = [table.name(j) for j in forced if j in excluded]
     if both:
         raise InvalidInput(f"{both} are both included and excluded: leave them out of one of the two")
-    candidates = np.setdiff1d(np.arange(table.n_variables, dtype=np.intp), np.array(forced + excluded, dtype=np.intp))
+    considered = np.ones(table.n_variables, dtype=bool)
+    considered[forced + excluded] = False
     limit = math.inf if max_features is None else max_features
-    return Plan(candidates, tuple(forced), k, bool(early_dropping), bool(backward), limit)
+    return Plan(np.flatnonzero(considered), tuple(forced), k, bool(early_dropping), bool(backward), limit)
 
 
 def check_search_options(k: float, max_features: int | None, time_limit: float | None) -> None:

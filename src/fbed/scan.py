@@ -85,6 +85,7 @@ class Scanner:
         self.deadline = deadline
         self.memo = memo
         self._last: tuple[tuple[int, ...], Fit] | None = None
+        self._last_loss: tuple[frozenset[int], Scan] | None = None
 
     def saturated(self, selected: Sequence[int]) -> bool:
         """Whether S explains the outcome completely."""
@@ -114,13 +115,28 @@ class Scanner:
         k = len(selected) - self.n_forced - 1
         if is_certified(fit):
             known = Intervals(fit, variables, self.memo.losses(selected) if self.memo else None)
-            evidence = worst_by_intervals(known, self.rule, k, self.check_time)
+            evidence = worst_by_intervals(known, self.rule, k, self.check_time, self._lost_before(selected, variables))
         else:
             evidence = self._computed(fit.losses, variables, self.memo.losses(selected) if self.memo else None)
             known = Intervals.exact(variables, evidence)
         keeps = self.rule.passes(evidence, k, staying=True)
         order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
-        return self._answer(known, keeps, order, not keeps[order[0]], k, staying=True)
+        scan = self._answer(known, keeps, order, not keeps[order[0]], k, staying=True)
+        self._last_loss = (frozenset(selected), scan)
+        return scan
+
+    def _lost_before(self, selected: Sequence[int], variables: Indices) -> Floats:
+        """What removing each variable costs at least, from the scan before, which led from S ∪ {r} to S.
+
+        The model without r and x fits no better than the one without x, so that the cost of x cannot have fallen by
+        more than r cost.
+        """
+        before, scan = self._last_loss or (frozenset(), None)
+        if scan is None or scan.chosen is None or before != {*selected, scan.chosen.variable}:
+            return np.zeros(len(variables))
+        cost = dict(zip(scan.candidates.tolist(), scan.lower.tolist(), strict=True))
+        least = np.array([cost.get(variable, 0.0) for variable in variables.tolist()]) - scan.chosen.upper
+        return np.maximum(least * (1.0 - 1e-9) - 1e-9, 0.0)
 
     def check_time(self) -> None:
         """Raise when the time limit has passed."""

@@ -300,6 +300,8 @@ def _newton_step(
 def _gram(Z: Floats, curvature: Floats) -> Floats:
     """ZᵀW_bZ for every model b, as one matrix product of the weights with all products of two columns."""
     n, k = Z.shape
+    if curvature.shape[1] == 1:
+        return ((Z * curvature).T @ Z)[None]
     row, column = np.triu_indices(k)
     packed = np.zeros((len(row), curvature.shape[1]))
     rows_in_block = max(1, _BLOCK_VALUES // len(row))

@@ -267,7 +267,7 @@ class CertifiedLogistic:
         # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
         starts = [part * (rest.T @ start) for part in (1.0, 0.5, 0.2, 0.1)] + [rest.T @ self._centre()]
         _, _, attained, certain = self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH, enough)
-        return certain, attained
+        return (certain, attained) if certain > enough else (attained, attained)
 
 
 def _secured(fit: CertifiedLogistic, free: Floats, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
