@@ -19,7 +19,7 @@ from fbed.criteria import Evidence, Rule, tied_with_best
 from fbed.families.base import Fit, Indices, Model, is_certified
 from fbed.intervals import Intervals, best_by_intervals, worst_by_intervals
 from fbed.memo import Known, Memo
-from fbed.tails import ChiSquare, Floats
+from fbed.tails import ChiSquare, Floats, Reference
 from fbed.threads import spread
 
 
@@ -49,6 +49,8 @@ class Scan:
     """Answer to one scan. `chosen` is the variable to add or remove, None when the criterion allows none.
 
     `lower` and `upper` enclose the statistic of each candidate; they are equal where it was computed exactly.
+    `critical` tells what a candidate of so many df had to exceed, and `reference` what a statistic means; a family
+    that has p-values only leaves both out and gives `log_p` of each candidate.
     """
 
     candidates: Indices
@@ -58,6 +60,9 @@ class Scan:
     lower: Floats
     upper: Floats
     df: Floats
+    critical: Callable[[Floats], Floats] | None = None
+    reference: Reference | None = None
+    log_p: Floats | None = None
 
 
 Part = TypeVar("Part")
@@ -201,12 +206,26 @@ class Scanner:
         few = np.array(order, dtype=np.intp)
         statistic, upper, df = known.lower[few], known.upper[few], known.df[few]
         log_p = known.log_p(few)
-        score = statistic - self.rule.critical(df, k, known.reference or ChiSquare(), staying)
+        reference = known.reference
+
+        def critical(df: Floats) -> Floats:
+            return self.rule.critical(df, k, reference or ChiSquare(), staying)
+
+        score = statistic - critical(df)
         columns = (known.candidates[few], statistic, df, log_p, score, upper)
         findings = tuple(Finding(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
         chosen = findings[0] if allowed else None
         return Scan(
-            known.candidates, passes, chosen, findings[1:] if chosen else findings, known.lower, known.upper, known.df
+            known.candidates,
+            passes,
+            chosen,
+            findings[1:] if chosen else findings,
+            known.lower,
+            known.upper,
+            known.df,
+            critical if reference else None,
+            reference,
+            known.exact_log_p if reference is None else None,
         )
 
 

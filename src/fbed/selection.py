@@ -10,11 +10,12 @@ from typing import Any
 from fbed import oracle
 from fbed.criteria import Criterion, as_criterion
 from fbed.families.own import ConditionalTest, TestFunction
+from fbed.origin import Origin, origin
 from fbed.problem import Listener, check_search_options, make_plan, read_problem, settings
 from fbed.progress import Progress, reporting
 from fbed.result import Result, build
 from fbed.search import Plan, Trail, search
-from fbed.tables import Name, as_list
+from fbed.tables import Groups, Name, as_list
 
 
 def select(
@@ -34,6 +35,9 @@ def select(
     alpha_backward: float | None = None,
     include: Iterable[Name] = (),
     exclude: Iterable[Name] = (),
+    groups: Groups | None = None,
+    categorical: Iterable[Name] = (),
+    missing: str = "error",
     max_features: int | None = None,
     sample_weight: Any = None,
     offset: Any = None,
@@ -53,7 +57,8 @@ def select(
     Parameters
     ----------
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
-        Predictors, a row a sample. Text and category columns of a table enter and leave as a unit.
+        Predictors, a row a sample. Text and category columns of a table enter and leave as a unit, with a degree of
+        freedom a level but the first.
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair
         Outcome; a node, when X is a graph. Survival times are a pair (time, event) of arrays or column names, or a
@@ -92,7 +97,16 @@ def select(
     alpha_backward : float, optional
         Level for staying in the backward phase; alpha by default.
     include, exclude : names or indices
-        Variables forced into every model, and variables that are not considered.
+        Variables forced into every model, and variables that are not considered; groups by their names.
+    groups : mapping of names to lists of columns, optional
+        Columns that enter and leave together, such as the columns of a spline: ``{'dose': ['d1', 'd2']}``. A group is
+        one variable: it is tested with as many degrees of freedom as it adds, and is called by its name in the result.
+    categorical : names or indices
+        Columns of numbers that are codes of categories; text and category columns are categories anyhow.
+    missing : {'error', 'drop', 'indicator'}
+        Missing values are refused; or rows with any in y or in a column that is considered are left out; or every such
+        column is joined by an indicator of where it is missing, as one variable, and its missing numbers are set to
+        its mean (a missing category is a level of its own). `notes` tells what was done.
     max_features : int, optional
         Most variables to select, forced ones not counted.
     sample_weight : array or the name of a column of X, optional
@@ -104,7 +118,7 @@ def select(
     n_jobs : int, optional
         Threads; −1 for all processors. The answer does not depend on it.
     progress : bool or callable, optional
-        True draws progress on the terminal; a callable gets a `Progress` after every scan.
+        True shows progress on the terminal or in the notebook; a callable gets a `Progress` after every scan.
     engine : {'certified', 'exhaustive'}
         'certified' decides by bounds on the statistics, 'exhaustive' fits every model. They select the same; the
         second is there to check the first.
@@ -122,6 +136,7 @@ def select(
     >>> fbed.select(X, y, criterion="ebic").selected
     (3, 7)
     """
+    asked = origin(select, locals())
     started = time.perf_counter()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)
@@ -136,10 +151,12 @@ def select(
     }
     if oracle.is_wanted(X, family):
         about_data = {"sample_weight": sample_weight, "feature_names": feature_names, "test": test, "cov": cov}
+        about_data |= {"groups": groups, "categorical": as_list(categorical) or None}
+        about_data |= {"missing": None if missing == "error" else missing}
         perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **extras})
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
-        return _select_on_graph(perfect, plan, chosen, n_jobs, time_limit, progress)
+        return _select_on_graph(perfect, plan, chosen, asked, n_jobs, time_limit, progress)
     problem = read_problem(
         X,
         y,
@@ -151,19 +168,23 @@ def select(
         link=link,
         sample_weight=sample_weight,
         feature_names=feature_names,
+        groups=groups,
+        categorical=categorical,
+        missing=missing,
         engine=engine,
         n_jobs=n_jobs,
         **extras,
     )
     plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
     result = problem.run(plan, chosen, time_limit, progress)
-    return dataclasses.replace(result, seconds=time.perf_counter() - started)
+    return dataclasses.replace(result, seconds=time.perf_counter() - started, origin=asked)
 
 
 def _select_on_graph(
     perfect: oracle.Oracle,
     plan: Plan,
     criterion: Criterion,
+    asked: Origin,
     n_jobs: int | None,
     time_limit: float | None,
     progress: Listener,
@@ -186,4 +207,5 @@ def _select_on_graph(
         notes=(),
         settings=settings(plan, criterion, perfect.table, n_jobs, time_limit),
         seconds=time.perf_counter() - started,
+        origin=asked,
     )
