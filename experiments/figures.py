@@ -70,7 +70,7 @@ def tests(compared: pd.DataFrame, folder: Path) -> None:
     """Histograms of the relative number of tests."""
     figure, axes = _subplots(2, 3, (10, 5.6), sharex=True)
     low = np.floor(np.log10(compared["tests"].min()) * 5) / 5
-    bins = np.logspace(low, np.log10(max(100.0, compared["tests"].max())) + 0.01, 22)
+    bins = np.logspace(low, np.log10(max(100.0, compared["tests"].max())) + 0.01, 16)
     for row, criterion in enumerate(CRITERIA):
         for column, algorithm in enumerate(list(ALGORITHMS)[:3]):
             axis = axes[row, column]

@@ -166,8 +166,8 @@ def _parameter(criterion: str, value: str) -> str:
 
 
 def _cell(row: Any) -> str:
-    error = row["std"] / row["count"] ** 0.5
-    return f"{row['mean']:.1f} ± {error:.1f} ({row['paper']:.1f}){'†' if row['far'] else ''}"
+    error = f" ± {row['std'] / row['count'] ** 0.5:.1f}" if row["count"] > 1 else ""
+    return f"{row['mean']:.1f}{error} ({row['paper']:.1f}){'†' if row['far'] else ''}"
 
 
 def timing(times: pd.DataFrame) -> Table:
