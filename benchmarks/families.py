@@ -1,15 +1,20 @@
 """FBED^1 (α = .05) on 1000 rows and 200 candidates of which 5 are real: fbed against a loop of library fits.
 
 The loop asks statsmodels or lifelines for every model that FBED^1 must compare, one fit a candidate, and follows the
-same search; both must select the same variables. Run with ``python benchmarks/families.py [family …]``.
+same search; both must select the same variables. Run with ``python benchmarks/families.py [family …]``; what was
+measured is kept in ``benchmarks/results/families.json``.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +23,7 @@ from scipy import stats
 import fbed
 
 N, P, REAL, ALPHA = 1000, 200, 5, 0.05
+RESULTS = Path(__file__).parent / "results" / "families.json"
 LogLikelihood = Callable[[list[int]], float]
 
 
@@ -140,11 +146,21 @@ def main(names: list[str]) -> int:
     warnings.simplefilter("ignore")
     print(f"FBED^1, alpha = {ALPHA}, {N} rows, {P} candidates, {REAL} real; seconds in this process")
     print(f"{'family':<18} {'fbed':>8} {'library':>9} {'ratio':>7} {'tests':>6}  selected")
-    return 0 if all(list(map(compared, names or CASES))) else 1
+    known = json.loads(RESULTS.read_text(encoding="utf-8"))["families"] if RESULTS.exists() else {}
+    found = {name: compared(name) for name in names or CASES}
+    packages = ("numpy", "scipy", "statsmodels", "lifelines")
+    record = {
+        "setting": {"rows": N, "candidates": P, "real": REAL, "alpha": ALPHA, "k": 1},
+        "versions": {"fbed": fbed.__version__, **{name: version(name) for name in packages}},
+        "families": {**known, **found},
+    }
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    return 0 if all(row["same"] for row in found.values()) else 1
 
 
-def compared(name: str) -> bool:
-    """Print one line; whether both found the same."""
+def compared(name: str) -> dict[str, Any]:
+    """Print one line; what was measured."""
     draw, reference, library, df = CASES[name]
     rng = np.random.default_rng(1)
     X = rng.normal(size=(N, P))
@@ -156,10 +172,18 @@ def compared(name: str) -> bool:
     same = selected == result.indices.tolist() and tests == result.n_tests.total
     answer = f"{len(selected)} variables, the same" if same else f"{selected} / {result.indices.tolist()}: DIFFERENT"
     print(f"{name:<18} {ours:>8.3f} {theirs:>9.2f} {theirs / ours:>7.0f} {tests:>6}  {answer} ({library})", flush=True)
-    return same
+    return {
+        "fbed_seconds": round(ours, 4),
+        "library": library,
+        "library_seconds": round(theirs, 3),
+        "ratio": round(theirs / ours, 1),
+        "tests": tests,
+        "selected": len(selected),
+        "same": same,
+    }
 
 
-def timed(action: Callable[[], object]) -> tuple[float, object]:
+def timed(action: Callable[[], Any]) -> tuple[float, Any]:
     started = time.perf_counter()
     answer = action()
     return time.perf_counter() - started, answer

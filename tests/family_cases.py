@@ -114,11 +114,13 @@ def by_wald(fit: Callable[[np.ndarray, Any, dict[str, Any]], Any]) -> Test:
     return test
 
 
-def glm(family: Any) -> Callable[[np.ndarray, Any, dict[str, Any]], float]:
+def glm(family: Callable[[], Any]) -> Callable[[np.ndarray, Any, dict[str, Any]], float]:
+    """`family` is a class: its objects remember the trials of the model before."""
+
     def log_likelihood(Z: np.ndarray, y: Any, extras: dict[str, Any]) -> float:
         outcome = y if "trials" not in extras else np.column_stack([y, extras["trials"] - y])
         offset = np.log(extras["exposure"]) if "exposure" in extras else extras.get("offset")
-        return float(sm.GLM(outcome, Z, family=family, offset=offset).fit(tol=1e-12, maxiter=200).llf)
+        return float(sm.GLM(outcome, Z, family=family(), offset=offset).fit(tol=1e-12, maxiter=200).llf)
 
     return log_likelihood
 
@@ -279,7 +281,7 @@ def gee_fit(family: Any) -> Callable[[np.ndarray, Any, dict[str, Any]], Any]:
         model = sm.GEE(
             y[order], Z[order], extras["cluster"][order], family=family, cov_struct=sm.cov_struct.Exchangeable()
         )
-        return model.fit(maxiter=100, ctol=1e-8)
+        return model.fit(maxiter=200, ctol=1e-10)
 
     return fit
 
@@ -289,6 +291,18 @@ def score_by_statsmodels(smaller: np.ndarray, larger: np.ndarray, y: np.ndarray,
     new = larger[:, smaller.shape[1] :]
     statistic = float(np.squeeze(fit.score_test(exog_extra=new)[0]))
     return statistic, new.shape[1], stats.chi2.logsf(statistic, new.shape[1])
+
+
+def f_test(smaller: np.ndarray, larger: np.ndarray, y: np.ndarray, extras: dict[str, Any]) -> Answer:
+    fits = [sm.OLS(y - extras["offset"], Z).fit() for Z in (smaller, larger)]
+    f, _, df = fits[1].compare_f_test(fits[0])
+    residual = len(y) - larger.shape[1]
+    return len(y) * np.log1p(f * df / residual), df, stats.f.logsf(f, df, residual)
+
+
+def draw_offset(rng: np.random.Generator, eta: np.ndarray) -> tuple[Any, dict[str, Any]]:
+    offset = rng.normal(size=len(eta))
+    return eta + offset + rng.normal(size=len(eta)), {"offset": offset}
 
 
 def draw_counts(rng: np.random.Generator, eta: np.ndarray) -> tuple[Any, dict[str, Any]]:
@@ -363,13 +377,15 @@ def without_extras(draw: Callable[..., tuple[Any, dict[str, Any]]]) -> Callable[
 _BINOMIAL, _POISSON = sm.families.Binomial(), sm.families.Poisson()
 
 CASES = {
-    "binomial trials": Case("binomial", draw_trials, by_likelihood(glm(_BINOMIAL))),
+    "gaussian": Case("gaussian", draw_offset, f_test),
+    "binomial": Case("binomial", without_extras(draw_two_classes), by_likelihood(glm(sm.families.Binomial))),
+    "binomial trials": Case("binomial", draw_trials, by_likelihood(glm(sm.families.Binomial))),
     "multinomial": Case("multinomial", draw_classes, by_likelihood(multinomial_log_likelihood, nominal=True)),
     "ordinal": Case("ordinal", draw_ordered, by_likelihood(ordinal_log_likelihood("logit")), tolerance=1e-6),
     "ordinal probit": Case(
         "ordinal", draw_ordered, by_likelihood(ordinal_log_likelihood("probit")), {"link": "probit"}, tolerance=1e-6
     ),
-    "poisson": Case("poisson", draw_counts, by_likelihood(glm(_POISSON))),
+    "poisson": Case("poisson", draw_counts, by_likelihood(glm(sm.families.Poisson))),
     "negative_binomial": Case(
         "negative_binomial", draw_overdispersed, by_likelihood(negative_binomial_log_likelihood), tolerance=1e-6
     ),
@@ -399,11 +415,10 @@ CASES = {
     "binomial cluster": Case("binomial", draw_two_classes, by_wald(cluster_fit(_BINOMIAL)), {"cov": "cluster"}),
     "poisson cluster": Case("poisson", draw_clustered_counts, by_wald(cluster_fit(_POISSON)), {"cov": "cluster"}),
     "mixed": Case("mixed", draw_clustered, by_likelihood(mixed_log_likelihood)),
-    "gee": Case(
-        "gee", draw_clustered, by_wald(gee_fit(sm.families.Gaussian())), tolerance=1e-4, weighted=False, slow=True
-    ),
-    "gee two classes": Case(
-        "gee", draw_two_classes, by_wald(gee_fit(_BINOMIAL)), tolerance=1e-4, weighted=False, slow=True
+    "gee": Case("gee", draw_clustered, by_wald(gee_fit(sm.families.Gaussian())), tolerance=1e-6, slow=True),
+    "gee two classes": Case("gee", draw_two_classes, by_wald(gee_fit(_BINOMIAL)), tolerance=1e-6, slow=True),
+    "gee counts": Case(
+        "gee", draw_clustered_counts, by_wald(gee_fit(_POISSON)), {"link": "log"}, tolerance=1e-6, slow=True
     ),
     "quantile": Case("quantile", draw_heavy_tailed, rank_score),
     "robust": Case("robust", draw_heavy_tailed, huber_score, tolerance=1e-6),

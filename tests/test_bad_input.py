@@ -111,6 +111,9 @@ REFUSED = {
     "dates": Case(
         table().assign(day=pd.date_range("2020-01-01", periods=30)), Y, "'day' holds Datetime", file="parquet"
     ),
+    "dates as text": Case(
+        table().assign(day=np.resize(["1.2.2020", "2.2.2020", "3.2.2020"], 30)), Y, "'day' holds dates written as text"
+    ),
     "lists": Case(table().assign(l=[[1, 2]] * 30), Y, "column 'l' holds", file="parquet"),
     "complex numbers": Case(table().to_numpy() * 1j, Y, "Complex data not supported", file="npz"),
     "one dimension": Case(table().to_numpy()[:, 0], Y, "two dimensions", file="npz"),
@@ -135,6 +138,10 @@ SETTINGS = {
     "max_features": ({"max_features": -1}, "max_features must be a whole number"),
     "time_limit": ({"time_limit": -1.0}, "time_limit must be a number of seconds"),
     "n_jobs": ({"n_jobs": 0}, "n_jobs must be"),
+    "missing": ({"missing": "mean"}, "missing must be 'error', 'drop'"),
+    "categorical": ({"categorical": "x1"}, "categorical names column 'x1', which has 30 different values in 30 rows"),
+    "test": ({"test": "wald", "family": "spearman"}, "family 'spearman' has no test 'wald'"),
+    "link": ({"link": "probit"}, "family 'gaussian' has no option link="),
     "include": ({"include": "nobody"}, "include names 'nobody', which is not a column"),
     "exclude": ({"exclude": 17}, "exclude holds index 17, but there are 3 predictors"),
 }

@@ -233,7 +233,10 @@ BAD_CALLS = {
     "no file": (["select", "nowhere.csv", "--target", "y"], "nowhere.csv: no such file"),
     "folder": (["select", ".", "--target", "y"], "this is a folder"),
     "unknown kind": (["select", "data.xlsx", "--target", "y"], "unknown kind of file; expected .csv"),
-    "no target": (["select", "data.csv"], "say which column is the outcome with --target: the columns are 'a'"),
+    "no target": (
+        ["select", "data.csv"],
+        "say which column is the outcome with --target (or --time and --event): the columns are 'a'",
+    ),
     "unknown target": (["select", "data.csv", "--target", "z"], "--target 'z' is not in the file"),
     "unknown weights": (["select", "data.csv", "--target", "y", "--weights", "z"], "--weights 'z' is not in the file"),
     "unknown include": (["select", "data.csv", "--target", "y", "--include", "z"], "include names 'z'"),

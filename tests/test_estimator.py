@@ -29,7 +29,13 @@ from fbed.extras import EXTRAS
 
 @pytest.mark.filterwarnings("ignore:No features were selected")
 @parametrize_with_checks(
-    [FBEDSelector(), FBEDSelector(criterion="ebic", k=math.inf), FBEDSelector(early_dropping=False)]
+    [
+        FBEDSelector(),
+        FBEDSelector(criterion="ebic", k=math.inf),
+        FBEDSelector(early_dropping=False),
+        FBEDSelector(missing="indicator", groups={"first": [0]}),
+        FBEDSelector(missing="drop"),
+    ]
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

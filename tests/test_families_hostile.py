@@ -72,11 +72,6 @@ REFUSED = {
         {"family": "quantile", "criterion": fbed.LikelihoodRatio(0.05, min_gain=1.0)},
         "p-values only",
     ),
-    "weights in gee": (
-        Y,
-        {"family": "gee", "cluster": np.arange(N) % 9, "sample_weight": np.ones(N)},
-        "does not support sample_weight",
-    ),
     "weights in kernel": (Y, {"family": "kernel", "sample_weight": np.ones(N)}, "does not support sample_weight"),
     "two columns": (np.column_stack([COUNTS, COUNTS]), {"family": "binomial"}, "trials="),
     "fields of other names": (np.zeros(N, dtype=[("a", float), ("b", float)]), {}, "'event' and 'time'"),
@@ -93,12 +88,15 @@ def test_refused(name):
         fbed.select(table, y, **options)
 
 
-def test_a_class_with_one_member_has_an_answer_and_a_note():
-    y = np.array(["a", "b"] * (N // 2), dtype=object)
-    y[0] = "lone"
-    result = fbed.select(X, y, criterion="bic")
-    assert result.family == "multinomial"
-    assert any("'lone'" in note for note in result.notes)
+@pytest.mark.parametrize("family", ["auto", "multinomial", "ordinal", "binomial"])
+def test_a_class_with_one_member_is_refused(family):
+    y = np.arange(N) % 2 if family != "binomial" else np.zeros(N)
+    y = np.where(np.arange(N) == 7, 2, y)
+    labels = y if family != "auto" else np.array(["u", "v", "lone"])[y.astype(int)]
+    with pytest.raises(fbed.InvalidInput, match=r"classes with a single row: ('lone'|2)"):
+        fbed.select(X, labels, family=family)
+    twice = np.where(np.arange(N) == 7, 2.0, 1.0)
+    assert fbed.select(X, labels, family=family, sample_weight=twice).n == N + 1  # two rows that are alike
 
 
 def test_a_stratum_without_events_says_nothing():
@@ -183,13 +181,11 @@ def test_a_perfect_fit_is_saturated(family):
 
 
 def test_missing_packages_are_named(monkeypatch):
-    for family, module, extra in [("kernel", "causallearn", "kernel"), ("gee", "statsmodels", "gee")]:
-        for name in [name for name in sys.modules if name.split(".")[0] == module]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setitem(sys.modules, module, None)
-        cluster = {"cluster": np.arange(N) % 9} if family == "gee" else {}
-        with pytest.raises(ImportError, match=rf"fbed\[{extra}\]"):
-            fbed.select(X, Y, family=family, **cluster)
+    for name in [name for name in sys.modules if name.split(".")[0] == "causallearn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "causallearn", None)
+    with pytest.raises(ImportError, match=r"fbed\[kernel\]"):
+        fbed.select(X, Y, family="kernel")
 
 
 AUTO = {

@@ -76,6 +76,22 @@ def bank_counts():
     return table, grouped["sum"].to_numpy(), {"trials": grouped["count"].to_numpy()}
 
 
+def bank_classes():
+    frame, y = bank(["age", "balance", "job", "housing", "duration", "marital"])
+    return frame.iloc[::5], y[::5], {}
+
+
+def clustered_months(names):
+    """Counts of the same month may depend on each other."""
+    frame, y, _ = bikeshare([*names, "mnth"])
+    return frame.drop(columns="mnth"), y, {"cluster": frame["mnth"].to_numpy(object)}
+
+
+def without_offset(data):
+    frame, y, _ = data
+    return frame, y, {"offset": np.zeros(len(y))}
+
+
 def bank_codes():
     frame, y = bank(["job", "marital", "education", "housing", "loan", "poutcome"])
     return frame.apply(lambda column: column.astype("category").cat.codes.astype(int)), y, {}
@@ -85,6 +101,11 @@ AMES = ["Gr_Liv_Area", "Year_Built", "Lot_Area", "Central_Air", "Garage_Cars", "
 BIKE = ["temp", "hum", "windspeed", "weathersit", "hr", "workingday"]
 
 REAL = {
+    "gaussian": lambda: without_offset(ames(AMES)),
+    "binomial": bank_classes,
+    "binomial wald": bank_classes,
+    "poisson score": lambda: bikeshare(BIKE),
+    "poisson cluster": lambda: clustered_months(BIKE),
     "poisson": lambda: bikeshare(BIKE),
     "negative_binomial": lambda: bikeshare(BIKE),
     "ordinal": wine,
@@ -138,6 +159,38 @@ def test_agrees_with_the_reference(name):
                 assert found.log_p[i] == pytest.approx(log_p, rel=1e-4, abs=1e-4)
             else:
                 assert found.log_p[i] < -700.0  # scipy's logarithm has ended, ours has not
+
+
+def test_many_more_genes_than_rows():
+    """Riboflavin: 71 rows, 4088 genes. Every test of the first two scans is that of least squares."""
+    data = np.load(FOLDER / "riboflavin.npz")
+    X, y = data["X"].astype(float), data["y"].astype(float)
+    result = fbed.select(X, y, criterion="ebic")
+    n, first = len(y), result.indices[0]
+    r = np.array([np.corrcoef(column, y)[0, 1] for column in X.T])
+    assert first == np.argmax(r**2)
+    assert result.trace[0].statistic == pytest.approx(-n * np.log1p(-(r[first] ** 2)))
+    assert result.n_tests.forward >= X.shape[1]
+    given = np.column_stack([np.ones(n), X[:, first]])
+    left = [v - given @ np.linalg.lstsq(given, v, rcond=None)[0] for v in (y, X)]
+    partial = (left[0] @ left[1]) ** 2 / (left[0] @ left[0]) / np.maximum((left[1] ** 2).sum(axis=0), 1e-9)
+    model = fbed.select(X, y, include=[int(first)], max_features=1, alpha=0.999, backward=False)
+    assert model.indices[1] == np.argmax(partial)
+    assert model.trace[0].statistic == pytest.approx(-n * np.log1p(-partial.max()))
+
+
+def test_kernel_tests_are_those_of_causal_learn():
+    cit = pytest.importorskip("causallearn.utils.cit")
+    frame, y, _ = wine()
+    X = frame.iloc[::10, :5].to_numpy()
+    own = cit.CIT(np.column_stack([X, y[::10]]), "kci")
+    result = fbed.select(X, y[::10].astype(float), family="kernel", alpha=0.05, k=0, backward=False)
+    selected: list[int] = []
+    for row in result.trace:
+        if row.variable is not None:
+            assert np.exp(row.log_p) == pytest.approx(own(row.variable, 5, selected), rel=1e-4, abs=1e-9)
+            selected.append(row.variable)
+    assert selected
 
 
 def test_lifelines_agrees_on_metabric():

@@ -66,6 +66,11 @@ WITHOUT = {
     "spearman": lambda rng, eta: (np.exp(eta + rng.normal(size=len(eta))), {}),
     "gaussian HC3": lambda rng, eta: (eta + np.exp(0.5 * eta) * rng.normal(size=len(eta)), {"cov": "HC3"}),
     "gaussian cluster": lambda rng, eta: (clustered(rng, eta)[0], {**clustered(rng, eta)[1], "cov": "cluster"}),
+    "gee": clustered,
+    "gee counts": lambda rng, eta: (
+        rng.poisson(np.exp(eta)),
+        {"cluster": rng.integers(0, 100, len(eta)), "link": "log"},
+    ),
     "poisson score": lambda rng, eta: (rng.poisson(np.exp(eta)), {"test": "score"}),
     "cox wald": lambda rng, eta: (survival(rng, eta), {"test": "wald"}),
 }
@@ -90,13 +95,13 @@ def test_tables_of_counts_find_the_five():
     assert sorted(result.indices) == list(range(REAL))
 
 
-def test_estimating_equations_find_the_five():
-    """One statsmodels fit a candidate: 300 rows and 15 noise variables keep this within seconds."""
-    rng, X, eta = drawn(n=300, p=20, strength=0.8)
-    y, extras = clustered(rng, eta)
-    result = fbed.select(X, y, family="gee", alpha=0.001, k=0, **extras)
+@pytest.mark.slow
+def test_random_features_find_the_five():
+    pytest.importorskip("causallearn")
+    rng, X, eta = drawn(strength=1.0)
+    result = fbed.select(X, eta + rng.normal(size=N), family="kernel", test="rcit", alpha=0.001)
     assert set(range(REAL)) <= set(result.indices)
-    assert len(result.indices) <= REAL + 1
+    assert len(result.indices) <= REAL + 2
 
 
 @pytest.mark.parametrize("test", ["kci", "rcit"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from itertools import product
 
 import mpmath
@@ -24,8 +25,7 @@ from fbed._kernels import (
 )
 from fbed.problem import read_problem
 
-import os
-few = settings(max_examples=int(os.environ.get("EX","60")), deadline=None)
+few = settings(max_examples=int(os.environ.get("EX", "60")), deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -184,9 +184,7 @@ def test_sizes_are_checked():
         lambda: SparseColumns(np.array([0, 1]), np.array([0]), np.ones(2), 4),
         lambda: DenseColumns(np.ones(4)),
         lambda: DenseColumns(np.ones((4, 4), dtype=np.complex128)),
-        lambda: LogisticNull(
-            np.ones((4, 1)), np.ones(3), np.ones(4), np.zeros(4), np.ones(4), np.arange(4), 1.0, 0.0
-        ),
+        lambda: LogisticNull(np.ones((4, 1)), np.ones(3), np.ones(4), np.zeros(4), np.ones(4), np.arange(4), 1.0, 0.0),
         lambda: fit_logistic(np.ones((4, 2)), np.ones(4), np.ones(4), np.zeros(1), 1e-12, np.inf),
     ):
         with pytest.raises((ValueError, TypeError)):
@@ -225,7 +223,9 @@ class Fitted:
 
     def __init__(self, case, selected):
         models = [
-            read_problem(case.X, case.y, [fbed.AIC()], sample_weight=case.weights, family="binomial", engine=engine).model
+            read_problem(
+                case.X, case.y, [fbed.AIC()], sample_weight=case.weights, family="binomial", engine=engine
+            ).model
             for engine in ("certified", "exhaustive")
         ]
         self.fit, self.exhaustive = (model.fit(selected) for model in models)

@@ -21,8 +21,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 SOURCE = ROOT / "src" / "fbed"
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(language: str, document: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", document, flags=re.DOTALL)
 
 
 NETWORK = """\
@@ -42,9 +42,15 @@ def run_examples(test: doctest.DocTest) -> None:
     assert outcome.failed == 0, "".join(report)
 
 
-def test_python_examples_of_the_readme():
-    text = "\n".join(blocks("python"))
-    run_examples(doctest.DocTestParser().get_doctest(text, {}, "README.md", "README.md", 0))
+DOCUMENTS = {
+    path.name: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+}
+
+
+@pytest.mark.parametrize("name", sorted(name for name, text in DOCUMENTS.items() if "```python" in text))
+def test_python_examples_of_the_documents(name):
+    text = "\n".join(blocks("python", DOCUMENTS[name]))
+    run_examples(doctest.DocTestParser().get_doctest(text, {}, name, name, 0))
 
 
 def test_steps_shown_in_the_readme_are_what_is_printed():
@@ -67,7 +73,9 @@ def test_commands_of_the_readme_run(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(60, 3)), columns=["age", "weight", "height"])
-    X.assign(y=X["weight"] + rng.normal(size=60)).to_csv("data.csv", index=False)
+    X["weight"] = np.exp(X["weight"])
+    others = {"died": rng.integers(0, 2, 60), "centre": rng.integers(0, 3, 60)}
+    X.assign(y=X["weight"] + rng.normal(size=60), **others).to_csv("data.csv", index=False)
     Path("network.bif").write_text(NETWORK, encoding="utf-8")
     fbed.select(pd.read_csv("data.csv"), "y").to_json("result.json")
     words = shlex.split(command.split(" > ")[0])

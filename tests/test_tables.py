@@ -240,7 +240,7 @@ def test_times_are_refused(column):
 
 
 def test_times_of_a_mapping_are_refused():
-    refused("column 'when' has dtype datetime64", {"when": np.arange(N).astype("datetime64[s]")}, Y)
+    refused("column 'when' holds datetime64", {"when": np.arange(N).astype("datetime64[s]")}, Y)
 
 
 def test_lists_in_a_column_are_refused():

@@ -13,13 +13,15 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from fbed import __version__, blanket, completion, explain, readers
+from fbed.columns import listing
 from fbed.criteria import Criterion, as_criterion
 from fbed.errors import InvalidInput
+from fbed.families import FAMILIES
 from fbed.paths import path
 from fbed.report import command as report
 from fbed.result import Result
 from fbed.selection import select
-from fbed.tables import Name, listing
+from fbed.tables import Name
 from fbed.text import style_of, summary
 
 BAD_INPUT = 2
@@ -38,6 +40,9 @@ examples:
   fbed select counts.npz --json > result.json
   fbed select data.csv --target y --report report.html
   fbed select data.csv --target y --include age sex --exclude id
+  fbed select trial.csv --time months --event died --strata centre
+  fbed select visits.csv --target score --family mixed --cluster patient
+  fbed select data.csv --target y --categorical grade --group dose=d1,d2
   zcat data.csv.gz | fbed select - --target y --sep ';'
 
 The target is a column of the table. For svmlight and .npz files it is the
@@ -70,7 +75,7 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is returned."""
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = parser().parse_args(argv)
         arguments.command = shlex.join(["fbed", *(sys.argv[1:] if argv is None else argv)])
         _tolerate_plain_terminals()
         status: int = arguments.run(arguments)
@@ -90,7 +95,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _complain(message: str) -> int:
     """One line; the remedies that `select` names are spelt as options of the command."""
-    spelt = re.sub(r"exclude=\[(.+?)\]", r"--exclude \1", " ".join(message.split()))
+    spelt = re.sub(r"\b(exclude|include|categorical)=\[(.+?)\]", r"--\1 \2", " ".join(message.split()))
+    spelt = re.sub(r"\bgroups\['(.+?)'\]", r"--group \1", spelt)
+    spelt = re.sub(r"\b(missing|cov|test|link)='(\w+)'", r"--\1 \2", spelt)
     print(f"fbed: error: {spelt}", file=sys.stderr)
     return BAD_INPUT
 
@@ -109,7 +116,8 @@ class _Parser(argparse.ArgumentParser):
         raise InvalidInput(f"{message} (see {self.prog} --help)")
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
     plain = argparse.RawDescriptionHelpFormatter
     parser = _Parser(prog="fbed", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=plain)
     parser.add_argument("--version", action="version", version=f"fbed {__version__}")
@@ -148,16 +156,57 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_data_options(parser: argparse.ArgumentParser) -> None:
+    """Options about the data and the model, for every command that reads a table; `_about_data` has the answers."""
     data = parser.add_argument_group("data")
     data.add_argument("file", help=f"a table: {readers.FORMATS}; '-' reads CSV from standard input")
     data.add_argument("--target", metavar="COLUMN", help="the outcome")
-    data.add_argument("--family", default="auto", help="kind of outcome (default: by the outcome)")
+    data.add_argument("--time", metavar="COLUMN", help="survival times, instead of --target")
+    data.add_argument("--event", metavar="COLUMN", help="1 or true where --time ends with the event, 0 or false if not")
     data.add_argument("--weights", metavar="COLUMN", help="frequencies: weight 2 is the row twice")
+    for name, meaning in _EXTRAS.items():
+        data.add_argument(f"--{name}", metavar="COLUMN", help=meaning)
     data.add_argument("--sep", metavar="CHAR", help="separator of a text file (default: ',' or, for .tsv, a tab)")
+    for name, meaning in _LISTS.items():
+        data.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="COLUMN", help=meaning)
     data.add_argument(
-        "--include", nargs="+", action="extend", default=[], metavar="COLUMN", help="force into the model"
+        "--group",
+        action="append",
+        default=[],
+        type=_named_group,
+        metavar="NAME=A,B",
+        help="columns A and B enter and leave together as the variable NAME (repeatable)",
     )
-    data.add_argument("--exclude", nargs="+", action="extend", default=[], metavar="COLUMN", help="do not consider")
+    data.add_argument(
+        "--missing", default="error", help="missing values: error (default), drop (complete rows only) or indicator"
+    )
+    model = parser.add_argument_group("model")
+    model.add_argument("--family", default="auto", help=f"auto (default), {', '.join(FAMILIES)}")
+    model.add_argument("--test", help="lr, score or wald, where the family has a choice")
+    model.add_argument("--cov", help="robust Wald tests: HC3, or cluster (needs --cluster)")
+    model.add_argument("--link", help="link function, where the family has a choice")
+
+
+_EXTRAS = {
+    "offset": "known part of the linear predictor",
+    "exposure": "size or duration that counts refer to",
+    "trials": "number of trials, when the target counts successes",
+    "strata": "strata of survival times",
+    "entry": "when a row came under observation",
+    "cluster": "subject or unit that rows belong to",
+}
+_LISTS = {
+    "include": "force into the model (a column or group)",
+    "exclude": "do not consider (a column or group)",
+    "categorical": "numbers that are codes of categories",
+}
+
+
+def _named_group(text: str) -> tuple[str, list[str]]:
+    name, _, columns = text.partition("=")
+    listed = [column for column in columns.split(",") if column]
+    if not name or not listed:
+        raise argparse.ArgumentTypeError(f"expected NAME=COLUMN,COLUMN,…, got {text!r}")
+    return name, listed
 
 
 def _add_grid_options(parser: argparse.ArgumentParser) -> None:
@@ -219,32 +268,36 @@ def run_select(arguments: argparse.Namespace) -> int:
     if arguments.fbs and arguments.k is not None:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
-        readers.check_output(arguments.output, arguments.file)
+        readers.check_output(arguments.output, arguments.file, survival=arguments.time is not None)
     if arguments.report:
         report.check_path(arguments.report, arguments.file)
     data = _read(arguments)
-    target = _target(data, arguments.target)
     result = select(
-        **_about_data(data, target, arguments),
+        **about_data(data, arguments),
         criterion=criterion,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
     )
-    result = _with_origin(result, arguments, data, target)
+    result = _with_origin(result, arguments, data)
     print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout)))
     if arguments.report:
         result.report(arguments.report)
     if arguments.output:
-        kept, y = result.transform(data.table), data.vector(target, "--target")
-        readers.write(arguments.output, kept, result.selected, target, y)
+        outcome = {name: data.vector(name, role) for role, name in _outcome(data, arguments).items()}
+        names = [result.feature_names[j] if result.feature_names else j for j in result.indices.tolist()]
+        readers.write(arguments.output, result.transform(data.table), names, outcome)
     return INTERRUPTED if result.status == "interrupted" else 0
 
 
-def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Data, target: str) -> Result:
+def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Data) -> Result:
     """The result with the command that made it, and the Python lines that read its data."""
     if result.origin is None:
         return result
-    vectors = {} if data.is_frame else {"y": target, "sample_weight": arguments.weights}
+    vectors: dict[str, tuple[str, ...]] = {}
+    if not data.is_frame:
+        options = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
+        vectors = {"y": tuple(_outcome(data, arguments).values())}
+        vectors |= {name: (column,) for name, column in options.items() if column is not None}
     lines = readers.python_lines(arguments.file, arguments.sep, vectors)
     return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
 
@@ -254,7 +307,7 @@ def run_path(arguments: argparse.Namespace) -> int:
     data = _read(arguments)
     grid = {"alphas": arguments.alphas, "gammas": arguments.gammas, "ks": arguments.k}
     found = path(
-        **_about_data(data, _target(data, arguments.target), arguments),
+        **about_data(data, arguments),
         **{name: values for name, values in grid.items() if values is not None},
         fbs=not arguments.no_fbs,
     )
@@ -263,27 +316,41 @@ def run_path(arguments: argparse.Namespace) -> int:
 
 
 def _read(arguments: argparse.Namespace) -> readers.Data:
+    """The file, with what the reader has to say about it."""
     data = readers.read(arguments.file, arguments.sep)
     for note in data.notes:
         print(f"fbed: note: {note}", file=sys.stderr)
     return data
 
 
-def _about_data(data: readers.Data, target: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def about_data(data: readers.Data, arguments: argparse.Namespace) -> dict[str, Any]:
     """Arguments that `select` and `path` have in common."""
+    outcome = tuple(_column(data, name, role) for role, name in _outcome(data, arguments).items())
+    extras = {"sample_weight": ("--weights", arguments.weights)}
+    extras |= {name: (f"--{name}", getattr(arguments, name)) for name in _EXTRAS}
+    names = [name for name, _ in arguments.group]
+    repeated = [name for name in names if names.count(name) > 1]
+    if repeated:
+        raise InvalidInput(f"--group {repeated[0]!r} is given twice: list all its columns at once")
     return {
         "X": data.table,
-        "y": _column(data, target, "--target"),
+        "y": outcome if len(outcome) > 1 else outcome[0],
         "family": arguments.family,
-        "backward": not arguments.no_backward,
+        "test": arguments.test,
+        "cov": arguments.cov,
+        "link": arguments.link,
         "include": _variables(data, arguments.include),
         "exclude": _variables(data, arguments.exclude),
-        "max_features": arguments.max_features,
-        "sample_weight": None if arguments.weights is None else _column(data, arguments.weights, "--weights"),
+        "groups": {name: _variables(data, columns) for name, columns in arguments.group} or None,
+        "categorical": _variables(data, arguments.categorical),
+        "missing": arguments.missing,
         "feature_names": data.names,
+        "backward": not arguments.no_backward,
+        "max_features": arguments.max_features,
         "time_limit": arguments.time_limit,
         "n_jobs": arguments.n_jobs,
         "progress": not arguments.quiet,
+        **{name: None if column is None else _column(data, column, role) for name, (role, column) in extras.items()},
     }
 
 
@@ -299,13 +366,26 @@ def _criterion(arguments: argparse.Namespace) -> Criterion:
     return as_criterion(name, alpha, arguments.gamma, arguments.alpha_backward)
 
 
+def _outcome(data: readers.Data, arguments: argparse.Namespace) -> dict[str, str]:
+    """The option and the column of the outcome: --target, or --time and --event."""
+    if arguments.time is None and arguments.event is None:
+        return {"--target": _target(data, arguments.target)}
+    if arguments.target is not None:
+        raise InvalidInput("--target and --time/--event are both given: survival times have no --target")
+    if arguments.time is None or arguments.event is None:
+        raise InvalidInput("survival times need both --time and --event")
+    return {"--time": arguments.time, "--event": arguments.event}
+
+
 def _target(data: readers.Data, target: str | None) -> str:
     if target is not None:
         return target
     if not data.is_frame:
         return "y"
     known = listing(list(data.table.columns))
-    raise InvalidInput(f"say which column is the outcome with --target: the columns are {known}")
+    raise InvalidInput(
+        f"say which column is the outcome with --target (or --time and --event): the columns are {known}"
+    )
 
 
 def _column(data: readers.Data, name: str, role: str) -> Any:

@@ -1,6 +1,7 @@
 """Variables → design columns in float64, centred and scaled, a block at a time.
 
-A numeric variable gives one column, a categorical one a column a level but the first. Every model has an intercept, so
+A numeric variable gives one column, a categorical one a column a level but the first, a group those of its columns, and
+a column with missing values brings along the indicator of where they were. Every model has an intercept, so
 centring and scaling change no statistic; they make the arithmetic indifferent to units. Small types and sparse
 matrices are converted a block at a time, never as a whole, and one pass over the matrix finds everything that is ever
 asked about single columns: whether they are finite, their centre and scale, their extremes.
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed._kernels import DenseColumns, SparseColumns
+from fbed.columns import Factor
 from fbed.tables import Matrix, Table, refuse_not_finite
 from fbed.tails import Floats
 from fbed.threads import spread
@@ -33,6 +35,7 @@ class Design:
     weights : frequency of each row, all positive.
     n : sum of the weights.
     width : number of design columns of each variable; 0 for a constant variable.
+    numeric : which variables are a single column of the table's matrix, so that scans can read it there.
     center, scale, low, high : of each column of the table's matrix; scale 0 marks a constant one.
     mostly_zero : which columns of the matrix have few values that are not 0.
     """
@@ -45,6 +48,7 @@ class Design:
         self.is_sparse = bool(sparse.issparse(table.matrix))
         self.matrix = _kernel_columns(table.matrix)
         self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(n_threads)
+        self.numeric = self._numeric()
         self.width = self._widths()
 
     def _one_pass(self, n_threads: int) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
@@ -54,10 +58,7 @@ class Design:
         ranges = [(start, min(start + step, p)) for start in range(0, p, step)]
         parts = list(spread(lambda r: self.matrix.stats(self.weights, self.n, *r), ranges, n_threads))
         stats = np.concatenate(parts) if parts else np.empty((0, 6))
-        bad = np.zeros(self.table.n_variables, dtype=np.intp)
-        numeric = self.table.position >= 0
-        bad[numeric] = stats[self.table.position[numeric], 4].astype(np.intp)
-        refuse_not_finite(self.table, bad)
+        refuse_not_finite(self.table, self._unusable(stats[:, 4]))
         center, scale, low, high = (np.ascontiguousarray(stats[:, i]) for i in range(4))
         # heavy rows can bring the centre far from 0, where sums over the other rows would cancel
         mostly_zero = (stats[:, 5] < _MOSTLY_ZERO * self.n_rows) & (np.abs(center) <= scale)
@@ -78,9 +79,14 @@ class Design:
 
     def columns(self, variable: int) -> Floats:
         """All design columns of one variable, n × width."""
-        if variable not in self.table.factors:
-            return self.block([variable])[:, : self.width[variable]]
-        indicators = self._indicators(variable)
+        return np.hstack([self._column(j) for j in self.table.columns(variable)])
+
+    def _column(self, j: int) -> Floats:
+        """Design columns of one column of the table."""
+        factor = self.table.factors.get(j)
+        if factor is None:
+            return self.matrix.gather(self._places(j), self.center, self.scale)
+        indicators = _indicators(factor)
         center, scale = self._factor_moments(indicators)
         return (indicators - center) / scale
 
@@ -91,36 +97,67 @@ class Design:
 
     def labels(self, variable: int) -> list[str]:
         """A name for each design column of a variable."""
-        name = str(self.table.name(variable))
-        factor = self.table.factors.get(variable)
-        if factor is None:
-            return [name] * int(self.width[variable])
-        return [f"{name}[{level}]" for level in factor.levels[1 : 1 + int(self.width[variable])]]
+        return [label for j in self.table.columns(variable) for label in self._labels(j)]
+
+    def _labels(self, j: int) -> list[str]:
+        factor = self.table.factors.get(j)
+        name = str(self.table.column_name(j))
+        if factor is not None:
+            return [f"{name}[{level}]" for level in factor.levels[1:]]
+        position = self.table.position[j]
+        return [name if place == position else f"{name}[missing]" for place in self._places(j).tolist()]
 
     def moments(self, variable: int) -> tuple[Floats, Floats]:
         """Centre and scale of each design column: column = (raw − centre)/scale."""
-        if variable in self.table.factors:
-            return self._factor_moments(self._indicators(variable))
-        position = self.table.position[variable]
-        kept = slice(0, int(self.width[variable]))
-        return self.center[[position]][kept], self.scale[[position]][kept]
+        parts = [self._moments(j) for j in self.table.columns(variable)]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def _moments(self, j: int) -> tuple[Floats, Floats]:
+        factor = self.table.factors.get(j)
+        if factor is not None:
+            return self._factor_moments(_indicators(factor))
+        return self.center[self._places(j)], self.scale[self._places(j)]
+
+    def _places(self, j: int) -> NDArray[np.int64]:
+        """Columns of the matrix that belong to a numeric column, without those that are constant."""
+        return np.array([place for place in self.table.places(j) if self.scale[place] > 0], dtype=np.int64)
+
+    def _unusable(self, not_finite: Floats) -> NDArray[np.intp]:
+        """How many values of each column of the table are missing or infinite, from the counts in the matrix."""
+        numeric = self.table.position >= 0
+        counts = np.zeros(self.table.n_variables, dtype=np.intp)
+        counts[numeric] = not_finite[self.table.position[numeric]].astype(np.intp)
+        for j, factor in self.table.factors.items():
+            counts[j] = int((factor.codes < 0).sum())
+        return counts
+
+    def _numeric(self) -> NDArray[np.bool_]:
+        numeric = self.table.position >= 0
+        numeric[[*self.table.indicators, *self.table.absorbed]] = False
+        numeric[[head for head, group in self.table.groups.items() if len(group.columns) > 1]] = False
+        return numeric
 
     def _widths(self) -> NDArray[np.intp]:
         width = np.zeros(self.table.n_variables, dtype=np.intp)
-        numeric = self.table.position >= 0
-        width[numeric] = self.scale[self.table.position[numeric]] > 0
-        for variable, factor in self.table.factors.items():
-            width[variable] = max(0, len(factor.levels) - 1)
+        width[self.numeric] = self.scale[self.table.position[self.numeric]] > 0
+        for variable in np.flatnonzero(~self.numeric).tolist():
+            if variable not in self.table.absorbed:
+                width[variable] = sum(self._width(j) for j in self.table.columns(variable))
         return width
 
-    def _indicators(self, variable: int) -> Floats:
-        factor = self.table.factors[variable]
-        return (factor.codes[:, None] == np.arange(1, max(1, len(factor.levels)))[None, :]).astype(np.float64)
+    def _width(self, j: int) -> int:
+        factor = self.table.factors.get(j)
+        return len(self._places(j)) if factor is None else max(0, len(factor.levels) - 1)
 
     def _factor_moments(self, indicators: Floats) -> tuple[Floats, Floats]:
         center = self.weights @ indicators / self.n
         scale = np.sqrt(center * (1.0 - center))
         return center, np.where(scale > 0, scale, 1.0)  # a level that no row has is a zero column
+
+
+def _indicators(factor: Factor) -> Floats:
+    """A column for every level but the first."""
+    return (factor.codes[:, None] == np.arange(1, max(1, len(factor.levels)))[None, :]).astype(np.float64)
 
 
 def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:

@@ -22,7 +22,7 @@ from fbed.families.own import ConditionalTest, TestFunction
 from fbed.progress import Progress
 from fbed.result import Result
 from fbed.selection import select
-from fbed.tables import Name, as_frame
+from fbed.tables import Groups, Name, as_frame
 
 
 class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type hints
@@ -57,6 +57,13 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Level for staying in the backward phase; alpha by default.
     include, exclude : names or indices
         Variables that are always kept, and variables that are never considered.
+    groups : mapping of names to lists of columns, optional
+        Columns that enter and leave together; a group is kept or left out as a whole.
+    categorical : names or indices
+        Columns of numbers that are codes of categories.
+    missing : {'error', 'drop', 'indicator'}
+        What becomes of missing values in `fit`. `transform` changes no value and drops no row: unless this is 'error',
+        it lets missing values pass.
     max_features : int, optional
         Most variables to select, forced ones not counted.
     time_limit : float, optional
@@ -73,7 +80,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     result_ : Result
         The whole result: order of selection, trace, final model, `summary()`.
     support_ : ndarray of bool
-        Mask of the selected features.
+        Mask of the selected features; of a selected group, all its columns.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of str
@@ -114,6 +121,9 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         alpha_backward: float | None = None,
         include: Iterable[Name] = (),
         exclude: Iterable[Name] = (),
+        groups: Groups | None = None,
+        categorical: Iterable[Name] = (),
+        missing: str = "error",
         max_features: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -133,6 +143,9 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.alpha_backward = alpha_backward
         self.include = include
         self.exclude = exclude
+        self.groups = groups
+        self.categorical = categorical
+        self.missing = missing
         self.max_features = max_features
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -211,8 +224,8 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             validate_data(self, X, skip_check_array=True, reset=False)
             return self._from_frame(frame)
         # Excluded columns may hold anything, here as in fit; without any, scikit-learn's own check is the strictest.
-        excluded = self.result_.settings["n_excluded"] > 0
-        checked = validate_data(self, X, dtype=None, accept_sparse="csr", ensure_all_finite=not excluded, reset=False)
+        finite = self._finite if self.result_.settings["n_excluded"] == 0 else False
+        checked = validate_data(self, X, dtype=None, accept_sparse="csr", ensure_all_finite=finite, reset=False)
         return self._checked(self._transform(checked))
 
     def _from_frame(self, frame: nw.DataFrame[Any]) -> Any:
@@ -226,8 +239,21 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return kept.to_pandas() if output == "pandas" else kept.to_polars()
 
     def _checked(self, kept: Any) -> Any:
-        """The kept columns as an array without missing values, or an error."""
-        return check_array(kept, dtype=None, accept_sparse=True, ensure_min_features=0, input_name="X", estimator=self)
+        """The kept columns as an array without missing values (unless they are allowed), or an error."""
+        return check_array(
+            kept,
+            dtype=None,
+            accept_sparse=True,
+            ensure_all_finite=self._finite,
+            ensure_min_features=0,
+            input_name="X",
+            estimator=self,
+        )
+
+    @property
+    def _finite(self) -> bool | str:
+        """What scikit-learn's checks shall say about missing values."""
+        return True if self.missing == "error" else "allow-nan"
 
     def _keep(self, result: Result) -> None:
         self.result_ = result
@@ -242,7 +268,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = False
+        tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -10,8 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from fbed.columns import (
+    categories,
+    is_missing,
+    listing,
+    missing_values,
+    refuse_numbers_with_text,
+    sorted_values,
+)
 from fbed.errors import InvalidInput
-from fbed.tables import categories, is_missing, listing, refuse_masked, refuse_numbers_with_text, sorted_values
+from fbed.tables import refuse_masked
 from fbed.tails import Floats
 
 _SMALL_COUNT = 10  # whole numbers that start above this are prices or years rather than counts
@@ -31,15 +39,6 @@ class Outcome:
     categorical: bool
     ordered: bool = False
     event: NDArray[np.bool_] | None = None
-
-    def rows(self, keep: NDArray[np.intp]) -> Outcome:
-        """The outcome of some of the rows."""
-        if self.event is not None:
-            return replace(self, values=self.values[keep], event=self.event[keep])
-        if self.categorical:
-            return _describe(self.raw()[keep], self.levels, self.ordered)
-        fewer, kind = _describe(self.values[keep], None, False), type(self.levels[0])
-        return replace(fewer, levels=tuple(kind(level) for level in fewer.levels))  # 0 stays 0 and not 0.0
 
     def numbers(self, family: str = "gaussian") -> Floats:
         """The outcome as numbers that vary, or an error."""
@@ -150,12 +149,34 @@ class Outcome:
             )
 
 
-def read_outcome(y: Any, n_rows: int) -> Outcome:
-    """Check the outcome and find out what kind of values it holds; a pair (time, event) is a survival time."""
-    if isinstance(y, tuple) and len(y) == 2:
-        return _survival(y[0], y[1], n_rows)
-    if isinstance(y, np.ndarray) and y.dtype.names is not None:
-        return _survival(*_time_and_event(y), n_rows)
+def read_outcome(y: Any, n_rows: int, keep: NDArray[np.bool_] | None = None) -> Outcome:
+    """Check the outcome and find out what kind of values it holds; a pair (time, event) is a survival time.
+
+    Only the rows in `keep` are read, all by default; the others may be missing.
+    """
+    if _is_survival(y):
+        time, event = _time_and_event(y)
+        return _survival(read_outcome(time, n_rows, keep), read_outcome(event, n_rows, keep))
+    raw, order, ordered = _one_a_row(y, n_rows)
+    raw = raw if keep is None else raw[keep]
+    if raw.dtype.kind == "O":
+        raw = _from_objects(raw, categorical=order is not None)
+    _check_complete(raw)
+    if order is None and raw.dtype.kind in "OUST":
+        refuse_numbers_with_text("y", raw, "or make it categorical if it is meant to be")
+    return _describe(raw, order, ordered)
+
+
+def known_rows(y: Any, n_rows: int) -> NDArray[np.bool_]:
+    """Rows in which the outcome is not missing."""
+    if _is_survival(y):
+        time, event = _time_and_event(y)
+        return known_rows(time, n_rows) & known_rows(event, n_rows)
+    return ~missing_values(_one_a_row(y, n_rows)[0])
+
+
+def _one_a_row(y: Any, n_rows: int) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
+    """Values, one a row, and the order of the categories where the type has one."""
     raw, order, ordered = _raw_values(y)
     if raw.ndim == 2 and raw.shape[1] == 1:
         raw = raw[:, 0]
@@ -169,16 +190,19 @@ def read_outcome(y: Any, n_rows: int) -> Outcome:
             f"y has {len(raw)} values and X has {n_rows} rows: Found input variables with inconsistent numbers of "
             f"samples: [{n_rows}, {len(raw)}]; give one value a row"
         )
-    if raw.dtype.kind == "O":
-        raw = _from_objects(raw, categorical=order is not None)
-    _check_complete(raw)
-    if order is None and raw.dtype.kind in "OUST":
-        refuse_numbers_with_text("y", raw, "or make it categorical if it is meant to be")
-    return _describe(raw, order, ordered)
+    return raw, order, ordered
 
 
-def _time_and_event(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The fields of a structured array: 'event' and 'time', or, as scikit-survival has it, one bool and one number."""
+def _is_survival(y: Any) -> bool:
+    return (isinstance(y, tuple) and len(y) == 2) or (isinstance(y, np.ndarray) and y.dtype.names is not None)
+
+
+def _time_and_event(y: Any) -> tuple[Any, Any]:
+    """A pair as it is; of a structured array the fields 'event' and 'time', or, as scikit-survival has it, one bool and
+    one number.
+    """
+    if isinstance(y, tuple):
+        return y
     names = y.dtype.names or ()
     if {"event", "time"} <= set(names):
         return y["time"], y["event"]
@@ -189,8 +213,7 @@ def _time_and_event(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     raise InvalidInput(f"y is a structured array with the fields {list(names)}: expected 'event' and 'time'")
 
 
-def _survival(time: Any, event: Any, n_rows: int) -> Outcome:
-    times, events = read_outcome(time, n_rows), read_outcome(event, n_rows)
+def _survival(times: Outcome, events: Outcome) -> Outcome:
     if times.categorical:
         raise InvalidInput(f"time must hold numbers, got categories: {listing(times.levels)}")
     known = {0, 1} if not events.categorical else {False, True}
@@ -278,7 +301,9 @@ def _check_complete(raw: NDArray[Any]) -> None:
 
 
 def _refuse_missing(count: int) -> None:
-    raise InvalidInput(f"y contains NaN, missing or infinity in {count} rows: drop those rows first")
+    raise InvalidInput(
+        f"y contains NaN, missing or infinity in {count} rows: drop those rows first, or choose missing='drop'"
+    )
 
 
 def _describe(raw: NDArray[Any], order: tuple[Any, ...] | None, ordered: bool) -> Outcome:

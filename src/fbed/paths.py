@@ -178,7 +178,7 @@ def path(
         Seconds for the whole grid; settings that were not reached are missing from the result.
     **data
         Arguments of `fbed.select` about the data and the model: family, test, cov, link, sample_weight, offset,
-        exposure, trials, strata, entry, cluster, feature_names, engine.
+        exposure, trials, strata, entry, cluster, feature_names, groups, categorical, missing, engine.
 
     Returns
     -------

@@ -25,12 +25,13 @@ from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
 from fbed.glance import glance
 from fbed.memo import Memo
-from fbed.outcomes import Outcome, read_outcome, suggested_family
+from fbed.missing import check_missing, complete_rows, with_indicators
+from fbed.outcomes import Outcome, known_rows, read_outcome, suggested_family
 from fbed.progress import Progress, reporting
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
-from fbed.tables import Name, Table, read_table, refuse_masked, take_column
+from fbed.tables import Groups, Name, Table, rare_levels, read_table, refuse_masked, take_column
 from fbed.tails import Floats
 from fbed.threads import one_blas_thread, thread_count
 
@@ -52,6 +53,9 @@ class DataOptions(TypedDict, total=False):
     entry: Any
     cluster: Any
     feature_names: Sequence[str] | None
+    groups: Groups | None
+    categorical: Iterable[Name]
+    missing: str
     engine: str
 
 
@@ -70,6 +74,8 @@ class Problem:
     certified: bool
     n_jobs: int | None
     notes: tuple[str, ...]
+    missing: str = "error"
+    n_dropped: int = 0
 
     @cached_property
     def design(self) -> Design:
@@ -116,6 +122,8 @@ class Problem:
                 "test": self.test,
                 "cov": self.cov,
                 "link": self.link,
+                "missing": self.missing,
+                "n_rows_dropped": self.n_dropped,
             },
             seconds=time.perf_counter() - started,
             glance=glance(self.design, self.outcome, trail.selected),
@@ -134,6 +142,9 @@ def read_problem(
     link: str | None = None,
     sample_weight: Any = None,
     feature_names: Sequence[str] | None = None,
+    groups: Groups | None = None,
+    categorical: Iterable[Name] = (),
+    missing: str = "error",
     engine: str = "certified",
     n_jobs: int | None = None,
     **extras: Any,
@@ -143,15 +154,27 @@ def read_problem(
     thread_count(n_jobs)  # refuses what is no number of threads
     if engine not in ("certified", "exhaustive"):
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
+    check_missing(missing)
     named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
-    table = read_table(X, feature_names, leave_out=named, exclude=exclude)
+    table = read_table(X, feature_names, named, exclude, groups, categorical)
     weights, notes = _weights(
         take_column(X, sample_weight, "sample_weight") if isinstance(sample_weight, str) else sample_weight,
         table.n_rows,
     )
-    outcome = read_outcome(_outcome_values(X, y), table.n_rows)
+    y, present = _outcome_values(X, y), weights > 0
+    keep = present
+    if missing == "drop":
+        keep, told = complete_rows(table, present, known_rows(y, table.n_rows))
+        notes += told
+    outcome = read_outcome(y, table.n_rows, keep)
     row_extras = read_extras(X, table.n_rows, extras)
-    table, outcome, weights, row_extras = _present_rows(table, outcome, weights, row_extras)
+    if not keep.all():  # rows of weight 0, and those dropped, leave before anything is computed
+        kept = np.flatnonzero(keep)
+        table, weights, row_extras = table.rows(kept), weights[kept], row_extras.rows(kept)
+    if missing == "indicator":
+        table, told = with_indicators(table, weights)
+        notes += told
+    notes += rare_levels(table, weights)
     if isinstance(family, str) and family == "auto":
         family, note = suggested_family(outcome) if extras.get("trials") is None else ("binomial", None)
         notes += [note] if note else []
@@ -169,7 +192,19 @@ def read_problem(
         )
     in_force = kind.test_for(test, cov)
     return Problem(
-        table, outcome, weights, row_extras, kind, in_force, cov, link, engine == "certified", n_jobs, tuple(notes)
+        table,
+        outcome,
+        weights,
+        row_extras,
+        kind,
+        in_force,
+        cov,
+        link,
+        engine == "certified",
+        n_jobs,
+        tuple(notes),
+        missing,
+        int((present & ~keep).sum()),
     )
 
 
@@ -188,7 +223,7 @@ def make_plan(
     if both:
         raise InvalidInput(f"{both} are both included and excluded: leave them out of one of the two")
     considered = np.ones(table.n_variables, dtype=bool)
-    considered[forced + excluded] = False
+    considered[[*forced, *excluded, *table.absorbed]] = False
     limit = math.inf if max_features is None else max_features
     return Plan(np.flatnonzero(considered), tuple(forced), k, bool(early_dropping), bool(backward), limit)
 
@@ -222,7 +257,7 @@ def settings(
         "early_dropping": plan.early_dropping,
         "backward": plan.backward,
         "include": [table.name(j) for j in plan.forced],
-        "n_excluded": table.n_variables - len(plan.candidates) - len(plan.forced),
+        "n_excluded": table.n_variables - len(table.absorbed) - len(plan.candidates) - len(plan.forced),
         "max_features": None if plan.max_features == math.inf else int(plan.max_features),
         "time_limit": time_limit,
         "n_jobs": n_jobs,
@@ -272,16 +307,6 @@ def _outcome_values(X: Any, y: Any) -> Any:
     """The outcome, or the pair (time, event), with names replaced by columns."""
     parts = tuple(take_column(X, part, "y") if isinstance(part, str) else part for part in _pair(y))
     return parts if len(parts) == 2 else parts[0]
-
-
-def _present_rows(
-    table: Table, outcome: Outcome, weights: Floats, extras: Extras
-) -> tuple[Table, Outcome, Floats, Extras]:
-    """Rows of weight 0 leave before anything is computed."""
-    if (weights > 0).all():
-        return table, outcome, weights, extras
-    keep = np.flatnonzero(weights > 0)
-    return table.rows(keep), outcome.rows(keep), weights[keep], extras.rows(keep)
 
 
 def _criterion_text(text: str, test: str) -> str:

@@ -23,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from fbed.columns import listing
 from fbed.errors import InvalidInput
-from fbed.tables import Name, listing
+from fbed.tables import Name
 
 STDIN = "-"
 FORMATS = ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2) or .npz"
@@ -103,7 +104,7 @@ def read(path: str, sep: str | None = None) -> Data:
         return _READERS[kind](path)
 
 
-def python_lines(path: str, sep: str | None, vectors: Mapping[str, str | None]) -> tuple[str, ...]:
+def python_lines(path: str, sep: str | None, vectors: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Lines of Python that read a file as the command line does; `vectors` are arguments and their arrays in the file.
 
     Nothing for standard input, which cannot be read again.
@@ -113,9 +114,11 @@ def python_lines(path: str, sep: str | None, vectors: Mapping[str, str | None]) 
     call = f"readers.read({path!r})" if sep is None else f"readers.read({path!r}, {sep!r})"
     if not vectors:
         return ("from fbed import readers", "", f"X = {call}.table")
-    given = [f"{name} = data.vector({array!r}, {name!r})" for name, array in vectors.items() if array is not None]
-    names = "feature_names = data.names"
-    return ("from fbed import readers", "", f"data = {call}", "X = data.table", names, *given)
+    given = []
+    for name, arrays in vectors.items():
+        parts = ", ".join(f"data.vector({array!r}, {name!r})" for array in arrays)
+        given.append(f"{name} = {parts}")
+    return ("from fbed import readers", "", f"data = {call}", "X = data.table", "feature_names = data.names", *given)
 
 
 def separator(sep: str | None, kind: str) -> str:
@@ -216,31 +219,32 @@ _READERS: dict[str, Callable[[str], Data]] = {
 }
 
 
-def write(path: str, kept: Any, selected: Sequence[Name], target: str, y: Any) -> None:
-    """Write the kept columns and the outcome, in the format of the extension."""
-    names = [str(name) for name in selected]
+def write(path: str, kept: Any, columns: Sequence[Name], outcome: Mapping[str, Any]) -> None:
+    """Write the kept columns and the outcome (a time and an event are two), in the format of the extension."""
+    names = [str(name) for name in columns]
     part = Path(path).with_name(f".part-{Path(path).name}")  # a write that fails half-way leaves no half file
     with _explained(path, "write"):
         try:
-            _write(str(part), kept, names, target, y)
+            _write(str(part), kept, names, outcome)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
 
 
-def _write(path: str, kept: Any, names: Sequence[str], target: str, y: Any) -> None:
+def _write(path: str, kept: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> None:
     kind = kind_of(path)
     if kind == "npz":
-        _write_npz(path, _numbers(kept), names, y)
+        _write_npz(path, _numbers(kept), names, outcome)
     elif kind == "svmlight":
-        _write_svmlight(path, _numbers(kept), names, y)
+        _write_svmlight(path, _numbers(kept), names, outcome)
     else:
-        _write_frame(path, kind, _frame(kept, names, target, y))
+        _write_frame(path, kind, _frame(kept, names, outcome))
 
 
-def check_output(path: str, source: str) -> None:
+def check_output(path: str, source: str, survival: bool = False) -> None:
     """Find out before the work begins whether its outcome can be written."""
-    kind_of(path)
+    if kind_of(path) == "svmlight" and survival:
+        raise InvalidInput("svmlight files hold one outcome, not a time and an event: write .csv, .parquet or .npz")
     if path == STDIN:
         raise InvalidInput("--output needs a file name; the result itself goes to standard output with --json")
     if not Path(path).absolute().parent.is_dir():
@@ -249,14 +253,17 @@ def check_output(path: str, source: str) -> None:
         raise InvalidInput(f"--output {path} would overwrite the input: choose another name")
 
 
-def _frame(kept: Any, names: Sequence[str], target: str, y: Any) -> Any:
+def _frame(kept: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> Any:
     pd = _pandas("tables")
     if not hasattr(kept, "columns"):
         values = kept.toarray() if sparse.issparse(kept) else kept
         kept = pd.DataFrame(values, columns=list(names))
-    if target in kept.columns:
-        raise InvalidInput(f"a kept column is called {target!r} like the outcome: write .npz, which holds them apart")
-    return kept.assign(**{target: np.asarray(y) if not hasattr(y, "index") else y})
+    for target in outcome:
+        if target in kept.columns:
+            raise InvalidInput(
+                f"a kept column is called {target!r} like the outcome: write .npz, which holds them apart"
+            )
+    return kept.assign(**{name: y if hasattr(y, "index") else np.asarray(y) for name, y in outcome.items()})
 
 
 def _write_frame(path: str, kind: str, frame: Any) -> None:
@@ -278,8 +285,11 @@ def _numbers(kept: Any) -> Any:
     return kept.to_numpy()
 
 
-def _write_npz(path: str, matrix: Any, names: Sequence[str], y: Any) -> None:
-    arrays: dict[str, Any] = {"y": _without_objects(y), "feature_names": np.array(names, dtype=str)}
+def _write_npz(path: str, matrix: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> None:
+    """A single outcome is called y, a time and an event keep their names."""
+    names_of_outcome = ["y"] if len(outcome) == 1 else list(outcome)
+    arrays: dict[str, Any] = dict(zip(names_of_outcome, map(_without_objects, outcome.values()), strict=True))
+    arrays["feature_names"] = np.array(names, dtype=str)
     with open(path, "wb") as file:  # given a name, NumPy might append another extension
         np.savez_compressed(file, **arrays, **(_sparse_parts(matrix) if sparse.issparse(matrix) else {"X": matrix}))
 
@@ -296,10 +306,11 @@ def _without_objects(y: Any) -> NDArray[Any]:
     return values.astype(str) if values.dtype.kind == "O" else values
 
 
-def _write_svmlight(path: str, matrix: Any, names: Sequence[str], y: Any) -> None:
+def _write_svmlight(path: str, matrix: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> None:
     """Columns that are called by number keep it, as in the file they came from; others are counted from 1."""
     from sklearn.datasets import dump_svmlight_file
 
+    (y,) = outcome.values()  # `check_output` has seen to it
     if np.asarray(y).dtype.kind not in "biuf":
         raise InvalidInput("svmlight files hold numbers only, but the outcome is text: write .csv, .parquet or .npz")
     numbered = all(name.isdecimal() for name in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -90,8 +91,12 @@ class Result:
 
     Attributes
     ----------
-    selected : names of the selected variables (indices for plain arrays), forced ones first, in order of selection.
-    indices : their indices among the predictors.
+    selected : names of the selected variables (indices for plain arrays), forced ones first, in order of selection; a
+        group of columns has its name here.
+    indices : the columns of these variables: indices among the predictors, of a group all its columns.
+    groups : the columns of each group by its name. Elsewhere in the result (`trace`, `candidates`) a group goes by the
+        index of its first column, and `name` tells what a variable is called.
+    n_variables : number of predictors, that is of columns.
     trace : a row a scan, those that changed nothing included.
     n_tests : tests in the forward and the backward phase.
     model : coefficients and deviance of the final model; None for the oracle, which fits none.
@@ -115,6 +120,7 @@ class Result:
     n: float
     n_variables: int
     feature_names: tuple[str, ...] | None
+    groups: Mapping[str, tuple[int, ...]]
     n_forced: int
     notes: tuple[str, ...]
     settings: Mapping[str, Any]
@@ -125,13 +131,26 @@ class Result:
 
     @property
     def support(self) -> NDArray[np.bool_]:
-        """Mask of the selected variables among the predictors."""
+        """Mask of the selected columns among the predictors."""
         mask = np.zeros(self.n_variables, dtype=bool)
         mask[self.indices] = True
         return mask
 
+    @property
+    def variables(self) -> tuple[int, ...]:
+        """The index that each of `selected` goes by: that of its column, or of the first column of a group."""
+        columns = iter(self.indices.tolist())
+        return tuple(min(itertools.islice(columns, len(self.groups.get(str(name), (0,))))) for name in self.selected)
+
+    def name(self, variable: int) -> Name:
+        """What the user calls a variable: a group's name, a column's name, or its index where there are no names."""
+        group = next((name for name, columns in self.groups.items() if min(columns) == variable), None)
+        if group is not None:
+            return group
+        return self.feature_names[variable] if self.feature_names is not None else int(variable)
+
     def transform(self, X: Any) -> Any:
-        """The selected columns of a table, in order of selection."""
+        """The selected columns of a table, in order of selection, those of a group side by side."""
         if sparse.issparse(X):
             self._check_width(X.shape[1])
             return sparse.csc_array(X)[:, self.indices]
@@ -145,22 +164,19 @@ class Result:
         return X.iloc[:, positions] if hasattr(X, "iloc") else frame[:, positions].to_native()
 
     def _positions(self, columns: list[str]) -> list[int]:
-        """Where the selected variables are among the columns of a table: by name, if the selection knew names."""
+        """Where the selected columns are among those of a table: by name, if the selection knew names."""
         if self.feature_names is None:
             self._check_width(len(columns))
             return cast(list[int], self.indices.tolist())
-        missing = [name for name in self.selected if name not in columns]
+        wanted = [self.feature_names[j] for j in self.indices.tolist()]
+        missing = [name for name in wanted if name not in columns]
         if missing:
             raise InvalidInput(f"the table lacks selected columns: {missing}")
-        return [columns.index(cast(str, name)) for name in self.selected]
+        return [columns.index(name) for name in wanted]
 
     def _check_width(self, found: int) -> None:
         if found != self.n_variables:
             raise InvalidInput(f"X has {found} columns; the selection was made on {self.n_variables}")
-
-    def name(self, variable: int) -> Name:
-        """What a predictor is called: its name, or its index when the table had no names."""
-        return self.feature_names[variable] if self.feature_names is not None else int(variable)
 
     def reference(self, row: TraceRow) -> Reference | None:
         """What the statistics of a scan are compared with; None where only p-values have a meaning."""
@@ -249,13 +265,14 @@ def build(trail: Trail, plan: Plan, table: Table, **rest: Any) -> Result:
     """The result of a search that has ended."""
     return Result(
         selected=tuple(table.name(j) for j in trail.selected),
-        indices=np.array(trail.selected, dtype=np.intp),
+        indices=np.array([j for v in trail.selected for j in table.columns(v)], dtype=np.intp),
         trace=tuple(_row(step, table) for step in trail.steps),
         n_tests=_count(trail),
         status=trail.status,
         n_rows=table.n_rows,
         n_variables=table.n_variables,
         feature_names=table.names,
+        groups={group.name: group.columns for group in table.groups.values()},
         n_forced=len(plan.forced),
         candidates=_candidates(trail, table.n_variables),
         **rest,
@@ -329,6 +346,7 @@ def _to_plain(result: Result) -> dict[str, Any]:
         "model": None if result.model is None else asdict(result.model),
         "classes": None if result.classes is None else [_class_to_plain(value) for value in result.classes],
         "feature_names": None if result.feature_names is None else list(result.feature_names),
+        "groups": {name: list(columns) for name, columns in result.groups.items()},
         "settings": dict(result.settings),
         "candidates": _candidates_to_plain(result.candidates),
         "glance": None if result.glance is None else result.glance.to_plain(),
@@ -377,6 +395,7 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "model": _model_from_plain(plain["model"]),
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "feature_names": None if plain["feature_names"] is None else tuple(plain["feature_names"]),
+            "groups": {name: tuple(columns) for name, columns in plain["groups"].items()},
             "notes": tuple(plain["notes"]),
             "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
             "glance": None if plain["glance"] is None else Glance.from_plain(plain["glance"]),

@@ -15,7 +15,7 @@ from fbed.problem import Listener, check_search_options, make_plan, read_problem
 from fbed.progress import Progress, reporting
 from fbed.result import Result, build
 from fbed.search import Plan, Trail, search
-from fbed.tables import Name, as_list
+from fbed.tables import Groups, Name, as_list
 
 
 def select(
@@ -35,6 +35,9 @@ def select(
     alpha_backward: float | None = None,
     include: Iterable[Name] = (),
     exclude: Iterable[Name] = (),
+    groups: Groups | None = None,
+    categorical: Iterable[Name] = (),
+    missing: str = "error",
     max_features: int | None = None,
     sample_weight: Any = None,
     offset: Any = None,
@@ -54,7 +57,8 @@ def select(
     Parameters
     ----------
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
-        Predictors, a row a sample. Text and category columns of a table enter and leave as a unit.
+        Predictors, a row a sample. Text and category columns of a table enter and leave as a unit, with a degree of
+        freedom a level but the first.
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair
         Outcome; a node, when X is a graph. Survival times are a pair (time, event) of arrays or column names, or a
@@ -93,7 +97,16 @@ def select(
     alpha_backward : float, optional
         Level for staying in the backward phase; alpha by default.
     include, exclude : names or indices
-        Variables forced into every model, and variables that are not considered.
+        Variables forced into every model, and variables that are not considered; groups by their names.
+    groups : mapping of names to lists of columns, optional
+        Columns that enter and leave together, such as the columns of a spline: ``{'dose': ['d1', 'd2']}``. A group is
+        one variable: it is tested with as many degrees of freedom as it adds, and is called by its name in the result.
+    categorical : names or indices
+        Columns of numbers that are codes of categories; text and category columns are categories anyhow.
+    missing : {'error', 'drop', 'indicator'}
+        Missing values are refused; or rows with any in y or in a column that is considered are left out; or every such
+        column is joined by an indicator of where it is missing, as one variable, and its missing numbers are set to
+        its mean (a missing category is a level of its own). `notes` tells what was done.
     max_features : int, optional
         Most variables to select, forced ones not counted.
     sample_weight : array or the name of a column of X, optional
@@ -138,6 +151,8 @@ def select(
     }
     if oracle.is_wanted(X, family):
         about_data = {"sample_weight": sample_weight, "feature_names": feature_names, "test": test, "cov": cov}
+        about_data |= {"groups": groups, "categorical": as_list(categorical) or None}
+        about_data |= {"missing": None if missing == "error" else missing}
         perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **extras})
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
@@ -153,6 +168,9 @@ def select(
         link=link,
         sample_weight=sample_weight,
         feature_names=feature_names,
+        groups=groups,
+        categorical=categorical,
+        missing=missing,
         engine=engine,
         n_jobs=n_jobs,
         **extras,

@@ -1,15 +1,15 @@
 """Any kind of table → `Table`: named columns that are numbers or categories, checked, and nothing copied in vain.
 
 NumPy arrays, SciPy sparse matrices, mappings of columns, and pandas, polars and Arrow tables come in; what cannot be
-used is refused here, before any work is done.
+used is refused here, before any work is done. A *variable* is what the search selects: a column, or a group of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -17,35 +17,34 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from fbed.columns import Factor, coded, listing, read_column
 from fbed.errors import InvalidInput, InvalidType
 
 Name = str | int
-Matrix = Any  # NDArray (any real dtype) or scipy.sparse CSC
+Groups = Mapping[str, Iterable[Name]]
+_FEW_ROWS = 5  # the usual rule for χ² approximations
 
-_SHOWN = 5  # names listed in an error message before it says 'and N more'
-_MANY_NUMBERS = 10  # a text column with more different numbers than this was meant to be numeric
-_MARKERS = {"", "?", "-", "--", ".", "n/a", "na", "n.a.", "nan", "null", "none", "nil", "missing", "unknown", "#n/a"}
+Matrix = Any  # NDArray (any real dtype) or scipy.sparse CSC
 
 
 @dataclass(frozen=True)
-class Factor:
-    """A categorical column: `codes[i]` is the position of row i's value in `levels`."""
+class Group:
+    """Columns that enter and leave together, under a name of their own."""
 
-    codes: NDArray[np.intp]
-    levels: tuple[Any, ...]
-
-    def rows(self, keep: NDArray[np.intp]) -> Factor:
-        """The column on some of the rows, with the levels that occur there."""
-        present, codes = np.unique(self.codes[keep], return_inverse=True)
-        return Factor(codes.astype(np.intp), tuple(self.levels[code] for code in present))
+    name: str
+    columns: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Table:
     """Predictors: a numeric matrix (dense or CSC) and categorical columns, in the order of the user's table.
 
-    `position[j]` is variable j's column of `matrix`, or −1 when it is the categorical `factors[j]`.
-    `names` is None when the user gave none; variables are then known by their index.
+    `position[j]` is the place of column j in `matrix`, or −1 when it is the categorical `factors[j]`;
+    `indicators[j]` is where the indicator of its missing values is. `names` is None when the user gave none;
+    columns are then known by their index.
+
+    Variables go by the index of a column: a group by that of its first column, while the others are `absorbed`, indices
+    of no variable. `groups` has the groups by that index.
     """
 
     matrix: Matrix
@@ -54,25 +53,62 @@ class Table:
     names: tuple[str, ...] | None
     n_rows: int
     excluded: frozenset[int] = frozenset()
+    groups: Mapping[int, Group] = field(default_factory=dict)
+    indicators: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def n_variables(self) -> int:
-        """Number of variables, categorical ones counted once."""
+        """Number of indices: every column has one, those absorbed by a group included."""
         return len(self.position)
+
+    @cached_property
+    def absorbed(self) -> frozenset[int]:
+        """Columns that a group stands for."""
+        return frozenset(j for head, group in self.groups.items() for j in group.columns if j != head)
+
+    def columns(self, variable: int) -> tuple[int, ...]:
+        """The columns of a variable."""
+        group = self.groups.get(variable)
+        return (variable,) if group is None else group.columns
+
+    def places(self, column: int) -> list[int]:
+        """Where a numeric column is in the matrix, and after it the indicator of its missing values, if it has one."""
+        return [int(self.position[column]), *([self.indicators[column]] if column in self.indicators else [])]
 
     def name(self, variable: int) -> Name:
         """What the user calls a variable: its name, or its index when the table has no names."""
-        return self.names[variable] if self.names is not None else int(variable)
+        group = self.groups.get(variable)
+        return self.column_name(variable) if group is None else group.name
+
+    def column_name(self, column: int) -> Name:
+        """What the user calls a column, whether or not it is part of a group."""
+        return self.names[column] if self.names is not None else int(column)
 
     def find(self, wanted: Iterable[Name], role: str) -> list[int]:
         """Indices of variables given by name or index, without repeats; `role` is for the error message."""
-        lookup = {} if self.names is None else {name: j for j, name in enumerate(self.names)}
-        return list(dict.fromkeys(self._find_one(item, lookup, role) for item in as_list(wanted)))
+        by_name = {group.name: head for head, group in self.groups.items()}
+        return list(dict.fromkeys(self._find_one(item, by_name, role) for item in as_list(wanted)))
 
-    def _find_one(self, item: Name, lookup: Mapping[str, int], role: str) -> int:
+    def _find_one(self, item: Name, by_name: Mapping[str, int], role: str) -> int:
+        if isinstance(item, str) and item in by_name:
+            return by_name[item]
+        (column,) = self.find_columns([item], role)
+        owner = next((group.name for group in self.groups.values() if column in group.columns), None)
+        if owner is not None:
+            raise InvalidInput(
+                f"{role} names column {item!r}, which is part of the group {owner!r} and enters and leaves with it: "
+                f"name the group, {role}=[{owner!r}], or take the column out of it"
+            )
+        return column
+
+    def find_columns(self, wanted: Name | Iterable[Name], role: str) -> list[int]:
+        """Indices of columns given by name or index, without repeats."""
+        return list(dict.fromkeys(self._find_column(item, role) for item in as_list(wanted)))
+
+    def _find_column(self, item: Name, role: str) -> int:
         if isinstance(item, str):
-            if item in lookup:
-                return lookup[item]
+            if item in self._by_name:
+                return self._by_name[item]
             known = f"the columns are {listing(self.names)}" if self.names else "the table has no column names"
             raise InvalidInput(f"{role} names {item!r}, which is not a column: {known}")
         if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
@@ -81,10 +117,14 @@ class Table:
             raise InvalidInput(f"{role} holds index {item}, but there are {self.n_variables} predictors, from 0")
         raise InvalidInput(f"{role} must hold column names or indices, got {item!r}")
 
+    @cached_property
+    def _by_name(self) -> dict[str, int]:
+        return {name: j for j, name in enumerate(self.names or ())}
+
     def rows(self, keep: NDArray[np.intp]) -> Table:
         """The same variables on some of the rows."""
         factors = {j: f.rows(keep) for j, f in self.factors.items()}
-        return Table(self.matrix[keep], self.position, factors, self.names, len(keep), self.excluded)
+        return replace(self, matrix=self.matrix[keep], factors=factors, n_rows=len(keep))
 
 
 def read_table(
@@ -92,6 +132,8 @@ def read_table(
     feature_names: Sequence[str] | None = None,
     leave_out: Sequence[str] = (),
     exclude: Iterable[Name] = (),
+    groups: Groups | None = None,
+    categorical: Iterable[Name] = (),
 ) -> Table:
     """Check X and bring it into the form the rest of the library reads.
 
@@ -101,13 +143,76 @@ def read_table(
     feature_names : names of the columns, for X that has none.
     leave_out : columns of a named table that are no predictors (the outcome, weights).
     exclude : predictors that will not be used; they keep their index but may hold anything.
+    groups : columns that are one variable, by its name.
+    categorical : columns whose values are categories, whatever they look like.
     """
-    columns = None if sparse.issparse(X) else named_columns(X)
-    if columns is None:
-        return _from_matrix(_checked_sparse(X) if sparse.issparse(X) else _checked_dense(X), feature_names, exclude)
+    named = None if sparse.issparse(X) else named_columns(X)
+    if named is None:
+        matrix = _checked_sparse(X) if sparse.issparse(X) else _checked_dense(X)
+        table = _outline(matrix.shape, None if feature_names is None else tuple(str(name) for name in feature_names))
+        table = _arranged(table, groups, exclude)
+        return _from_matrix(matrix, table, table.find_columns(categorical, "categorical"))
     if feature_names is not None:
         raise InvalidInput("feature_names is for arrays; this table has column names of its own: leave it out")
-    return _from_columns({name: values for name, values in columns.items() if name not in set(leave_out)}, exclude)
+    columns = {name: values for name, values in named.items() if name not in set(leave_out)}
+    table = _arranged(_outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
+    return _from_columns(columns, table, table.find_columns(categorical, "categorical"))
+
+
+def _outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
+    """A table without values: what is needed to find columns by name."""
+    n, p = shape
+    if p == 0:
+        raise InvalidInput(f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
+    if n < 3:
+        raise InvalidInput(
+            f"X has {n} row{'s' if n != 1 else ''}, i.e. n_samples={n}; selection needs at least 3: "
+            "a model with one predictor leaves nothing to test it on"
+        )
+    if names is not None and len(names) != p:
+        raise InvalidInput(f"feature_names has {len(names)} names for {p} columns of X: give one name a column")
+    _refuse_repeated(names or ())
+    return Table(None, np.full(p, -1, dtype=np.intp), {}, names, n)
+
+
+def _arranged(table: Table, groups: Groups | None, exclude: Iterable[Name]) -> Table:
+    """The outline with its groups, and without what is excluded."""
+    table = replace(table, groups=_read_groups(table, groups))
+    excluded = frozenset(j for variable in table.find(exclude, "exclude") for j in table.columns(variable))
+    return replace(table, excluded=excluded)
+
+
+def _read_groups(table: Table, groups: Groups | None) -> dict[int, Group]:
+    if groups is None:
+        return {}
+    if not isinstance(groups, Mapping):
+        raise InvalidInput(
+            f"groups must map the name of each group to its columns, such as {{'dose': ['d1', 'd2']}}, got a "
+            f"{type(groups).__name__}"
+        )
+    found = [_read_group(table, name, columns) for name, columns in groups.items()]
+    owners: dict[int, str] = {}
+    for group in found:
+        for j in group.columns:
+            if owners.setdefault(j, group.name) != group.name:
+                raise InvalidInput(
+                    f"column {table.column_name(j)!r} is in two groups, {owners[j]!r} and {group.name!r}: a column "
+                    "can enter and leave with one group only"
+                )
+    return {min(group.columns): group for group in found}
+
+
+def _read_group(table: Table, name: Any, columns: Any) -> Group:
+    if not isinstance(name, str):
+        raise InvalidInput(f"groups must have names that are text, got {name!r}")
+    if name in (table.names or ()):
+        raise InvalidInput(f"the group {name!r} is called like a column: give it a name of its own")
+    if not isinstance(columns, (str, int, Iterable)):
+        raise InvalidInput(f"groups[{name!r}] must be a list of column names or indices, got {columns!r}")
+    found = table.find_columns(columns, f"groups[{name!r}]")
+    if not found:
+        raise InvalidInput(f"the group {name!r} has no columns: name at least one, or leave the group out")
+    return Group(name, tuple(found))
 
 
 def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
@@ -156,30 +261,20 @@ def _refuse_repeated(names: Sequence[str]) -> None:
         raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
 
 
-def _from_matrix(matrix: Matrix, feature_names: Sequence[str] | None, exclude: Iterable[Name]) -> Table:
-    n, p = matrix.shape
-    _check_size(n, p)
-    names = None if feature_names is None else _checked_names(feature_names, p)
-    table = Table(matrix, np.arange(p, dtype=np.intp), {}, names, n)
-    return replace(table, excluded=frozenset(table.find(exclude, "exclude")))
+def _from_matrix(matrix: Matrix, table: Table, categorical: Sequence[int]) -> Table:
+    """The matrix as it is, and factors of the columns that hold codes."""
+    position = np.arange(matrix.shape[1], dtype=np.intp)
+    factors = {}
+    for j in categorical:
+        values = matrix[:, [j]].toarray()[:, 0] if sparse.issparse(matrix) else matrix[:, j]
+        factors[j] = _left_out(table.n_rows) if j in table.excluded else coded(repr(table.column_name(j)), values)
+        position[j] = -1
+    return replace(table, matrix=matrix, position=position, factors=factors)
 
 
-def _checked_names(feature_names: Sequence[str], p: int) -> tuple[str, ...]:
-    names = tuple(str(name) for name in feature_names)
-    if len(names) != p:
-        raise InvalidInput(f"feature_names has {len(names)} names for {p} columns of X: give one name a column")
-    _refuse_repeated(names)
-    return names
-
-
-def _check_size(n: int, p: int) -> None:
-    if p == 0:
-        raise InvalidInput(f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
-    if n < 3:
-        raise InvalidInput(
-            f"X has {n} row{'s' if n != 1 else ''}, i.e. n_samples={n}; selection needs at least 3: "
-            "a model with one predictor leaves nothing to test it on"
-        )
+def _left_out(n_rows: int) -> Factor:
+    """What stands for a column that is not read."""
+    return Factor(np.zeros(n_rows, dtype=np.intp), ("excluded",))
 
 
 def _checked_sparse(X: Any) -> Any:
@@ -243,38 +338,56 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
 
 
 def refuse_not_finite(table: Table, counts: NDArray[np.intp]) -> None:
-    """Raise when a variable that is used holds values that are missing or infinite; `counts` has their number."""
-    found = {table.name(j): int(counts[j]) for j in np.flatnonzero(counts).tolist() if j not in table.excluded}
+    """Raise when a column that is used holds values that are missing or infinite; `counts` has their number."""
+    found = {j: int(counts[j]) for j in np.flatnonzero(counts).tolist() if j not in table.excluded}
     if found:
-        columns = listing([f"{name} ({count})" for name, count in found.items()], quote=False)
         raise InvalidInput(
             f"X contains NaN, missing or infinite values in {len(found)} column{'s' if len(found) != 1 else ''}: "
-            f"{columns}. Nothing is imputed silently: drop those rows or columns, or impute them first"
+            f"{counted(table, found)}. Nothing is imputed silently: drop those rows or columns, impute them first, or "
+            "choose missing='drop' (complete rows only) or missing='indicator'"
         )
 
 
-def _from_columns(columns: Mapping[str, Any], exclude: Iterable[Name]) -> Table:
-    """A table of named columns: the numeric ones are gathered into one matrix, the others become factors."""
-    names = tuple(columns)
+def counted(table: Table, counts: Mapping[int, int]) -> str:
+    """Columns with how many values each, for a message."""
+    return listing([f"{table.column_name(j)} ({count:,})" for j, count in counts.items()], quote=False)
+
+
+def rare_levels(table: Table, weights: NDArray[np.float64]) -> list[str]:
+    """A remark on categories that few rows have: what is found about them is rough."""
+    rare = {}
+    for j, factor in table.factors.items():
+        few = int((np.bincount(factor.codes[factor.codes >= 0], weights[factor.codes >= 0]) < _FEW_ROWS).sum())
+        if few and len(factor.levels) > 1:
+            rare[j] = f"{table.column_name(j)} ({few} of {len(factor.levels)})"
+    if not rare:
+        return []
+    return [
+        f"levels with fewer than {_FEW_ROWS} rows: {listing(rare.values(), quote=False)}; tests of such columns are "
+        "rough, consider joining levels"
+    ]
+
+
+def _common_length(columns: Mapping[str, Any]) -> int:
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
         raise InvalidInput(f"the columns of X have different lengths: {sorted(lengths)}")
-    n = lengths.pop() if lengths else 0
-    _check_size(n, len(names))
-    position = np.full(len(names), -1, dtype=np.intp)
-    unread = set(Table(None, position, {}, names, n).find(exclude, "exclude"))
-    nothing = Factor(np.zeros(n, dtype=np.intp), ("excluded",))
-    read = [nothing if j in unread else _read_column(name, values) for j, (name, values) in enumerate(columns.items())]
+    return lengths.pop() if lengths else 0
+
+
+def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence[int]) -> Table:
+    """A table of named columns: the numeric ones are gathered into one matrix, the others become factors."""
+    declared = set(categorical)
+    read = [
+        _left_out(table.n_rows) if j in table.excluded else read_column(name, values, j in declared)
+        for j, (name, values) in enumerate(columns.items())
+    ]
     numeric = [values for values in read if not isinstance(values, Factor)]
     factors = {j: values for j, values in enumerate(read) if isinstance(values, Factor)}
+    position = np.full(len(read), -1, dtype=np.intp)
     position[[j for j in range(len(read)) if j not in factors]] = np.arange(len(numeric))
-    matrix = _gather(numeric) if numeric else np.empty((n, 0))
-    table = Table(matrix, position, factors, names, n, frozenset(unread))
-    missing = np.zeros(len(names), dtype=np.intp)
-    for j, factor in factors.items():
-        missing[j] = int((factor.codes < 0).sum())
-    refuse_not_finite(table, missing)
-    return table
+    matrix = _gather(numeric) if numeric else np.empty((table.n_rows, 0))
+    return replace(table, matrix=matrix, position=position, factors=factors)
 
 
 def _gather(numeric: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -283,163 +396,3 @@ def _gather(numeric: Sequence[NDArray[Any]]) -> NDArray[Any]:
     for j, values in enumerate(numeric):
         out[:, j] = values
     return out
-
-
-def _read_column(name: str, values: Any) -> NDArray[Any] | Factor:
-    """One column as numbers or a factor (code −1 where missing); an error for dates, text identifiers and the like."""
-    if isinstance(values, nw.Series):
-        return _read_series(name, values)
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise InvalidInput(f"column {name!r} has shape {array.shape}; a column has one dimension")
-    if array.dtype.kind in "biuf":
-        return array
-    if array.dtype.kind in "OUST":
-        return _from_objects(name, array)
-    raise InvalidInput(f"column {name!r} has dtype {array.dtype}, which is neither a number nor a category")
-
-
-def _read_series(name: str, series: nw.Series[Any]) -> NDArray[Any] | Factor:
-    dtype = series.dtype
-    if dtype == nw.Boolean and series.null_count() == 0:
-        return series.to_numpy().astype(bool)
-    if dtype.is_numeric():
-        return _numeric_series(series)
-    if dtype in (nw.Categorical, nw.Enum):
-        return _factor(name, _objects(series), categories(series))
-    if dtype in (nw.String, nw.Object, nw.Boolean):
-        return _from_objects(name, _objects(series))
-    raise InvalidInput(
-        f"column {name!r} holds {dtype}, which is neither a number nor a category: turn it into numbers (days since "
-        f"a date, say), or leave it out with exclude=[{name!r}]"
-    )
-
-
-def _numeric_series(series: nw.Series[Any]) -> NDArray[Any]:
-    if series.null_count():
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    array = np.asarray(series.to_numpy())
-    return array.astype(np.float64) if array.dtype.kind == "O" else array  # decimals come as objects
-
-
-def _objects(series: nw.Series[Any]) -> NDArray[Any]:
-    out = np.empty(len(series), dtype=object)
-    out[:] = series.to_list()
-    return out
-
-
-def categories(series: nw.Series[Any]) -> tuple[Any, ...]:
-    """Categories of a categorical column in their order, as the values they are; sorted where they have no order."""
-    native = series.to_native()
-    if hasattr(native, "unify_dictionaries"):  # Arrow
-        chunks = native.unify_dictionaries().chunks
-        return tuple(chunks[0].dictionary.to_pylist()) if chunks else ()
-    if hasattr(getattr(native, "cat", None), "categories"):  # pandas
-        return tuple(native.cat.categories.tolist())
-    if isinstance(series.dtype, nw.Enum):  # polars
-        return tuple(native.dtype.categories.to_list())
-    return sorted_values(set(series.drop_nulls().to_list()))
-
-
-def _from_objects(name: str, values: NDArray[Any]) -> NDArray[Any] | Factor:
-    """Objects that are all numbers are numbers; others are categories."""
-    missing = np.array([is_missing(value) for value in values], dtype=bool)
-    if missing.all() or not all(_is_number(value) for value in values[~missing].tolist()):
-        return _factor(name, values)
-    out = np.full(len(values), np.nan)
-    out[~missing] = values[~missing].astype(np.float64)
-    return out
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.number, Decimal)) and not isinstance(value, bool)
-
-
-def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None) -> Factor:
-    """Levels in the order of the categories, or sorted; only those that occur."""
-    _refuse_containers(name, values)
-    missing = np.array([is_missing(value) for value in values], dtype=bool)
-    try:
-        present = set(values[~missing].tolist())
-    except TypeError as error:
-        raise InvalidInput(
-            f"column {name!r} holds values that are neither numbers nor categories ({error}): leave it out with "
-            f"exclude=[{name!r}]"
-        ) from error
-    if order is None:
-        refuse_numbers_with_text(
-            f"column {name!r}",
-            values,
-            f"make the column categorical if it is meant to be, or leave it out with exclude=[{name!r}]",
-        )
-    levels = tuple(v for v in order if v in present) if order is not None else sorted_values(present)
-    if order is None and len(levels) > max(len(values) / 2, 2):
-        raise InvalidInput(
-            f"column {name!r} holds text with {len(levels)} different values in {len(values)} rows, like an "
-            f"identifier: leave it out with exclude=[{name!r}], or make it numeric or categorical"
-        )
-    lookup = {level: code for code, level in enumerate(levels)}
-    codes = np.array([-1 if m else lookup[v] for v, m in zip(values.tolist(), missing, strict=True)], dtype=np.intp)
-    return Factor(codes, levels)
-
-
-def _refuse_containers(name: str, values: NDArray[Any]) -> None:
-    found = next((v for v in values.tolist() if isinstance(v, (list, tuple, dict, set, np.ndarray))), None)
-    if found is not None:
-        raise InvalidInput(
-            f"column {name!r} holds values of type {type(found).__name__}, which are neither numbers nor categories: "
-            f"make columns of what they contain, or leave it out with exclude=[{name!r}]"
-        )
-
-
-def refuse_numbers_with_text(what: str, values: NDArray[Any], remedy: str) -> None:
-    """One '?' makes a column of numbers text; as categories it would be a wrong answer to a question nobody asked.
-
-    Few different numbers beside other words, such as '1', '2', '3 or more', are categories.
-    """
-    present = {value for value in values.tolist() if not is_missing(value)}
-    words = sorted(value for value in present if isinstance(value, str) and not _reads_as_number(value))
-    n_numbers = len(present) - len(words)
-    if not words or n_numbers == 0 or (n_numbers <= _MANY_NUMBERS and not _are_markers(words)):
-        return
-    count = int(np.isin(values.astype(str), words).sum())
-    raise InvalidInput(
-        f"{what} holds numbers, but also text in {count} row{'s' if count != 1 else ''}: {listing(words)}. Clean or "
-        f"drop those rows, {remedy}"
-    )
-
-
-def _are_markers(words: Sequence[str]) -> bool:
-    return all(word.strip().lower() in _MARKERS for word in words)
-
-
-def _reads_as_number(text: str) -> bool:
-    if text.strip().lower() in _MARKERS:  # float('nan') is a number to Python only
-        return False
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def sorted_values(values: set[Any]) -> tuple[Any, ...]:
-    """Values in their order, or by type and text when they have none in common."""
-    try:
-        return tuple(sorted(values))
-    except TypeError:
-        return tuple(sorted(values, key=lambda value: (type(value).__name__, str(value))))
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN, pandas' NA or a missing time."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return np.ndim(value) == 0 and bool(value != value)
-
-
-def listing(names: Iterable[Any] | None, quote: bool = True) -> str:
-    """The first few names for an error message."""
-    items = [repr(name) if quote else str(name) for name in (names or ())]
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return ", ".join(items[:_SHOWN]) + more

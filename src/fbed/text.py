@@ -83,7 +83,7 @@ def _head(result: Result) -> list[str]:
     algorithm = str(result.settings.get("algorithm", "FBED"))
     fbs = f"; FBS needs {views.least_tests_of_fbs(result):,} or more" if algorithm != "FBS" else ""
     return [
-        f"{algorithm} selected {_plural(len(result.selected), 'variable')} of {result.n_variables:,}{forced}",
+        f"{algorithm} selected {_plural(len(result.selected), 'variable')} of {views.n_variables(result):,}{forced}",
         *_labelled("outcome", f"{outcome}; {rows}"),
         *_labelled("criterion", result.criterion),
         *_labelled("tests", f"{result.n_tests.total:,} ({tests}) in {result.seconds:.3g} s{fbs}"),

@@ -141,9 +141,12 @@ class Span:
         return int(self.Q.shape[1])
 
     @property
-    def whole(self) -> bool:
-        """Whether every column of S brought something new, so that none comes to life when another leaves."""
-        return all(self.rank_of[v] == self.design.width[v] for v in self.selected)
+    def full_rank(self) -> bool:
+        """Whether every column of S added to the span.
+
+        Otherwise what a variable brought is not what its removal takes away: another may step in for it.
+        """
+        return all(self.rank_of[variable] == self.design.width[variable] for variable in self.selected)
 
     @property
     def Z(self) -> Floats:  # noqa: N802
@@ -196,9 +199,7 @@ class Span:
 
 def single_columns(design: Design, variables: Indices) -> Floats:
     """Columns of variables that have one each, read in one go where all of them are numbers."""
-    if any(int(variable) in design.table.factors for variable in variables):
-        return design.stack(variables.tolist())
-    return design.block(variables)
+    return design.block(variables) if design.numeric[variables].all() else design.stack(variables.tolist())
 
 
 def _orthonormal(basis: Floats, columns: Floats) -> Floats:

@@ -171,7 +171,7 @@ class CertifiedBinomialFit(BinomialFit):
         """Numeric columns by certificates, groups and doubtful columns by fits."""
         design = self.model.design
         lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
-        numeric = (design.table.position[candidates] >= 0) & (design.width[candidates] == 1)
+        numeric = design.numeric[candidates] & (design.width[candidates] == 1)
         one = float(critical(np.ones(1))[0])
         if numeric.any():
             df[numeric] = 1.0
@@ -197,7 +197,7 @@ class CertifiedBinomialFit(BinomialFit):
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Numeric columns by refinement, by fits of their own where certificates do not close; groups are known."""
         lower, upper = lower.copy(), upper.copy()
-        numeric = np.flatnonzero((self.model.design.table.position[candidates] >= 0) & (lower < upper))
+        numeric = np.flatnonzero(self.model.design.numeric[candidates] & (lower < upper))
         if len(numeric) == 0:
             return lower, upper
         found = self.engine.contest(candidates[numeric], lower[numeric], upper[numeric], race)
@@ -210,10 +210,10 @@ class CertifiedBinomialFit(BinomialFit):
         return lower, upper
 
     def loss_bounds(self, variables: Indices) -> Bounds:
-        """Drop-one intervals from the fit on S; fits where a column may come to life when another leaves."""
-        if not self.span.whole:
-            evidence = self.losses(variables)
-            return Bounds(evidence.statistic, evidence.statistic, evidence.df, self.reference)
+        """Drop-one intervals from the fit on S."""
+        if not self.span.full_rank:
+            exact = self.losses(variables)
+            return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
         lower, upper = self.engine.loss_bounds(variables)
         df = np.array([self.span.rank_of[int(variable)] for variable in variables], dtype=float)
         return Bounds(lower, upper, df, self.reference)

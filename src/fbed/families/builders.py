@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.columns import listing
 from fbed.errors import InvalidInput
 from fbed.families.base import Model
 from fbed.families.binomial import Binomial
@@ -16,7 +17,7 @@ from fbed.families.brackets import BracketedFit
 from fbed.families.cox import Cox
 from fbed.families.gaussian import Gaussian
 from fbed.families.gee import LINKS as GEE_LINKS
-from fbed.families.gee import gee_outcome, gee_test
+from fbed.families.gee import Gee, gee_outcome
 from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.families.gsquare import GSquare
 from fbed.families.kernel import kernel_test, outcome_columns
@@ -31,7 +32,6 @@ from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scori
 from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
 from fbed.families.spearman import Spearman
 from fbed.families.weibull import Weibull
-from fbed.tables import listing
 from fbed.tails import Floats
 
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
@@ -62,6 +62,8 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
 
 
 def _binomial(request: Request) -> Model:
+    if request.extras.trials is None:
+        _refuse_lone_members(request, request.outcome.zero_one().astype(np.intp), request.outcome.levels)
     if request.extras.trials is None and request.extras.offset is None and request.test == "lr":
         return Binomial(request.design, request.outcome.zero_one(), request.certified)
     return _glm(request, BINOMIAL)
@@ -106,23 +108,25 @@ def _negative_binomial(request: Request) -> Model:
 
 def _multinomial(request: Request) -> Model:
     codes, labels = request.outcome.classes("multinomial")
-    likelihood = Multinomial(codes, labels, request.design.weights)
-    return _with_notes(_regression(request, likelihood), _lone_members(request, codes, labels))
+    _refuse_lone_members(request, codes, labels)
+    return _regression(request, Multinomial(codes, labels, request.design.weights))
 
 
 def _ordinal(request: Request) -> Model:
     codes, labels = request.outcome.ordered_classes()
-    likelihood = Ordinal(codes, labels, request.design.weights, request.link or "logit")
-    return _with_notes(_regression(request, likelihood), _lone_members(request, codes, labels))
+    _refuse_lone_members(request, codes, labels)
+    return _regression(request, Ordinal(codes, labels, request.design.weights, request.link or "logit"))
 
 
-def _lone_members(request: Request, codes: NDArray[np.intp], labels: Sequence[Any]) -> list[str]:
-    """A remark on classes that a single row belongs to: any variable that tells that row from the rest fits it."""
+def _refuse_lone_members(request: Request, codes: NDArray[np.intp], labels: Sequence[Any]) -> None:
+    """Whatever tells the single row of a class from the rest fits it perfectly: that is no evidence."""
     counts = np.bincount(codes, request.design.weights, len(labels))
     lone = [label for label, count in zip(labels, counts, strict=True) if count <= 1]
-    if not lone:
-        return []
-    return [f"classes with a single row: {listing(lone)}; consider joining them to others"]
+    if lone:
+        raise InvalidInput(
+            f"y has classes with a single row: {listing(lone)}; nothing can be learnt about a class from one row: join "
+            "them to other classes, or leave those rows out"
+        )
 
 
 def _with_notes(model: RegressionModel, notes: list[str]) -> RegressionModel:
@@ -177,7 +181,7 @@ def _mixed(request: Request) -> Model:
 def _gee(request: Request) -> Model:
     assert request.extras.cluster is not None
     y, link = gee_outcome(request.outcome, request.link)
-    return TestedOneByOne(request.design, y, gee_test(request.extras.cluster, link), "gee", independent_columns=True)
+    return Gee(request.design, y, request.extras.cluster, link)
 
 
 def _kernel(request: Request) -> Model:
@@ -291,11 +295,10 @@ _TABLE = (
         _gee,
         ("wald",),
         likelihood=False,
-        weights=False,
         extras=("cluster",),
         required=("cluster",),
         links=GEE_LINKS,
-        note="exchangeable correlation; needs `fbed[gee]`",
+        note="estimating equations, exchangeable working correlation, robust variance",
     ),
     Family(
         "kernel",

@@ -9,7 +9,7 @@ import numpy as np
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.families.base import COLLINEAR, FittedModel, Indices, Span, original_scale
+from fbed.families.base import COLLINEAR, FittedModel, Indices, Span, original_scale, single_columns
 from fbed.tails import ExactF, Floats
 
 PERFECT = 1e-10
@@ -87,11 +87,7 @@ class GaussianFit:
         return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
 
     def _single_gains(self, candidates: Indices) -> tuple[Floats, Floats]:
-        if any(int(c) in self.model.design.table.factors for c in candidates):
-            columns = self.model.design.stack(candidates.tolist())
-        else:
-            columns = self.model.design.block(candidates)
-        unit, degenerate = self.span.residuals(columns)
+        unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates))
         return np.where(degenerate, 0.0, (unit.T @ self.residual) ** 2), (~degenerate).astype(float)
 
     def losses(self, variables: Indices) -> Evidence:
@@ -173,7 +169,7 @@ class FastGaussianFit(GaussianFit):
     def _single_gains(self, candidates: Indices) -> tuple[Floats, Floats]:
         design = self.model.design
         explained, df = np.zeros(len(candidates)), np.ones(len(candidates))
-        numeric = design.table.position[candidates] >= 0
+        numeric = design.numeric[candidates]
         left = np.zeros(len(candidates))
         if numeric.any():
             self.remainders.follow(self.span)
@@ -190,7 +186,7 @@ class FastGaussianFit(GaussianFit):
 
     def losses(self, variables: Indices) -> Evidence:
         """The same from the inverse of the triangle that leads from the columns to the basis."""
-        if not self.span.whole:
+        if not self.span.full_rank:
             return super().losses(variables)
         inverse = np.linalg.inv(self.span.triangle())
         fitted = self.span.Q.T @ self.model.y

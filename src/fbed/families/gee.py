@@ -1,51 +1,192 @@
-"""Generalised estimating equations with an exchangeable working correlation, robust Wald tests, through statsmodels.
+"""Generalised estimating equations with an exchangeable working correlation: Σ_c D_cᵀV_c⁻¹(y_c − μ_c) = 0, robust Wald.
 
-The mean is linear for numbers, logistic for two classes, log-linear for counts (link="log"). Each candidate is a fit of
-its own, so that this is for tens or hundreds of candidates; `mixed` is faster for numbers.
+The mean is linear for numbers, logistic for two classes, log-linear for counts (link="log"). V_c⁻¹ of a cluster of m
+rows with correlation ρ is diag(1/√v)[I − ρ/(1 + (m − 1)ρ)·J]diag(1/√v)/(1 − ρ), so that sums over rows, and over the
+sums of clusters, are all that is needed. The correlation is estimated from the Pearson residuals, in turn with the
+coefficients; their covariance is that of the sandwich, valid whatever the true correlation is.
+
+Weights are numbers of rows, in the same cluster.
 """
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
+from fbed.criteria import Evidence
+from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.own import Answer, TestFunction
+from fbed.families.base import FittedModel, Indices, Span
+from fbed.families.likelihood import evidence
+from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.outcomes import Outcome
-from fbed.tails import Floats, chi2_log_sf
+from fbed.tails import Floats
 
 LINKS = ("identity", "logit", "log")
 
+_CONVERGED = 1e-9  # of a step, relative to the coefficients: far below what a statistic shows
+_MAX_ITERATIONS = 100
+_LARGEST_MOVE = 5.0  # of a predictor in one step: beyond this an exponential is no longer what it was
+_CERTAIN = 30.0  # of a predictor of two classes: the coefficients are on their way to infinity
+_LEAST_VARIANCE = 1e-12
+_JITTER = 1e-14  # relative to the mean curvature; changes the path to the solution, never the solution
+_PERFECT = 1e-12  # part of the null model's scale below which nothing is left to explain
 
-def gee_test(cluster: NDArray[np.intp], link: str) -> TestFunction:
-    """The Wald test of the candidate's coefficients."""
-    try:
-        import statsmodels.api as sm
-    except ImportError as error:
-        raise ImportError("family='gee' needs statsmodels: pip install 'fbed[gee]'") from error
-    family = {"identity": sm.families.Gaussian, "logit": sm.families.Binomial, "log": sm.families.Poisson}[link]()
-    order = np.argsort(cluster, kind="stable")
-    if np.bincount(cluster).max() < 2:
-        raise InvalidInput(
-            "every cluster has a single row, so that there is no dependence to allow for: choose a family without "
-            "clusters, or give the cluster (subject) that several rows belong to"
-        )
 
-    def test(candidate: Floats, y: NDArray[Any], conditioning: Floats) -> Answer:
-        columns = np.column_stack([np.ones(len(y)), conditioning, candidate])[order]
-        model = sm.GEE(y[order], columns, cluster[order], family=family, cov_struct=sm.cov_struct.Exchangeable())
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fit = model.fit(maxiter=100, ctol=1e-8)
-        q = candidate.shape[1]
-        beta, covariance = fit.params[-q:], fit.cov_params()[-q:, -q:]
-        statistic = float(beta @ np.linalg.pinv(covariance, hermitian=True) @ beta)
-        return statistic, float(q), float(chi2_log_sf(statistic, float(q)))
+@dataclass(frozen=True)
+class Solution:
+    """Where the equations hold: coefficients, their robust covariance, the correlation, and the scale."""
 
-    return test
+    coefficients: Floats
+    covariance: Floats
+    correlation: float
+    scale: float
+
+
+class Gee:
+    """An outcome of dependent rows; `y` holds numbers, zeros and ones, or counts, as the link has it."""
+
+    name = "gee"
+    has_likelihood = False
+    block_size = 64  # candidates between two looks at the clock
+
+    def __init__(self, design: Design, y: Floats, cluster: NDArray[np.intp], link: str) -> None:
+        self.design, self.link = design, link
+        self.n = design.n
+        order = np.argsort(cluster, kind="stable")
+        self.order, self.y, self.weights = order, y[order], design.weights[order]
+        self.first = np.flatnonzero(np.diff(cluster[order], prepend=-1))  # where each cluster begins
+        self.size = self.sums(np.ones(len(y)))
+        if self.size.max() < 2:
+            raise InvalidInput(
+                "every cluster has a single row, so that there is no dependence to allow for: choose a family without "
+                "clusters, or give the cluster (subject) that several rows belong to"
+            )
+        self.n_pairs = float((self.size * (self.size - 1.0)).sum() / 2.0)
+        self.null = self.solve(np.ones((len(y), 1)), np.array([self._start()]))
+
+    def _start(self) -> float:
+        mean = float(self.weights @ self.y / self.n)
+        if self.link == "identity":
+            return mean
+        return float(special.logit(mean) if self.link == "logit" else np.log(mean))
+
+    def fit(self, selected: Sequence[int]) -> GeeFit:
+        """Solve the equations on a set of variables."""
+        return GeeFit(self, Span(self.design, selected))
+
+    def describe(self, selected: Sequence[int]) -> FittedModel:
+        """Coefficients with robust standard errors; there is no likelihood, and so no deviance."""
+        fit = self.fit(selected)
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.solution.coefficients, fit.solution.covariance)
+        return FittedModel(self.name, shown.terms, tuple(shown.values.tolist()), shown.standard_errors(), 0.0, 0.0)
+
+    def sums(self, rows: Floats) -> Floats:
+        """Weighted sums over the rows of each cluster."""
+        weighted = (self.weights if rows.ndim == 1 else self.weights[:, None]) * rows
+        return np.add.reduceat(weighted, self.first, axis=0)
+
+    def solve(self, columns: Floats, start: Floats) -> Solution:
+        """Fisher scoring on sorted rows, the correlation renewed in every step."""
+        beta = start.copy()
+        for _ in range(_MAX_ITERATIONS):
+            equations = self._at(columns, beta)
+            step = np.linalg.solve(equations.bread, equations.score)
+            move = float(np.abs(columns @ step).max())
+            if self.link != "identity" and move > _LARGEST_MOVE:
+                step *= _LARGEST_MOVE / move
+            beta += step
+            if np.abs(step).max() <= _CONVERGED * max(1.0, np.abs(beta).max()) or (
+                self.link == "logit" and np.abs(columns @ beta).max() > _CERTAIN
+            ):
+                break
+        at = self._at(columns, beta)
+        inverse = np.linalg.inv(at.bread)
+        return Solution(beta, inverse @ (at.by_cluster.T @ at.by_cluster) @ inverse, at.correlation, at.scale)
+
+    def _at(self, columns: Floats, beta: Floats) -> Equations:
+        """Score Σ_c u_c, its clusters u_c and DᵀV⁻¹D, with √v·Z and (y − μ)/√v in the place of Z and y."""
+        mean, variance = self._mean(columns @ beta)
+        root = np.sqrt(variance)
+        Z, residual = columns * root[:, None], (self.y - mean) / root
+        rho, scale = self._correlation(residual, columns.shape[1])
+        shrink = rho / (1.0 + (self.size - 1.0) * rho)
+        Z_sums, residual_sums = self.sums(Z), self.sums(residual)
+        by_cluster = (self.sums(Z * residual[:, None]) - Z_sums * (shrink * residual_sums)[:, None]) / (1.0 - rho)
+        bread = (Z.T @ (self.weights[:, None] * Z) - Z_sums.T @ (shrink[:, None] * Z_sums)) / (1.0 - rho)
+        bread[np.diag_indices_from(bread)] += _JITTER * np.trace(bread) / len(bread) + 1e-300
+        return Equations(by_cluster.sum(axis=0), by_cluster, bread, rho, scale)
+
+    def _mean(self, predictor: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance; for these links the variance is the derivative of the mean, too."""
+        if self.link == "identity":
+            return predictor, np.ones_like(predictor)
+        mean = special.expit(predictor) if self.link == "logit" else np.exp(predictor)
+        variance = mean * special.expit(-predictor) if self.link == "logit" else mean
+        return mean, np.maximum(variance, _LEAST_VARIANCE)
+
+    def _correlation(self, residual: Floats, k: int) -> tuple[float, float]:
+        """Mean product of the residuals of two rows of a cluster over their mean square; within what is possible."""
+        squares = float(self.weights @ residual**2)
+        scale = squares / max(self.n - k, 1.0)
+        products = (float((self.sums(residual) ** 2).sum()) - squares) / 2.0
+        rho = products / (max(scale, 1e-300) * max(self.n_pairs - k, 1.0))
+        return float(np.clip(rho, -0.999 / (self.size.max() - 1.0), 0.999)), scale
+
+
+@dataclass(frozen=True)
+class Equations:
+    """The estimating equations at given coefficients."""
+
+    score: Floats
+    by_cluster: Floats
+    bread: Floats
+    correlation: float
+    scale: float
+
+
+class GeeFit:
+    """The solution on S; every candidate is one more solution, that starts there."""
+
+    def __init__(self, model: Gee, span: Span) -> None:
+        self.model, self.span = model, span
+        self.Z = self._sorted(span.Q)
+        start = np.zeros(span.rank)
+        start[0] = model.null.coefficients[0]
+        self.solution = model.solve(self.Z, start)
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the residuals are 0."""
+        return self.solution.scale <= _PERFECT * self.model.null.scale
+
+    def gains(self, candidates: Indices) -> Evidence:
+        """Wald's test of the coefficients of each candidate."""
+        return _evidence([self._test(int(candidate)) for candidate in candidates])
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Wald's test of the coefficients of each variable, given the others."""
+        others = [self.model.fit([s for s in self.span.selected if s != variable]) for variable in variables]
+        return _evidence([fit._test(int(variable)) for fit, variable in zip(others, variables, strict=True)])
+
+    def _test(self, variable: int) -> tuple[float, float]:
+        new = self._sorted(self.span.group(variable))
+        q = new.shape[1]
+        if q == 0:
+            return 0.0, 0.0
+        start = np.concatenate([self.solution.coefficients, np.zeros(q)])
+        found = self.model.solve(np.hstack([self.Z, new]), start)
+        beta, covariance = found.coefficients[-q:], found.covariance[-q:, -q:]
+        return float(beta @ np.linalg.pinv(covariance, hermitian=True) @ beta), float(q)
+
+    def _sorted(self, basis: Floats) -> Floats:
+        """Columns with unit mean square, cluster by cluster."""
+        unit = basis * (np.sqrt(self.model.n) / self.span.root)[:, None]
+        return np.ascontiguousarray(unit[self.model.order])
 
 
 def gee_outcome(outcome: Outcome, link: str | None) -> tuple[Floats, str]:
@@ -54,3 +195,7 @@ def gee_outcome(outcome: Outcome, link: str | None) -> tuple[Floats, str]:
     if chosen == "logit":
         return outcome.zero_one(), chosen
     return (outcome.counts("gee") if chosen == "log" else outcome.numbers("gee")), chosen
+
+
+def _evidence(tests: Sequence[tuple[float, float]]) -> Evidence:
+    return evidence(np.array([test[0] for test in tests]), np.array([test[1] for test in tests]))

@@ -21,6 +21,7 @@ from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.families.base import FittedModel, Indices
 from fbed.families.likelihood import SATURATED, evidence
+from fbed.tables import Name
 
 _DENSE_CELLS = 16  # cells per row up to which a full table is cheaper than sorting the rows
 _MOST_LEVELS = 200  # of a numeric column: beyond this it is a measurement, not a code
@@ -57,18 +58,19 @@ class GSquare:
         return self._codes[variable]
 
     def _read(self, variable: int) -> tuple[Codes, int]:
+        """A group is the combination of its columns, of which only those that occur are numbered."""
+        parts = [part for j in self.design.table.columns(variable) for part in self._parts(j)]
+        if len(parts) == 1:
+            return parts[0]
+        present, codes = np.unique(np.column_stack([part[0] for part in parts]), axis=0, return_inverse=True)
+        return codes.ravel(), len(present)
+
+    def _parts(self, j: int) -> list[tuple[Codes, int]]:
         table = self.design.table
-        factor = table.factors.get(variable)
+        factor = table.factors.get(j)
         if factor is not None:
-            return factor.codes, len(factor.levels)
-        raw = table.matrix[:, [table.position[variable]]]
-        levels, codes = np.unique(raw.toarray() if sparse.issparse(raw) else raw, return_inverse=True)
-        if len(levels) > _MOST_LEVELS:
-            raise InvalidInput(
-                f"family 'gsquare' needs categories, but column {table.name(variable)!r} holds {len(levels)} different "
-                "numbers: cut it into intervals, leave it out with exclude, or choose a family for numeric predictors"
-            )
-        return codes.ravel(), len(levels)
+            return [(factor.codes, len(factor.levels))]
+        return [_codes(table.matrix[:, [place]], table.column_name(j)) for place in table.places(j)]
 
 
 class GSquareFit:
@@ -116,6 +118,17 @@ class GSquareFit:
         x_levels = np.bincount(parent[occupied], minlength=self.n_strata)
         y_levels = (self.counts > 0).sum(axis=1)
         return float(np.maximum(x_levels - 1, 0) @ np.maximum(y_levels - 1, 0))
+
+
+def _codes(column: Any, name: Name) -> tuple[Codes, int]:
+    """Numbers as codes, a level a value."""
+    levels, codes = np.unique(column.toarray() if sparse.issparse(column) else column, return_inverse=True)
+    if len(levels) > _MOST_LEVELS:
+        raise InvalidInput(
+            f"family 'gsquare' needs categories, but column {name!r} holds {len(levels)} different numbers: cut it "
+            "into intervals, leave it out with exclude, or choose a family for numeric predictors"
+        )
+    return codes.ravel(), len(levels)
 
 
 def _renumbered(cell: Codes, n_cells: int) -> tuple[Codes, int]:

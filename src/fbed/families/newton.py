@@ -7,6 +7,7 @@ The models of a batch share the columns Z of the selected variables and have one
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,6 +29,12 @@ _JITTER = 1e-14  # relative to the mean curvature; changes the path to the optim
 _ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
 _FEW_MODELS = 3  # up to here the products of all pairs of columns do not pay
 _MOST_PRODUCTS = 2**25  # values of products that are kept in memory
+
+
+@cache
+def _pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """All pairs of two of k columns; NumPy takes longer to find them than to multiply by them."""
+    return np.triu_indices(k)
 
 
 class Columns:
@@ -75,7 +82,7 @@ class Columns:
         k, batch = self.Z.shape[1], weight.shape[1]
         if batch <= _FEW_MODELS or self.Z.shape[0] * k * (k + 1) // 2 > _MOST_PRODUCTS:
             return np.stack([self.Z.T @ (weight[:, [b]] * self.Z) for b in range(batch)])
-        row, column = np.triu_indices(k)
+        row, column = _pairs(k)
         if self._products is None:
             self._products = self.Z[:, row] * self.Z[:, column]
         packed = (self._products.T @ weight).T

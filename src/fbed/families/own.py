@@ -40,11 +40,8 @@ class TestedOneByOne:
     has_likelihood = False
     block_size = 64  # candidates between two looks at the clock
 
-    def __init__(
-        self, design: Design, y: NDArray[Any], test: TestFunction, name: str, independent_columns: bool = False
-    ) -> None:
+    def __init__(self, design: Design, y: NDArray[Any], test: TestFunction, name: str) -> None:
         self.design, self.y, self.test, self.name = design, y, test, name
-        self.independent_columns = independent_columns  # show only what a candidate adds to the span of S
         self.n = design.n
 
     def fit(self, selected: Sequence[int]) -> TestedFit:
@@ -76,14 +73,9 @@ class TestedFit:
         return _evidence([fit._test(int(variable)) for fit, variable in zip(others, variables, strict=True)])
 
     def _test(self, variable: int) -> Answer:
-        new = self.span.group(variable)
-        if new.shape[1] == 0:  # constant, or in the span of S
+        if self.span.group(variable).shape[1] == 0:  # constant, or in the span of S
             return 0.0, 0.0, 0.0
-        if self.model.independent_columns:
-            scale = np.sqrt(self.model.n)
-            answer = self.model.test(new * scale, self.model.y, self.span.Q[:, 1:] * scale)
-        else:
-            answer = self.model.test(self.model.design.columns(variable), self.model.y, self.conditioning)
+        answer = self.model.test(self.model.design.columns(variable), self.model.y, self.conditioning)
         return _checked(answer, self.model.name, self.model.design.table.name(variable))
 
 
