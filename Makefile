@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo docs lint test clean
+.PHONY: help install demo docs lint test axe clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -30,6 +30,13 @@ lint: $(STAMP) ## ruff and mypy
 
 test: lint ## lint, then every test
 	$(BIN)/python -m pytest -n auto
+
+axe: build/axe-core/axe.min.js ## the accessibility checker that the browser test of the report uses if it is there
+
+build/axe-core/axe.min.js:
+	mkdir -p $(@D)
+	cd $(@D) && npm pack --silent axe-core@4 && tar -xzf axe-core-*.tgz --strip-components=1 package/axe.min.js
+	touch $@
 
 clean: ## remove what the other commands made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

@@ -55,6 +55,8 @@ def outcome(rng, X, family, noise=1.0, positives=None):
     ranks = np.argsort(np.argsort(X, axis=0), axis=0) / n - 0.5
     effect = np.where(rng.uniform(size=p) < min(0.3, 6 / p), rng.normal(scale=4, size=p), 0.0)
     signal = ranks @ effect + noise * rng.normal(size=n)
+    if np.ptp(signal) == 0:
+        signal = rng.normal(size=n)
     if family == "gaussian":
         return signal
     y = (signal > np.quantile(signal, 1 - (positives or rng.uniform(0.2, 0.8)))).astype(float)
@@ -83,7 +85,7 @@ def heavy_tailed(rng, family):
 def rare(rng, n, p):
     """Few values that are not 0: indicators, counts, or values with heavy tails."""
     nonzero = rng.uniform(size=(n, p)) < rng.uniform(0.01, 0.18, size=p)
-    values = [np.ones((n, p)), rng.poisson(2, (n, p)), rng.standard_cauchy((n, p)), np.exp(2 * rng.normal(size=(n, p)))]
+    values = [np.ones((n, p)), rng.poisson(2, (n, p)), rng.standard_t(2, (n, p)), np.exp(1.5 * rng.normal(size=(n, p)))]
     return np.where(nonzero, values[rng.integers(4)], 0.0)
 
 
@@ -140,7 +142,7 @@ def collinear(rng, family):
     y = outcome(rng, X, family)
     for j in range(4, 16):
         a, b = X[:, rng.integers(0, j)], X[:, rng.integers(0, j)]
-        near = 10.0 ** rng.integers(-9, -1) * np.abs(a).max() * rng.normal(size=len(a))
+        near = 10.0 ** rng.integers(-7, -1) * np.abs(a).max() * rng.normal(size=len(a))
         X[:, j] = [a, a * 10.0 ** rng.integers(-9, 9), a + b, a + near, a * (1 + 1e-5 * near), 3 - a, X[:, j]][
             rng.integers(7)
         ]
@@ -190,6 +192,7 @@ def factors(rng, family):
     columns = {f"x{j}": X[:, j] for j in range(8)}
     for j in (1, 4, 6):
         columns[f"x{j}"] = np.array(list("abcdef"))[np.digitize(X[:, j], np.sort(rng.normal(size=rng.integers(1, 5))))]
+    columns["x7"] = (columns["x1"] == columns["x1"][0]).astype(float)  # a level of another column, as a number
     return Case(columns, y)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
@@ -179,7 +180,7 @@ def test_summary_fits_a_terminal(table, folder, run):
 def test_json_is_all_there_is_on_standard_output(table, folder, run):
     table.to_csv("data.csv", index=False)
     _, out, _ = run("select", "data.csv", "--target", "y", "--json")
-    assert json.loads(out)["schema"] == 1
+    assert json.loads(out)["schema"] == 2
     assert out.count("\n") == 1
 
 
@@ -333,7 +334,7 @@ def test_interrupt_prints_what_was_found(table, folder, run, monkeypatch):
         if now.step == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(progress, "draw_line", stop_at_the_second_scan)
+    monkeypatch.setattr(progress, "display", lambda: contextlib.nullcontext(stop_at_the_second_scan))
     status, out, err = run("select", "data.csv", "--target", "y", "--json", "--output", "kept.csv")
     result = fbed.Result.from_json(out)
     assert (status, err, result.status) == (130, "", "interrupted")
@@ -369,9 +370,10 @@ class Terminal(io.StringIO):
 def test_progress_leaves_nothing_on_the_terminal(settings, table, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "dumb")  # where a line is all that can be drawn
     fbed.select(table, "y", progress=True, **settings)
     if "time_limit" not in settings:
-        assert "forward run 0: 1 selected" in terminal.getvalue()
+        assert "run 0, step 1: 1 selected" in terminal.getvalue()
     assert "\n" not in terminal.getvalue()
     assert terminal.line == ""
 
@@ -402,10 +404,11 @@ def test_as_a_process_with_bad_input():
 def test_as_a_process_with_a_real_interrupt(table, folder):
     table.to_csv("data.csv", index=False)
     code = (
-        "import os, signal, sys\n"
+        "import contextlib, os, signal, sys\n"
         "import fbed.progress\n"
         "from fbed.cli import main\n"
-        "fbed.progress.draw_line = lambda now: os.kill(os.getpid(), signal.SIGINT)\n"
+        "stop = lambda now: os.kill(os.getpid(), signal.SIGINT)\n"
+        "fbed.progress.display = lambda: contextlib.nullcontext(stop)\n"
         "sys.exit(main(['select', 'data.csv', '--target', 'y']))\n"
     )
     done = subprocess.run(

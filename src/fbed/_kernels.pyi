@@ -77,7 +77,10 @@ def fit_logistic(
 ) -> tuple[Floats, Floats, float, float, float, bool, int]:
     """Coefficients, linear predictor, deviance attained, lower bound on the deviance, squared Newton decrement, whether
     separated, number of iterations. Ends early when the deviance is certain to be more than `enough`; otherwise the
-    bound is the deviance itself."""
+    bound is the deviance itself, or 0 if the fit did not converge."""
 
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""
+
+def elementary_functions(x: float, e: float) -> tuple[float, float]:
+    """exp(x) for x ≤ 0 and log(1 + e) for 0 ≤ e ≤ 1."""

@@ -6,18 +6,23 @@ import argparse
 import math
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
-from fbed import __version__, blanket, readers
+from fbed import __version__, blanket, completion, explain, readers
 from fbed.columns import listing
 from fbed.criteria import Criterion, as_criterion
 from fbed.errors import InvalidInput
 from fbed.families import FAMILIES
 from fbed.paths import path
+from fbed.report import command as report
+from fbed.result import Result
 from fbed.selection import select
 from fbed.tables import Name
+from fbed.text import style_of, summary
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -33,6 +38,7 @@ examples:
   fbed select data.csv --target y --criterion ebic --output kept.csv
   fbed select genes.parquet --target relapse --alpha 0.01 -k inf
   fbed select counts.npz --json > result.json
+  fbed select data.csv --target y --report report.html
   fbed select data.csv --target y --include age sex --exclude id
   fbed select trial.csv --time months --event died --strata centre
   fbed select visits.csv --target score --family mixed --cluster patient
@@ -60,6 +66,8 @@ examples:
   fbed demo                          see it find a Markov blanket
   fbed select data.csv --target y    select variables of a file
   fbed path data.csv --target y      a whole grid of settings
+  fbed report result.json            a report for people, as HTML
+  fbed explain result.json age       why is a variable not selected?
   fbed blanket net.bif --target y    Markov blanket of a node of a network
   fbed select --help                 all options"""
 
@@ -68,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is returned."""
     try:
         arguments = _parser().parse_args(argv)
+        arguments.command = shlex.join(["fbed", *(sys.argv[1:] if argv is None else argv)])
         _tolerate_plain_terminals()
         status: int = arguments.run(arguments)
         sys.stdout.flush()
@@ -138,7 +147,10 @@ def _parser() -> argparse.ArgumentParser:
     showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
     showing.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulation (default 1)")
     showing.set_defaults(run=run_demo)
+    report.add_parser(commands)
+    explain.add_parser(commands)
     blanket.add_parser(commands)
+    completion.add_parser(commands, parser)
     return parser
 
 
@@ -210,6 +222,7 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--max-features", type=int, metavar="N", help="select at most N variables")
     group.add_argument("--time-limit", type=float, metavar="SECONDS", help="stop after this time with what was found")
     group.add_argument("--n-jobs", type=int, metavar="N", help="threads, -1 for all processors (default 1)")
+    group.add_argument("-q", "--quiet", action="store_true", help="no progress on the terminal")
 
 
 def _add_search_options(parser: argparse.ArgumentParser) -> None:
@@ -228,6 +241,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="the whole result as JSON instead of a table")
     output.add_argument("--output", metavar="FILE", help="write the kept columns and the target to a file")
+    output.add_argument("--report", metavar="FILE", help="write a report for people, one HTML file")
 
 
 def _runs(text: str) -> float:
@@ -254,6 +268,8 @@ def run_select(arguments: argparse.Namespace) -> int:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
         readers.check_output(arguments.output, arguments.file, survival=arguments.time is not None)
+    if arguments.report:
+        report.check_path(arguments.report, arguments.file)
     data = _read(arguments)
     result = select(
         **_about_data(data, arguments),
@@ -261,12 +277,26 @@ def run_select(arguments: argparse.Namespace) -> int:
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
     )
-    print(result.to_json() if arguments.json else result.summary())
+    result = _with_origin(result, arguments, data)
+    print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout)))
+    if arguments.report:
+        result.report(arguments.report)
     if arguments.output:
         outcome = {name: data.vector(name, role) for role, name in _outcome(data, arguments).items()}
         names = [result.feature_names[j] if result.feature_names else j for j in result.indices.tolist()]
         readers.write(arguments.output, result.transform(data.table), names, outcome)
     return INTERRUPTED if result.status == "interrupted" else 0
+
+
+def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Data) -> Result:
+    """The result with the command that made it, and the Python lines that read its data."""
+    if result.origin is None:
+        return result
+    given = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
+    vectors = {"y": list(_outcome(data, arguments).values())}
+    vectors |= {name: [array] for name, array in given.items() if array is not None}
+    lines = readers.python_lines(arguments.file, arguments.sep, {} if data.is_frame else vectors)
+    return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
 
 
 def run_path(arguments: argparse.Namespace) -> int:
@@ -316,7 +346,7 @@ def _about_data(data: readers.Data, arguments: argparse.Namespace) -> dict[str, 
         "max_features": arguments.max_features,
         "time_limit": arguments.time_limit,
         "n_jobs": arguments.n_jobs,
-        "progress": True,
+        "progress": not arguments.quiet,
         **{name: None if column is None else _column(data, column, role) for name, (role, column) in extras.items()},
     }
 

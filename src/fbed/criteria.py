@@ -231,10 +231,16 @@ def exceeds(statistic: Floats, critical: Floats) -> NDArray[np.bool_]:
     return (statistic > critical * (1.0 + TIE)) & (statistic > 0.0)
 
 
-def tied_with_best(merit: Floats, scale: Floats) -> NDArray[np.bool_]:
-    """Which merits equal the largest one, up to a relative `TIE` of the statistic behind it."""
+def tied_with_best(merit: Floats, statistic: Floats) -> NDArray[np.bool_]:
+    """Which merits equal the largest one, up to a relative `TIE` of the statistic behind it.
+
+    Near 0 a log p-value falls with the root of its statistic, so that rounding of a statistic is much more of a merit:
+    there the statistics decide, as long as the merits are close enough to mean the same.
+    """
     best = int(np.argmax(merit))
-    return merit >= merit[best] - TIE * max(1.0, abs(float(scale[best])))
+    size = max(1.0, abs(float(statistic[best])))
+    same = np.abs(statistic - statistic[best]) <= TIE * size
+    return (merit >= merit[best] - TIE * size) | (same & (merit >= merit[best] - math.sqrt(TIE) * size))
 
 
 def equivalent_level(criterion: Criterion, n: float, p: int, k: int = 0) -> float:

@@ -71,7 +71,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     n_jobs : int, optional
         Threads; −1 for all processors. The answer does not depend on it.
     progress : bool or callable, optional
-        True draws progress on the terminal; a callable gets a `fbed.Progress` after every scan.
+        True shows progress on the terminal or in the notebook; a callable gets a `fbed.Progress` after every scan.
     engine : {'certified', 'exhaustive'}
         How the answer is found; both select the same.
 

@@ -29,21 +29,21 @@ class Intervals:
         self.reference: Reference | None = fit.reference
         self.lower, self.upper, self.df = _nothing(len(candidates)) if memory is None else memory.recall(candidates)[:3]
         self.passes: NDArray[np.bool_] = np.zeros(len(candidates), dtype=bool)
-        self._log_p: Floats | None = None
+        self.exact_log_p: Floats | None = None
 
     @classmethod
     def exact(cls, candidates: Indices, evidence: Evidence) -> Intervals:
         """Intervals that are points, for a family that computes its statistics."""
         out = cls.__new__(cls)
-        out.candidates, out.reference, out._log_p = candidates, evidence.reference, evidence.log_p
+        out.candidates, out.reference, out.exact_log_p = candidates, evidence.reference, evidence.log_p
         out.lower = out.upper = evidence.statistic
         out.df = evidence.df
         return out
 
     def log_p(self, rows: Indices) -> Floats:
         """Log p-values of some candidates, from the lower ends of their intervals."""
-        if self._log_p is not None:
-            return self._log_p[rows]
+        if self.exact_log_p is not None:
+            return self.exact_log_p[rows]
         return self.fit.reference.log_sf(self.lower[rows], self.df[rows])
 
     def put(self, rows: Indices, lower: Floats, upper: Floats, df: Floats | None = None) -> None:
@@ -107,15 +107,18 @@ def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapp
     known.put(rows, lower, upper, df)
 
 
-def worst_by_intervals(known: Intervals, rule: Rule, k: int, check_time: Callable[[], None]) -> Evidence:
+def worst_by_intervals(
+    known: Intervals, rule: Rule, k: int, check_time: Callable[[], None], at_least: Floats
+) -> Evidence:
     """Evidence against removing each variable: exact for those that could be worst, lower bounds for the others.
 
-    When every variable is certain to stay, nobody needs to be known exactly.
+    When every variable is certain to stay, nobody needs to be known exactly. `at_least` are bounds from elsewhere.
     """
     everybody = np.arange(len(known.candidates), dtype=np.intp)
     if np.isnan(known.df).any():
         bounds = known.fit.loss_bounds(known.candidates)
-        known.put(everybody, bounds.lower, bounds.upper, bounds.df)
+        lower = np.minimum(np.maximum(bounds.lower, at_least), bounds.upper)
+        known.put(everybody, lower, bounds.upper, bounds.df)
     bar = rule.critical(known.df, k, known.fit.reference, staying=True)
     for i in np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper)):
         known.put(everybody[[i]], *_loss(known, i, enough=float(bar[i])))

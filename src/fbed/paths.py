@@ -10,17 +10,22 @@ import json
 import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from fbed.criteria import EBIC, Criterion, LikelihoodRatio
 from fbed.errors import InvalidInput
 from fbed.memo import Memo
 from fbed.oracle import is_wanted
+from fbed.origin import origin
 from fbed.problem import DataOptions, Listener, check_search_options, make_plan, read_problem
 from fbed.result import Result
+from fbed.selection import select
 from fbed.tables import Name, as_list
+
+if TYPE_CHECKING:
+    from fbed.plots import PathPlots
 
 Value = TypeVar("Value")
 
@@ -96,6 +101,13 @@ class PathResult(Sequence[Result]):
 
     def __str__(self) -> str:
         return self.summary()
+
+    @property
+    def plot(self) -> PathPlots:
+        """Plots over the grid: `sizes()`, `tests()` and `variables()`, each returning matplotlib Axes."""
+        from fbed.plots import PathPlots
+
+        return PathPlots(self)
 
     def to_json(self, path: str | Path | None = None, indent: int | None = None) -> str:
         """JSON form, every result included; also written to a file when a path is given."""
@@ -184,6 +196,7 @@ def path(
     >>> grid.get(k=1, alpha=0.001).selected
     (3, 7)
     """
+    common = {"y": y, "backward": backward, "max_features": max_features, "n_jobs": n_jobs, **data}
     started = time.perf_counter()
     grid = _grid(alphas, gammas, ks, fbs)
     for setting in grid:
@@ -198,7 +211,9 @@ def path(
     for setting, criterion in zip(grid, criteria, strict=True):
         plan = make_plan(problem.table, include, exclude, setting.k or 0, setting.k is not None, backward, max_features)
         left = None if time_limit is None else max(0.0, started + time_limit - time.perf_counter())
-        results.append(problem.run(plan, criterion, left, progress, memo))
+        same = {"criterion": criterion, "k": setting.k or 0, "early_dropping": setting.k is not None}
+        alone = origin(select, {**common, "include": include, "exclude": exclude, **same})
+        results.append(replace(problem.run(plan, criterion, left, progress, memo), origin=alone))
         if results[-1].status in UNFINISHED:
             break
     status = results[-1].status if results[-1].status in UNFINISHED else "converged"

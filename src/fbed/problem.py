@@ -23,6 +23,7 @@ from fbed.extras import EXTRAS, Extras, read_extras
 from fbed.families.base import Model
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
+from fbed.glance import glance
 from fbed.memo import Memo
 from fbed.missing import check_missing, complete_rows, with_indicators
 from fbed.outcomes import Outcome, known_rows, read_outcome, suggested_family
@@ -125,6 +126,7 @@ class Problem:
                 "n_rows_dropped": self.n_dropped,
             },
             seconds=time.perf_counter() - started,
+            glance=glance(self.design, self.outcome, trail.selected),
         )
 
 
@@ -220,10 +222,10 @@ def make_plan(
     both = [table.name(j) for j in forced if j in excluded]
     if both:
         raise InvalidInput(f"{both} are both included and excluded: leave them out of one of the two")
-    others = np.array([*forced, *excluded, *table.absorbed], dtype=np.intp)
-    candidates = np.setdiff1d(np.arange(table.n_variables, dtype=np.intp), others)
+    considered = np.ones(table.n_variables, dtype=bool)
+    considered[[*forced, *excluded, *table.absorbed]] = False
     limit = math.inf if max_features is None else max_features
-    return Plan(candidates, tuple(forced), k, bool(early_dropping), bool(backward), limit)
+    return Plan(np.flatnonzero(considered), tuple(forced), k, bool(early_dropping), bool(backward), limit)
 
 
 def check_search_options(k: float, max_features: int | None, time_limit: float | None) -> None:

@@ -1,15 +1,19 @@
-"""Progress of a search, for people and programs."""
+"""Progress of a search, for people and programs: on a terminal, in a notebook, or told to a function."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from fbed.search import Trail
 from fbed.tables import Name
+from fbed.text import shortened
 
 
 @dataclass(frozen=True)
@@ -25,27 +29,35 @@ class Progress:
     variable: Name | None
     seconds: float
 
+    def __str__(self) -> str:
+        phase = self.phase if self.run is None else f"run {self.run}"
+        sign = "+" if self.phase == "forward" else "−"
+        last = "" if self.variable is None else f", {sign}{shortened(str(self.variable), 16)}"
+        return (
+            f"{phase}, step {self.step}: {self.n_selected} selected, {self.remaining:,} remaining, "
+            f"{self.tests:,} tests{last}"
+        )
+
 
 _LINE = 78  # columns of the progress line: one that reached the edge of the terminal would wrap, and stay
+_PAUSE = 0.1  # seconds between two updates of a notebook: each is a message to a browser
+
+Tell = Callable[[Progress], None]
 
 
 @contextmanager
-def reporting(
-    progress: bool | Callable[[Progress], None] | None, name: Callable[[int], Name]
-) -> Iterator[Callable[[Trail], None]]:
-    """What the search calls after every scan; however the search ends, no line is left on the terminal."""
+def reporting(progress: bool | Tell | None, name: Callable[[int], Name]) -> Iterator[Callable[[Trail], None]]:
+    """What the search calls after every scan; however the search ends, nothing is left on the screen."""
     if progress is None or progress is False:
         yield lambda trail: None
     elif progress is True:
-        try:
-            yield _listener(draw_line, name)
-        finally:
-            clear_line()
+        with display() as tell:
+            yield _listener(tell, name)
     else:
         yield _listener(progress, name)
 
 
-def _listener(tell: Callable[[Progress], None], name: Callable[[int], Name]) -> Callable[[Trail], None]:
+def _listener(tell: Tell, name: Callable[[int], Name]) -> Callable[[Trail], None]:
     started = time.perf_counter()
     tests = 0
 
@@ -70,25 +82,71 @@ def _listener(tell: Callable[[Progress], None], name: Callable[[int], Name]) -> 
     return listen
 
 
-def draw_line(progress: Progress) -> None:
-    """One line on standard error that is rewritten in place; nothing when standard error is not a terminal."""
-    if not _on_terminal():
-        return
-    run = "" if progress.run is None else f" run {progress.run}"
-    text = (
-        f"{progress.phase}{run}: {progress.n_selected} selected, {progress.remaining:,} remaining, "
-        f"{progress.tests:,} tests, {progress.seconds:.1f} s"
-    )
-    sys.stderr.write(f"\r{text[:_LINE]:<{_LINE}}")
-    sys.stderr.flush()
+def display() -> AbstractContextManager[Tell]:
+    """Where a person sees progress: in the notebook, or on the terminal, or nowhere when output goes to a file."""
+    if _in_notebook():
+        return _notebook()
+    if sys.stderr is None or not sys.stderr.isatty():  # None in programs without a console
+        return _nowhere()
+    fancy = importlib.util.find_spec("rich") is not None and os.environ.get("TERM") != "dumb"
+    return _rich() if fancy else _line()
 
 
-def clear_line() -> None:
-    """Remove the progress line from the terminal."""
-    if _on_terminal():
-        sys.stderr.write("\r" + " " * _LINE + "\r")
+@contextmanager
+def _nowhere() -> Iterator[Tell]:
+    yield lambda progress: None
+
+
+@contextmanager
+def _line() -> Iterator[Tell]:
+    """One line that is rewritten in place."""
+
+    def write(text: str) -> None:
+        sys.stderr.write(f"\r{text[:_LINE]:<{_LINE}}")
         sys.stderr.flush()
 
+    try:
+        yield lambda progress: write(f"{progress}, {progress.seconds:.1f} s")
+    finally:
+        write("")
+        sys.stderr.write("\r")
 
-def _on_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()  # None in programs without a console
+
+@contextmanager
+def _rich() -> Iterator[Tell]:
+    """A line with a clock that runs while a scan takes long."""
+    from rich.console import Console
+    from rich.progress import Progress as Line
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    text = TextColumn("{task.description}", markup=False)
+    with Line(SpinnerColumn(), text, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as line:
+        task = line.add_task("first scan", total=None)
+        yield lambda progress: line.update(task, description=str(progress))
+
+
+@contextmanager
+def _notebook() -> Iterator[Tell]:
+    """A line of output that is updated in place."""
+    from IPython.display import display as show
+
+    handle = show({"text/plain": "first scan"}, raw=True, display_id=True)
+    shown = -_PAUSE
+
+    def tell(progress: Progress) -> None:
+        nonlocal shown
+        if progress.seconds - shown >= _PAUSE:
+            shown = progress.seconds
+            handle.update({"text/plain": f"{progress}, {progress.seconds:.1f} s"}, raw=True)
+
+    try:
+        yield tell
+    finally:
+        handle.update({"text/plain": ""}, raw=True)
+
+
+def _in_notebook() -> bool:
+    """Whether Python runs behind a notebook; a shell of IPython in a terminal is a terminal."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"

@@ -104,6 +104,25 @@ def read(path: str, sep: str | None = None) -> Data:
         return _READERS[kind](path)
 
 
+def python_lines(path: str, sep: str | None, vectors: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Lines of Python that read a file as the command line does; `vectors` are arguments and their arrays in the file.
+
+    Nothing for standard input, which cannot be read again.
+    """
+    if path == STDIN:
+        return ()
+    call = f"readers.read({path!r})" if sep is None else f"readers.read({path!r}, {sep!r})"
+    if not vectors:
+        return ("from fbed import readers", "", f"X = {call}.table")
+    given = [
+        f"{name} = " + ", ".join(f"data.vector({array!r}, {name!r})" for array in arrays)
+        for name, arrays in vectors.items()
+        if arrays
+    ]
+    names = "feature_names = data.names"
+    return ("from fbed import readers", "", f"data = {call}", "X = data.table", names, *given)
+
+
 def separator(sep: str | None, kind: str) -> str:
     r"""One character; '\t' may be typed as it is written."""
     chosen = {"\\t": "\t", "tab": "\t"}.get(sep, sep) if sep is not None else ("\t" if kind == "tsv" else ",")

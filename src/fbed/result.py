@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -15,12 +15,18 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput
 from fbed.families.base import FittedModel, Indices
-from fbed.scan import Finding
+from fbed.glance import Glance
+from fbed.origin import Origin
+from fbed.scan import Finding, Scan
 from fbed.search import STATUSES, Plan, Step, Trail
 from fbed.tables import Name, Table
-from fbed.tails import Floats
+from fbed.tails import ChiSquare, ExactF, Floats, Reference
 
-SCHEMA = 1
+if TYPE_CHECKING:
+    from fbed.explain import Explanation
+    from fbed.plots import Plots
+
+SCHEMA = 2
 """Version of the JSON form; it grows when a reader of the old form would misread the new one."""
 
 
@@ -39,7 +45,11 @@ class TestCount:
 
 @dataclass(frozen=True)
 class TraceRow:
-    """One scan. The variable and its numbers are None when the scan changed nothing (action 'stop')."""
+    """One scan. The variable and its numbers are None when the scan changed nothing (action 'stop').
+
+    `critical` pairs each df among the candidates with the statistic that it had to exceed. `residual_df` belongs to
+    the exact F test of a linear model; without one, statistics are compared with χ².
+    """
 
     phase: str
     run: int | None
@@ -55,6 +65,8 @@ class TraceRow:
     seconds: float
     dropped: Indices = field(compare=False, repr=False)
     runners_up: tuple[Finding, ...] = field(repr=False)
+    critical: tuple[tuple[float, float], ...] = field(default=(), repr=False)
+    residual_df: float | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,13 +74,14 @@ class Candidates:
     """What is known of every variable, selected or not: the last scan that tested it and its statistic there.
 
     `row` is the row of the trace (−1: never tested); `lower` and `upper` enclose the statistic, and are equal where it
-    was computed exactly.
+    was computed exactly. `log_p` is there only where the statistic alone does not tell it.
     """
 
     row: NDArray[np.int32]
     lower: Floats
     upper: Floats
     df: Floats
+    log_p: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +102,8 @@ class Result:
     status : 'converged', 'max_features', 'saturated', 'time_limit' or 'interrupted'.
     notes : remarks on the data that a person should read.
     settings : what was asked for.
+    glance : the outcome and the selected columns in figures; None for the oracle.
+    origin : the call, the date and the versions that made this result.
     """
 
     selected: tuple[Name, ...]
@@ -110,6 +125,8 @@ class Result:
     settings: Mapping[str, Any]
     candidates: Candidates = field(repr=False)
     seconds: float
+    glance: Glance | None = field(default=None, repr=False)
+    origin: Origin | None = field(default=None, repr=False)
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -154,13 +171,23 @@ class Result:
         if found != self.n_variables:
             raise InvalidInput(f"X has {found} columns; the selection was made on {self.n_variables}")
 
+    def name(self, variable: int) -> Name:
+        """What a predictor is called: its name, or its index when the table had no names."""
+        return self.feature_names[variable] if self.feature_names is not None else int(variable)
+
+    def reference(self, row: TraceRow) -> Reference | None:
+        """What the statistics of a scan are compared with; None where only p-values have a meaning."""
+        if self.candidates.log_p is not None or self.model is None:
+            return None
+        return ChiSquare() if row.residual_df is None else ExactF(self.n, row.residual_df, row.phase == "backward")
+
     def to_frame(self) -> Any:
         """The trace as a pandas data frame, a row a scan."""
         try:
             import pandas as pd
         except ImportError as error:
             raise ImportError("to_frame() needs pandas: pip install 'fbed[cli]'") from error
-        hidden = ("dropped", "runners_up")
+        hidden = ("dropped", "runners_up", "critical", "residual_df")
         fields = [name for name in TraceRow.__dataclass_fields__ if name not in hidden]
         rows = [{name: getattr(row, name) for name in fields} for row in self.trace]
         return pd.DataFrame(rows, columns=fields).rename(columns={"n_dropped": "dropped"})
@@ -173,6 +200,38 @@ class Result:
 
     def __str__(self) -> str:
         return self.summary()
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows the result."""
+        from fbed.report.notebook import compact
+
+        return compact(self)
+
+    @property
+    def plot(self) -> Plots:
+        """Plots of the result: `steps()`, `funnel()`, `effects()` and `ties()`, each returning matplotlib Axes."""
+        from fbed.plots import Plots
+
+        return Plots(self)
+
+    def explain(self, variable: Name, X: Any = None, y: Any = None, **values: Any) -> Explanation:
+        """Why a variable was selected or not; with the data of the selection, every statistic is exact.
+
+        Parameters
+        ----------
+        variable : name or index of a predictor.
+        X, y : the data of the selection, optional; an outcome that was the name of a column is known.
+        **values : sample_weight, offset and the like, where they were arrays.
+        """
+        from fbed.explain import explain
+
+        return explain(self, variable, X, y, **values)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report for people: one HTML file that needs nothing else, to send, read offline or print."""
+        from fbed.report import write
+
+        return write(self, path)
 
     def to_json(self, path: str | Path | None = None, indent: int | None = None) -> str:
         """JSON form, with a schema version; also written to a file when a path is given.
@@ -188,9 +247,8 @@ class Result:
     @classmethod
     def from_json(cls, source: str | Path) -> Result:
         """Read a result back from its JSON text or file."""
-        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-        if not text.lstrip().startswith("{"):
-            text = Path(text).read_text(encoding="utf-8")
+        is_text = isinstance(source, str) and source.lstrip().startswith("{")
+        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
         plain = json.loads(text)
         if plain.get("schema") != SCHEMA:
             raise InvalidInput(
@@ -235,7 +293,16 @@ def _row(step: Step, table: Table) -> TraceRow:
         seconds=step.seconds,
         dropped=step.dropped,
         runners_up=step.scan.runners_up,
+        critical=_critical(step.scan),
+        residual_df=getattr(step.scan.reference, "residual_df", None),
     )
+
+
+def _critical(scan: Scan) -> tuple[tuple[float, float], ...]:
+    if scan.critical is None:
+        return ()
+    df = scan.df[:1] if (scan.df == scan.df[0]).all() else np.unique(scan.df)
+    return tuple(zip(df.tolist(), scan.critical(df).tolist(), strict=True))
 
 
 def _count(trail: Trail) -> TestCount:
@@ -247,11 +314,20 @@ _PHASES = ("forward", "backward")
 
 
 def _candidates(trail: Trail, p: int) -> Candidates:
-    out = Candidates(np.full(p, -1, dtype=np.int32), np.full(p, np.nan), np.full(p, np.nan), np.full(p, np.nan))
+    without_reference = any(step.scan.log_p is not None for step in trail.steps)
+    out = Candidates(
+        np.full(p, -1, dtype=np.int32),
+        np.full(p, np.nan),
+        np.full(p, np.nan),
+        np.full(p, np.nan),
+        np.full(p, np.nan) if without_reference else None,
+    )
     for i, step in enumerate(trail.steps):
         where = step.scan.candidates
         out.row[where] = i
         out.lower[where], out.upper[where], out.df[where] = step.scan.lower, step.scan.upper, step.scan.df
+        if out.log_p is not None and step.scan.log_p is not None:
+            out.log_p[where] = step.scan.log_p
     return out
 
 
@@ -269,8 +345,15 @@ def _to_plain(result: Result) -> dict[str, Any]:
         "feature_names": None if result.feature_names is None else list(result.feature_names),
         "groups": {name: list(columns) for name, columns in result.groups.items()},
         "settings": dict(result.settings),
-        "candidates": {name: getattr(result.candidates, name).tolist() for name in ("row", "lower", "upper", "df")},
+        "candidates": _candidates_to_plain(result.candidates),
+        "glance": None if result.glance is None else result.glance.to_plain(),
+        "origin": None if result.origin is None else result.origin.to_plain(),
     }
+
+
+def _candidates_to_plain(candidates: Candidates) -> dict[str, Any]:
+    values = {name: getattr(candidates, name) for name in Candidates.__dataclass_fields__}
+    return {name: None if value is None else value.tolist() for name, value in values.items()}
 
 
 def _finite(plain: Any) -> Any:
@@ -296,7 +379,9 @@ def _row_to_plain(row: TraceRow) -> dict[str, Any]:
 def _from_plain(plain: dict[str, Any]) -> Result:
     plain = {name: value for name, value in plain.items() if name != "schema"}
     candidates = plain["candidates"]
-    values = {k: np.array(_numbers(candidates[k])) for k in ("lower", "upper", "df")}
+    values = {
+        k: np.array(_numbers(candidates[k])) for k in ("lower", "upper", "df", "log_p") if candidates[k] is not None
+    }
     return Result(
         **{
             **plain,
@@ -310,6 +395,8 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "groups": {name: tuple(columns) for name, columns in plain.get("groups", {}).items()},
             "notes": tuple(plain["notes"]),
             "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
+            "glance": None if plain["glance"] is None else Glance.from_plain(plain["glance"]),
+            "origin": None if plain["origin"] is None else Origin.from_plain(plain["origin"]),
         }
     )
 
@@ -336,9 +423,16 @@ def _model_from_plain(plain: dict[str, Any] | None) -> FittedModel | None:
 
 
 def _row_from_plain(plain: dict[str, Any]) -> TraceRow:
-    runners_up = tuple(Finding(**_with_log_p({**f, "score": _numbers([f["score"]])[0]})) for f in plain["runners_up"])
+    runners_up = tuple(_finding_from_plain(finding) for finding in plain["runners_up"])
     row = plain if plain["variable"] is None else _with_log_p(plain)
-    return TraceRow(**{**row, "dropped": np.array(plain["dropped"], dtype=np.intp), "runners_up": runners_up})
+    critical = tuple((df, np.inf if value is None else value) for df, value in plain["critical"])
+    dropped = np.array(plain["dropped"], dtype=np.intp)
+    return TraceRow(**{**row, "dropped": dropped, "runners_up": runners_up, "critical": critical})
+
+
+def _finding_from_plain(plain: dict[str, Any]) -> Finding:
+    upper = np.inf if plain["upper"] is None else plain["upper"]
+    return Finding(**_with_log_p({**plain, "score": _numbers([plain["score"]])[0], "upper": upper}))
 
 
 def _with_log_p(plain: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from fbed.criteria import Evidence, Rule, tied_with_best
 from fbed.families.base import Fit, Indices, Model, is_certified
 from fbed.intervals import Intervals, best_by_intervals, worst_by_intervals
 from fbed.memo import Known, Memo
-from fbed.tails import ChiSquare, Floats
+from fbed.tails import ChiSquare, Floats, Reference
 from fbed.threads import spread
 
 
@@ -49,6 +49,8 @@ class Scan:
     """Answer to one scan. `chosen` is the variable to add or remove, None when the criterion allows none.
 
     `lower` and `upper` enclose the statistic of each candidate; they are equal where it was computed exactly.
+    `critical` tells what a candidate of so many df had to exceed, and `reference` what a statistic means; a family
+    that has p-values only leaves both out and gives `log_p` of each candidate.
     """
 
     candidates: Indices
@@ -58,6 +60,9 @@ class Scan:
     lower: Floats
     upper: Floats
     df: Floats
+    critical: Callable[[Floats], Floats] | None = None
+    reference: Reference | None = None
+    log_p: Floats | None = None
 
 
 Part = TypeVar("Part")
@@ -85,6 +90,7 @@ class Scanner:
         self.deadline = deadline
         self.memo = memo
         self._last: tuple[tuple[int, ...], Fit] | None = None
+        self._last_loss: tuple[frozenset[int], Scan] | None = None
 
     def saturated(self, selected: Sequence[int]) -> bool:
         """Whether S explains the outcome completely."""
@@ -114,13 +120,28 @@ class Scanner:
         k = len(selected) - self.n_forced - 1
         if is_certified(fit):
             known = Intervals(fit, variables, self.memo.losses(selected) if self.memo else None)
-            evidence = worst_by_intervals(known, self.rule, k, self.check_time)
+            evidence = worst_by_intervals(known, self.rule, k, self.check_time, self._lost_before(selected, variables))
         else:
             evidence = self._computed(fit.losses, variables, self.memo.losses(selected) if self.memo else None)
             known = Intervals.exact(variables, evidence)
         keeps = self.rule.passes(evidence, k, staying=True)
         order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
-        return self._answer(known, keeps, order, not keeps[order[0]], k, staying=True)
+        scan = self._answer(known, keeps, order, not keeps[order[0]], k, staying=True)
+        self._last_loss = (frozenset(selected), scan)
+        return scan
+
+    def _lost_before(self, selected: Sequence[int], variables: Indices) -> Floats:
+        """What removing each variable costs at least, from the scan before, which led from S ∪ {r} to S.
+
+        The model without r and x fits no better than the one without x, so that the cost of x cannot have fallen by
+        more than r cost.
+        """
+        before, scan = self._last_loss or (frozenset(), None)
+        if scan is None or scan.chosen is None or before != {*selected, scan.chosen.variable}:
+            return np.zeros(len(variables))
+        cost = dict(zip(scan.candidates.tolist(), scan.lower.tolist(), strict=True))
+        least = np.array([cost.get(variable, 0.0) for variable in variables.tolist()]) - scan.chosen.upper
+        return np.maximum(least * (1.0 - 1e-9) - 1e-9, 0.0)
 
     def check_time(self) -> None:
         """Raise when the time limit has passed."""
@@ -180,12 +201,26 @@ class Scanner:
         few = np.array(order, dtype=np.intp)
         statistic, upper, df = known.lower[few], known.upper[few], known.df[few]
         log_p = known.log_p(few)
-        score = statistic - self.rule.critical(df, k, known.reference or ChiSquare(), staying)
+        reference = known.reference
+
+        def critical(df: Floats) -> Floats:
+            return self.rule.critical(df, k, reference or ChiSquare(), staying)
+
+        score = statistic - critical(df)
         columns = (known.candidates[few], statistic, df, log_p, score, upper)
         findings = tuple(Finding(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
         chosen = findings[0] if allowed else None
         return Scan(
-            known.candidates, passes, chosen, findings[1:] if chosen else findings, known.lower, known.upper, known.df
+            known.candidates,
+            passes,
+            chosen,
+            findings[1:] if chosen else findings,
+            known.lower,
+            known.upper,
+            known.df,
+            critical if reference else None,
+            reference,
+            known.exact_log_p if reference is None else None,
         )
 
 

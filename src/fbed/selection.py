@@ -10,6 +10,7 @@ from typing import Any
 from fbed import oracle
 from fbed.criteria import Criterion, as_criterion
 from fbed.families.own import ConditionalTest, TestFunction
+from fbed.origin import Origin, origin
 from fbed.problem import Listener, check_search_options, make_plan, read_problem, settings
 from fbed.progress import Progress, reporting
 from fbed.result import Result, build
@@ -117,7 +118,7 @@ def select(
     n_jobs : int, optional
         Threads; −1 for all processors. The answer does not depend on it.
     progress : bool or callable, optional
-        True draws progress on the terminal; a callable gets a `Progress` after every scan.
+        True shows progress on the terminal or in the notebook; a callable gets a `Progress` after every scan.
     engine : {'certified', 'exhaustive'}
         'certified' decides by bounds on the statistics, 'exhaustive' fits every model. They select the same; the
         second is there to check the first.
@@ -135,6 +136,7 @@ def select(
     >>> fbed.select(X, y, criterion="ebic").selected
     (3, 7)
     """
+    asked = origin(select, locals())
     started = time.perf_counter()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)
@@ -154,7 +156,7 @@ def select(
         perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **extras})
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
-        return _select_on_graph(perfect, plan, chosen, n_jobs, time_limit, progress)
+        return _select_on_graph(perfect, plan, chosen, asked, n_jobs, time_limit, progress)
     problem = read_problem(
         X,
         y,
@@ -175,13 +177,14 @@ def select(
     )
     plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
     result = problem.run(plan, chosen, time_limit, progress)
-    return dataclasses.replace(result, seconds=time.perf_counter() - started)
+    return dataclasses.replace(result, seconds=time.perf_counter() - started, origin=asked)
 
 
 def _select_on_graph(
     perfect: oracle.Oracle,
     plan: Plan,
     criterion: Criterion,
+    asked: Origin,
     n_jobs: int | None,
     time_limit: float | None,
     progress: Listener,
@@ -204,4 +207,5 @@ def _select_on_graph(
         notes=(),
         settings=settings(plan, criterion, perfect.table, n_jobs, time_limit),
         seconds=time.perf_counter() - started,
+        origin=asked,
     )

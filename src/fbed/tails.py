@@ -28,10 +28,14 @@ _MAX_TERMS = 20_000  # the fractions converge in O(√a) terms; this is far beyo
 def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLike) -> Floats:
     """Critical values for each df; there are few different ones, and each is slow to find."""
     df = np.asarray(df, dtype=float)
-    if df.size == 0 or (df == df.flat[0]).all():  # the usual scan
-        return np.full(df.shape, critical(alpha, float(df.flat[0])) if df.size else 0.0)
-    different, where = np.unique(df, return_inverse=True)
-    return np.array([critical(alpha, float(value)) for value in different])[where].reshape(df.shape)
+    out = np.full(df.shape, np.nan)
+    todo = ~np.isnan(df)
+    while todo.any():
+        value = float(df.flat[int(todo.argmax())])
+        same = df == value
+        out[same] = critical(alpha, value)
+        todo = todo & ~same
+    return out
 
 
 @cache

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fbed import views
 from fbed.search import STATUSES
 
 if TYPE_CHECKING:
-    from fbed.families.base import FittedModel
     from fbed.paths import PathResult
     from fbed.result import Result, TraceRow
 
@@ -20,10 +22,36 @@ _LABEL = 13  # '  criterion  ', before what it says
 _SHORTEST_NAME = 12  # below this a table is better too wide than unreadable
 
 
-def summary(result: Result) -> str:
+@dataclass(frozen=True)
+class Style:
+    """Codes that a terminal turns into looks; all empty where there is none."""
+
+    strong: str = ""
+    quiet: str = ""
+    warn: str = ""
+    end: str = ""
+
+    def __call__(self, look: str, lines: Sequence[str]) -> list[str]:
+        """Lines in one of the looks."""
+        code = getattr(self, look)
+        return [f"{code}{line}{self.end}" if code and line else line for line in lines]
+
+
+PLAIN = Style()
+COLOURED = Style("\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m")
+
+
+def style_of(stream: Any) -> Style:
+    """Colours for a terminal that has them, unless the environment says NO_COLOR."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return COLOURED if not plain and hasattr(stream, "isatty") and stream.isatty() else PLAIN
+
+
+def summary(result: Result, style: Style = PLAIN) -> str:
     """Settings, steps, final model and what to keep in mind, within 80 columns."""
-    model = [] if result.model is None else ["", *_model(result.model), *_foot(result)]
-    return "\n".join([*_head(result), "", *_steps(result), *model])
+    title, *head = _head(result)
+    model = [] if result.model is None else ["", *_model(result, style), *style("warn", _foot(result))]
+    return "\n".join([*style("strong", [title]), *head, "", *_steps(result, style), *model])
 
 
 def path_summary(found: PathResult) -> str:
@@ -47,17 +75,19 @@ def path_summary(found: PathResult) -> str:
 
 def _head(result: Result) -> list[str]:
     outcome = f"{result.family}" + (f", modelling {result.classes[-1]!r}" if result.classes else "")
-    rows = _plural(result.n_rows, "row") + (f" (total weight {result.n:,g})" if result.n != result.n_rows else "")
+    size = views.sample_size(result)
+    rows = _plural(result.n_rows, "row") + (f" ({size})" if size else "")
     rows = rows if result.model else "a graph, no data"
     forced = f", {result.n_forced:,} of them forced in" if result.n_forced else ""
     tests = f"{result.n_tests.forward:,} forward, {result.n_tests.backward:,} backward"
     algorithm = str(result.settings.get("algorithm", "FBED"))
     n_variables = result.n_variables - sum(len(columns) - 1 for columns in result.groups.values())
+    fbs = f"; FBS needs {views.least_tests_of_fbs(result):,} or more" if algorithm != "FBS" else ""
     return [
         f"{algorithm} selected {_plural(len(result.selected), 'variable')} of {n_variables:,}{forced}",
         *_labelled("outcome", f"{outcome}; {rows}"),
         *_labelled("criterion", result.criterion),
-        *_labelled("tests", f"{result.n_tests.total:,} ({tests}) in {result.seconds:.3g} s"),
+        *_labelled("tests", f"{result.n_tests.total:,} ({tests}) in {result.seconds:.3g} s{fbs}"),
         *_labelled("status", f"{result.status}: {STATUSES[result.status]}"),
     ]
 
@@ -68,11 +98,18 @@ def _labelled(label: str, text: str) -> list[str]:
     )
 
 
-def _steps(result: Result) -> list[str]:
+def _steps(result: Result, style: Style) -> list[str]:
     if not result.trace:
         return ["no scan was made"]
     head = ("phase", "run", "action", "variable", "statistic", "p-value", "tested", "dropped")
-    return table([head, *(_step(row) for row in result.trace)], "<><<>>>>", name_column=3)
+    first, *lines = table([head, *(_step(row) for row in result.trace)], "<><<>>>>", name_column=3)
+    looks = {"add": PLAIN, "remove": style, "stop": style}
+    shown = [
+        line
+        for row, text in zip(result.trace, lines, strict=True)
+        for line in looks[row.action]("warn" if row.action == "remove" else "quiet", [text])
+    ]
+    return [*style("strong", [first]), *shown]
 
 
 def _step(row: TraceRow) -> tuple[str, ...]:
@@ -84,29 +121,54 @@ def _step(row: TraceRow) -> tuple[str, ...]:
     return row.phase, run, row.action, variable, statistic, p, f"{row.tested:,}", dropped
 
 
-def _model(model: FittedModel) -> list[str]:
+def _model(result: Result, style: Style) -> list[str]:
+    model = result.model
+    assert model is not None
     errors: Sequence[float | None] = model.standard_errors or (None,) * len(model.terms)
-    numbers = zip(model.terms, model.coefficients, errors, strict=True)
-    rows = [(term, f"{value:.4g}", "" if error is None else f"{error:.4g}") for term, value, error in numbers]
+    rows = [
+        (effect.term, f"{effect.value:.4g}", "" if error is None else f"{error:.4g}", _interval(effect))
+        for effect, error in zip(views.terms(result), errors, strict=True)
+    ]
     lines = [f"final model (deviance {model.deviance:.6g} of {model.null_deviance:.6g}):"]
-    lines += table([("term", "coefficient", "std. error"), *rows], "<>>", name_column=0, indent=2)
+    head = ("term", "coefficient", "std. error", "95% interval")
+    first, *rest = table([head, *rows], "<>>>", name_column=0, indent=2) if rows else [""]
+    lines += [*style("strong", [first]), *rest] if rows else []
     if model.separated:
-        lines += _sentence(
+        said = (
             "  the outcome is separated, at least in part: some coefficients are infinite, and only their direction "
             "has meaning"
         )
+        lines += style("warn", paragraph(said))
     return lines
+
+
+def _interval(effect: views.Effect) -> str:
+    return "" if effect.low is None or effect.high is None else f"{effect.low:.4g} to {effect.high:.4g}"
 
 
 def _foot(result: Result) -> list[str]:
     sentences = [f"note: {note}" for note in result.notes]
+    sentences += [f"note: {caution.text}" for caution in views.data_cautions(result)]
+    sentences += _near_ties(result)
     if len(result.selected) > result.n_forced:
-        sentences.append("p-values and standard errors are naive: they ignore the selection.")
-    return ["", *(line for sentence in sentences for line in _sentence(sentence))] if sentences else []
+        sentences.append("p-values, standard errors and intervals are naive: they ignore the selection.")
+    return ["", *(line for sentence in sentences for line in paragraph(sentence))] if sentences else []
 
 
-def _sentence(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+def _near_ties(result: Result) -> list[str]:
+    best: dict[int, views.Tie] = {}
+    for tie in views.ties(result):
+        if tie.near:
+            best.setdefault(tie.step.number, tie)
+    told = [f"{shortened(str(t.name), 30)} for {shortened(str(t.step.row.variable), 30)}" for t in best.values()]
+    if not told:
+        return []
+    return [f"near ties, which would have entered almost as well: {'; '.join(told[:3])}{' …' if len(told) > 3 else ''}"]
+
+
+def paragraph(text: str, indent: str = "  ") -> list[str]:
+    """A sentence or more as lines; those after the first are indented."""
+    return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def table(
@@ -124,10 +186,10 @@ def table(
     return lines
 
 
-def p_value(log_p: float) -> str:
+def p_value(log_p: float, digits: int = 3) -> str:
     """A p-value that does not underflow: 3.2e-1085 is written from its logarithm."""
     if log_p > -600 or log_p == -np.inf:
-        return f"{np.exp(log_p):.3g}"
+        return f"{np.exp(log_p):.{digits}g}"
     exponent = np.floor(log_p / np.log(10))
     return f"{np.exp(log_p - exponent * np.log(10)):.1f}e{int(exponent)}"
 

@@ -200,6 +200,7 @@ struct LogisticNull {
     RowMajor G;
     std::vector<double> a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
     std::vector<int32_t> by_norm, row_of, place;  // the rows of the model among all rows, and where each row is (-1: nowhere)
+    double total_weight = 0, total_ones = 0;
     Null f;
     mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
 
@@ -221,6 +222,8 @@ struct LogisticNull {
             place[row] = static_cast<int32_t>(i);
             eta[i] = eta_(row), weight[i] = weight_(row), a[i] = active(row);
             sign[i] = y(row) > 0.5 ? 1.0 : -1.0;
+            total_weight += a[i];
+            total_ones += sign[i] > 0 ? a[i] : 0.0;
             const double m = sign[i] * eta[i], e = std::exp(-std::abs(m));
             const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
             const double right = m >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
@@ -317,6 +320,10 @@ struct LogisticNull {
         s.rows = work.support.data();
         s.x = work.column.data();
         counts[0]++;
+        if (f.r == 1 && !q.resolve && all_rows() == f.n && is_indicator(s)) {
+            const Interval known = two_groups(s, left);
+            if (q.settled(known)) return known;
+        }
         along_support(f, s, work.buffer.data());
         Interval out = bracket_support(f, s, work.grad.data());
         left = support_norm(s, work);
@@ -339,6 +346,29 @@ struct LogisticNull {
         counts[4] += refinement.iterations;
         if (predictor) refinement.predictor(predictor);
         return refined;
+    }
+
+    static bool is_indicator(const Support& s) {
+        return std::all_of(s.x, s.x + s.m, [&](double v) { return v == s.x[0]; });
+    }
+
+    // The statistic of an indicator beside an intercept: two groups, each with its own mean. In closed form.
+    Interval two_groups(const Support& s, double& left) const {
+        double size = 0, ones = 0;
+        for (int64_t i = 0; i < s.m; ++i) {
+            size += a[s.rows[i]];
+            ones += sign[s.rows[i]] > 0 ? a[s.rows[i]] : 0.0;
+        }
+        const double mean = mu[0], rest = total_weight - size;
+        auto divergence = [mean](double of, double all) {  // all · KL(of/all ‖ mean)
+            const double no = all - of;
+            return (of > 0 ? of * std::log(of / (all * mean)) : 0.0) + (no > 0 ? no * std::log(no / (all * (1.0 - mean))) : 0.0);
+        };
+        left = s.m ? mean * (1.0 - mean) * size * rest / total_weight * s.x[0] * s.x[0] : 0.0;
+        if (!(size > 0) || !(rest > 0)) return {0.0, 0.0};
+        const double statistic = 2.0 * (divergence(ones, size) + divergence(total_ones - ones, rest));
+        const double rounding = kSlack * statistic + 1e-14 * total_weight;
+        return {std::max(statistic - rounding, 0.0), f.clip(statistic + rounding)};
     }
 
     // What is left of a sparse column after the model, in the metric of the fit: sum a w x² - |G'aw x|².
@@ -550,4 +580,5 @@ NB_MODULE(_kernels, m) {
         .def("contest", &LogisticNull::contest<DenseColumns>);
     m.def("fit_logistic", &fit_logistic);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
+    m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

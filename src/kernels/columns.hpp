@@ -38,8 +38,9 @@ struct Moments {
 // A column whose spread is below this part of its size holds rounding, not information.
 constexpr double kInformation = 1e-13;
 
-// Weighted mean and standard deviation of values[0..m) plus (n - m) zeros of total weight zero_weight.
-// Values are divided by their largest size first: 1e200 is a legitimate value, its square is not.
+// Weighted mean and standard deviation of values[0..m) plus (n - m) zeros.
+// The least value is subtracted first: what a large mean leaves of the digits must not be rounded away. The range is then
+// divided out: 1e200 is a legitimate value, its square is not.
 inline Moments moments(const double* values, const double* weights, const int32_t* rows, int64_t m, int64_t n,
                        double total_weight) {
     Moments out;
@@ -65,35 +66,37 @@ inline Moments moments(const double* values, const double* weights, const int32_
         out.center = low;
         return out;
     }
-    const double unit = 1.0 / size;
+    const double safe = size > 1e300 ? 0.25 : 1.0;  // the range itself must not overflow
+    const double base = safe * low, range = safe * high - base, unit = 1.0 / range;
+    const double zero = -base * unit;
     double sum = 0, stored = 0;
     if (rows == nullptr) {
 #pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < m; ++i) sum += weights[i] * (values[i] * unit);
+        for (int64_t i = 0; i < m; ++i) sum += weights[i] * ((safe * values[i] - base) * unit);
         stored = total_weight;
     } else {
         for (int64_t i = 0; i < m; ++i) {
-            sum += weights[rows[i]] * (values[i] * unit);
+            sum += weights[rows[i]] * ((safe * values[i] - base) * unit);
             stored += weights[rows[i]];
         }
     }
-    const double center = sum / total_weight;
-    double spread = std::max(total_weight - stored, 0.0) * center * center;
+    const double zeros = std::max(total_weight - stored, 0.0), center = (sum + zeros * zero) / total_weight;
+    double spread = zeros * (zero - center) * (zero - center);
     if (rows == nullptr) {
 #pragma omp simd reduction(+ : spread)
         for (int64_t i = 0; i < m; ++i) {
-            const double d = values[i] * unit - center;
+            const double d = (safe * values[i] - base) * unit - center;
             spread += weights[i] * d * d;
         }
     } else {
         for (int64_t i = 0; i < m; ++i) {
-            const double d = values[i] * unit - center;
+            const double d = (safe * values[i] - base) * unit - center;
             spread += weights[rows[i]] * d * d;
         }
     }
-    const double scale = std::sqrt(spread / total_weight);
-    out.center = center * size;
-    out.scale = scale <= kInformation ? 0.0 : scale * size;
+    const double scale = std::sqrt(spread / total_weight) * range;
+    out.center = (base + center * range) / safe;
+    out.scale = scale <= kInformation * size * safe ? 0.0 : scale / safe;
     return out;
 }
 

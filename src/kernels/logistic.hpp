@@ -451,15 +451,17 @@ class Refinement {
         for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
     }
 
-    // Extremes of z over the rows that c counts. What the step misses could move row i by `missing_`/sqrt(a w) at most.
+    // Extremes of z: the largest over all rows, since the step moves them all, the least over those that c counts, since
+    // the others stay where they are in the dual point. What the step misses could move row i by `missing_`/sqrt(a w).
     FBED_HOT Extremes extremes(const double* c) const {
         Extremes z;
         for (int64_t i = 0; i < f_.n; ++i) {
-            if (c[i] == 0.0) continue;
+            if (a_[i] == 0.0) continue;
             const double m = k_.mu[i], one = (1.0 - m) * k_.dir[i], zero = -m * k_.dir[i];
+            z.max = std::max(z.max, std::max(one, zero));
+            if (c[i] == 0.0) continue;
             const double extra = missing_ > 0 ? missing_ * std::max(m, 1.0 - m) * std::sqrt(1.0 / c[i]) : 0.0;
             z.min = std::min(z.min, std::min(one, zero) - extra);
-            z.max = std::max(z.max, std::max(one, zero));
         }
         return z;
     }
@@ -770,7 +772,14 @@ struct Fitted {
 // A step that has to be cut to less than a thousandth goes wrong in some direction: one that only moves saturated rows,
 // whose slope is rounding and whose curvature is nothing, or one that is saturated by an outlier, which hides how far it
 // may go. A ridge, relative to each curvature, takes such directions out until the others have done their part.
-constexpr double kLeastRidge = 1e-10, kGentle = 1e-7, kSteep = 1e12;
+constexpr double kLeastRidge = 1e-10, kGentle = 1e-13, kSteep = 1e12;
+
+// How much a step may enlarge the linear predictors. Where all rows that a direction moves are saturated, its slope is
+// rounding and its curvature nothing: their quotient is any number, and rounding grows with the coefficients.
+constexpr double kFurther = 100.0;
+
+// A deviance that falls by less, relative, has not fallen.
+constexpr double kRounding = 1e-15;
 
 // A column that keeps less than this part of its norm² beside earlier ones moves none of the rows that are looked at.
 constexpr double kDependent = 1e-22;
@@ -789,16 +798,18 @@ class Fitter {
             score_rows();
             if (is_enough()) return out_;
             newton_step();
-            done = out_.decrement <= tolerance_ && ridge_ < kGentle;  // not when it is NaN
-            if (advance()) {
+            const bool sound = out_.decrement >= 0;  // not NaN, nor what rounding leaves of a singular curvature
+            done = sound && out_.decrement <= tolerance_ && ridge_ < kGentle;
+            const double before = out_.deviance;
+            if (sound && advance() && before - out_.deviance > kRounding * before) {
                 ridge_ = ridge_ > kLeastRidge ? ridge_ * 0.01 : 0.0;
             } else {
-                if (done || ridge_ > kSteep) break;
+                done = done || ridge_ > kSteep;  // not even the gradient leads anywhere
                 ridge_ = std::max(kLeastRidge, ridge_ * 1e3);
             }
         }
         if (out_.separated) out_.deviance = 0;
-        out_.certain = out_.deviance;
+        out_.certain = done || out_.separated ? out_.deviance : 0.0;
         return out_;
     }
 
@@ -824,6 +835,7 @@ class Fitter {
             sum += weight[i] * loss(m);
         }
         out_.separated = least > kClear * std::max(1.0, most);
+        reach_ = std::max(most, -least);
         return 2.0 * sum;
     }
 
@@ -841,22 +853,45 @@ class Fitter {
 
     // Whether the deviance of the best model is certain to be more than enough. Leaving rows out lowers it, so those that
     // are nearly explained are left out, and the rest is bounded from below by a feasible dual point: the residuals less
-    // their projection on the model, in the metric of the curvature.
-    FBED_HOT bool is_enough() {
+    // their projection on the model, in the metric of the curvature. Rows whose residual would change its side are left
+    // out as well, and it is tried again.
+    bool is_enough() {
         const double to_spare = out_.deviance - enough_;
         if (!(to_spare > 0) || out_.iterations == 0 || !(out_.decrement < to_spare)) return false;
-        const double little = 0.05 * to_spare / static_cast<double>(f_.n);
-        std::vector<int64_t> rows;
-        double kept = 0;
-        for (int64_t i = 0; i < f_.n; ++i) {
-            const double d = 2.0 * f_.weight[i] * loss(f_.sign[i] * eta_[i]);
-            if (d <= little) continue;
-            if (work_.aw[i] == 0.0) return false;  // far on the wrong side
-            kept += d;
-            rows.push_back(i);
+        std::vector<double> left(f_.n);
+        for (int64_t i = 0; i < f_.n; ++i) left[i] = 2.0 * f_.weight[i] * loss(f_.sign[i] * eta_[i]);
+        std::vector<int64_t> rows(f_.n);
+        for (int64_t i = 0; i < f_.n; ++i) rows[i] = i;
+        std::sort(rows.begin(), rows.end(), [&](int64_t p, int64_t q) { return left[p] > left[q]; });
+        double kept = 0, aim = out_.deviance - 0.25 * to_spare;
+        size_t m = 0;
+        while (m < rows.size() && kept < aim) kept += left[rows[m++]];
+        rows.resize(m);
+        for (int attempt = 0; attempt < 4 && !rows.empty(); ++attempt) {
+            kept = 0;
+            for (int64_t row : rows) {
+                if (work_.aw[row] == 0.0) return false;  // far on the wrong side
+                kept += left[row];
+            }
+            if (kept <= enough_) return false;
+            std::vector<double> z(rows.size());
+            const double lambda2 = project(rows, z);
+            const double least = *std::min_element(z.begin(), z.end());
+            if (least >= -1.0) {
+                out_.certain = (kept - lambda2 * P(least) * (1.0 + kSlack)) * (1.0 - kSlack);
+                return out_.certain > enough_;
+            }
+            size_t stay = 0;
+            for (size_t i = 0; i < rows.size(); ++i)
+                if (z[i] > -0.9) rows[stay++] = rows[i];
+            rows.resize(stay);
         }
+        return false;
+    }
+
+    // Squared norm of the projection of the rows' residuals on the model, and the least z of the step along it, row by row.
+    FBED_HOT double project(const std::vector<int64_t>& rows, std::vector<double>& z) {
         const size_t m = rows.size();
-        if (2 * static_cast<int64_t>(m) > f_.n) return false;  // as dear as a step
         std::vector<double> basis, left(m), along(m, 0.0), root(m);
         for (size_t i = 0; i < m; ++i) root[i] = std::sqrt(work_.aw[rows[i]]);
         double lambda2 = 0;
@@ -886,14 +921,11 @@ class Fitter {
             for (size_t i = 0; i < m; ++i) along[i] += slope * left[i];
             basis.insert(basis.end(), left.begin(), left.end());
         }
-        double z_min = 0;
         for (size_t i = 0; i < m; ++i) {
             const double v = along[i] / root[i], mu = logistic(eta_[rows[i]]);
-            z_min = std::min(z_min, std::min((1.0 - mu) * v, -mu * v));
+            z[i] = std::min((1.0 - mu) * v, -mu * v);
         }
-        if (!(z_min >= -1.0)) return false;
-        out_.certain = (kept - lambda2 * P(z_min) * (1.0 + kSlack)) * (1.0 - kSlack);
-        return out_.certain > enough_;
+        return lambda2;
     }
 
     FBED_HOT void newton_step() {
@@ -924,10 +956,16 @@ class Fitter {
     // Halve the step until the deviance falls; false when a thousandth of it does not help. Towards infinity, where rows are
     // being separated, Newton's steps add 1 to a margin at a time and are all alike: there, double them.
     bool advance() {
+        const double furthest = kFurther * std::max(1.0, reach_);
         double t = 1.0, now = deviance_at(t);
+        if (reach_ > furthest) {
+            t = furthest / reach_;
+            now = deviance_at(t);
+        }
+        const double shortest = 1e-3 * t;
         while (!(now <= out_.deviance * (1.0 + 1e-12))) {
             t *= 0.5;
-            if (t < 1e-3) {
+            if (t < shortest) {
                 predict(beta_);
                 deviance();
                 return false;
@@ -955,6 +993,7 @@ class Fitter {
     double tolerance_, enough_;
     std::vector<double> trial_;
     double last_decrement_ = 0, ridge_ = 0;
+    double reach_ = 0;  // largest linear predictor, in size, of the model looked at last
     Fitted out_;
 };
 

@@ -29,7 +29,7 @@ _MAX_ITERATIONS = 200  # under quasi-separation the deviance falls by a factor e
 _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, never the optimum
 # A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
-_RIDGE, _GENTLE, _STEEP = 1e-10, 1e-7, 1e12
+_RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
 _MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
@@ -300,6 +300,8 @@ def _newton_step(
 def _gram(Z: Floats, curvature: Floats) -> Floats:
     """ZᵀW_bZ for every model b, as one matrix product of the weights with all products of two columns."""
     n, k = Z.shape
+    if curvature.shape[1] == 1:
+        return ((Z * curvature).T @ Z)[None]
     row, column = np.triu_indices(k)
     packed = np.zeros((len(row), curvature.shape[1]))
     rows_in_block = max(1, _BLOCK_VALUES // len(row))

@@ -122,9 +122,7 @@ class BracketedFit(RegressionFit):
         likelihood = self.model.likelihood
         m = likelihood.n_predictors
         df = np.array([float(m * self.span.rank_of[int(v)]) for v in variables])
-        if (
-            not self.span.full_rank or self.deviance == 0.0
-        ):  # without one variable another may come to life: ask the fits
+        if not self.span.full_rank or self.deviance == 0.0:  # ask the fits
             evidence = self.losses(variables)
             return Bounds(evidence.statistic, evidence.statistic, evidence.df, self.reference)
         self.prepare()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import linalg, special
 
 from fbed._kernels import LogisticNull, fit_logistic
 from fbed.families.base import Indices, Span
@@ -216,6 +216,8 @@ class CertifiedLogistic:
         z_min = np.minimum(np.where(active, np.minimum(-(1.0 - mean) * steps, mean * steps), 0.0).min(axis=0), 0.0)
         without = np.logaddexp(0.0, (1.0 - 2.0 * y)[:, None] * (self.predictor[:, None] - steps))
         known = wald > 0
+        if not known.any():
+            return lower, upper
         lower[known] = np.maximum(self._surely_lost(wald[known], z_min[known]), 0.0)
         rounding = 1e-12 * self.deviance
         upper[known] = np.maximum(2.0 * (weights @ without)[known] - self.deviance + rounding, lower[known])
@@ -227,22 +229,26 @@ class CertifiedLogistic:
         least = _e(z_min - null.reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
         return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
 
-    def _functionals(self, variable: int) -> Floats:
-        """Linear functionals of the coefficients on Z that are the variable's own coefficients, rank × width."""
-        return self._inverse[self.span.place(variable)].T
+    def _without(self, variable: int) -> tuple[Floats, Floats]:
+        """Orthonormal functionals of the coefficients on Z that vanish on models without the variable; and a basis of
+        those models.
+
+        From the triangle with the variable's columns taken out, not from its inverse: coefficients may be on their way
+        to infinity, and the least part of the variable that a rounded basis left in would grow with them.
+        """
+        place = self.span.place(variable)
+        width = place.stop - place.start
+        basis, _ = linalg.qr_delete(np.eye(self.span.rank), self._triangle, place.start, width, which="col")
+        return basis[:, self.span.rank - width :], basis[:, : self.span.rank - width]
 
     @cached_property
     def _triangle(self) -> Floats:
         return self.span.triangle()
 
-    @cached_property
-    def _inverse(self) -> Floats:
-        return np.asarray(np.linalg.inv(self._triangle))
-
     def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
         """Step (on G) to the nearest model without the variable, in the curvature's metric; and Wald's statistic."""
-        functional = self._functionals(variable)
-        if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9 * np.abs(functional).max():
+        functional, _ = self._without(variable)
+        if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9:
             return None
         whitened = self.null.whitener.T @ functional
         coefficients = functional.T @ self.coefficients
@@ -251,19 +257,17 @@ class CertifiedLogistic:
 
     def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
         """Deviance of the model without one variable, from a start close by; or an interval that is above `enough`."""
-        functional = self._functionals(variable)
-        width = functional.shape[1]
-        rest = np.linalg.qr(functional, mode="complete")[0][:, width:]
+        functional, rest = self._without(variable)
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         if near is not None:
             start = self.coefficients - self.null.whitener @ near[0]
         else:
             own = self._triangle[:, self.span.place(variable)]
-            start = self.coefficients - own @ (functional.T @ self.coefficients)
+            start = self.coefficients - own @ np.linalg.solve(functional.T @ own, functional.T @ self.coefficients)
         # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
         starts = [part * (rest.T @ start) for part in (1.0, 0.5, 0.2, 0.1)] + [rest.T @ self._centre()]
         _, _, attained, certain = self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH, enough)
-        return certain, attained
+        return (certain, attained) if certain > enough else (attained, attained)
 
 
 def _secured(fit: CertifiedLogistic, free: Floats, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
@@ -312,6 +316,8 @@ def _whitener(rows: Floats) -> tuple[Floats, Floats]:
 
 def _inverse_factor(information: Floats) -> tuple[Floats, float]:
     """M with M'AM = I for a matrix A with unit diagonal, and A's smallest pivot, 0 when A is singular to rounding."""
+    if len(information) == 0:  # every row is saturated
+        return information, 1.0
     try:
         factor = np.linalg.cholesky(information)
     except np.linalg.LinAlgError:

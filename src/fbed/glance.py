@@ -1,0 +1,216 @@
+"""The data at a glance: what a reader wants to know about the outcome and the selected columns without having them.
+
+Everything is kept in the result when it is made, from the selected columns alone, so that a result that was saved and
+read back still has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.design import Design
+from fbed.outcomes import Outcome
+from fbed.tails import Floats
+
+_MOST = 100  # selected variables whose correlations are kept: more than that nobody reads
+_MOST_CLASSES = 20  # an outcome with more different values is shown as numbers
+_BINS = 24
+_DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
+
+
+@dataclass(frozen=True)
+class Column:
+    """A selected variable: its terms in a model with the standard deviation of each, and how its values are spread.
+
+    `levels` holds each level of a categorical variable with its number of rows. Of a numeric one, `uncommon` is the
+    number of rows that differ from the most common of its smallest value, its largest and 0; None for groups.
+    """
+
+    terms: tuple[str, ...]
+    scales: tuple[float, ...]
+    levels: tuple[tuple[str, float], ...] = ()
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    uncommon: float | None = None
+
+
+@dataclass(frozen=True)
+class OutcomeGlance:
+    """The outcome as classes with counts, or as numbers with a histogram; `events` is for survival times."""
+
+    classes: tuple[tuple[str, float], ...] = ()
+    quartiles: tuple[float, ...] = ()  # least, first quartile, median, third quartile, largest
+    mean: float | None = None
+    sd: float | None = None
+    edges: tuple[float, ...] = ()
+    counts: tuple[float, ...] = ()
+    events: float | None = None
+
+
+@dataclass(frozen=True)
+class Glance:
+    """Outcome, table, and the selected columns in their order.
+
+    `correlations` are among the selected: Pearson's for two numbers, the largest canonical correlation where a
+    categorical variable or a group takes part. `inflation` is how much the variance of each one's coefficients grows
+    because of the others (the variance inflation factor; per degree of freedom for several columns). Both end with the
+    hundredth variable.
+    """
+
+    outcome: OutcomeGlance
+    storage: str
+    n_categorical: int
+    n_constant: int
+    columns: tuple[Column, ...]
+    correlations: tuple[tuple[float, ...], ...]
+    inflation: tuple[float, ...]
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Glance:
+        """Read back from JSON; what JSON could not hold is infinite."""
+        outcome, columns = plain["outcome"], plain["columns"]
+        return cls(
+            **{
+                **plain,
+                "outcome": OutcomeGlance(**_tuples(outcome)),
+                "columns": tuple(Column(**_tuples(column)) for column in columns),
+                "correlations": tuple(map(tuple, plain["correlations"])),
+                "inflation": tuple(np.inf if value is None else value for value in plain["inflation"]),
+            }
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return asdict(self)
+
+
+def _tuples(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _as_tuple(value) for name, value in plain.items()}
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(_as_tuple(item) for item in value) if isinstance(value, list) else value
+
+
+def glance(design: Design, outcome: Outcome, selected: Sequence[int]) -> Glance:
+    """Look at the outcome and at the selected columns."""
+    few = list(selected)[:_MOST]
+    correlations, inflation = _associations(design, few)
+    return Glance(
+        _outcome(outcome, design.weights),
+        "sparse" if design.is_sparse else "dense",
+        len(set(design.table.factors) - design.table.excluded),
+        int((np.delete(design.width, list(design.table.excluded)) == 0).sum()),
+        tuple(_column(design, variable) for variable in selected),
+        correlations,
+        inflation,
+    )
+
+
+def _column(design: Design, variable: int) -> Column:
+    terms = tuple(design.labels(variable))
+    center, scale = design.moments(variable)
+    scales = tuple(_rounded(scale))
+    factor = design.table.factors.get(variable)
+    if factor is not None:
+        counts = np.bincount(factor.codes, design.weights, minlength=len(factor.levels))
+        levels = zip(map(str, factor.levels), counts.tolist(), strict=True)
+        return Column(terms, scales, levels=tuple(levels))
+    if len(terms) != 1:
+        return Column(terms, scales)
+    values = design.columns(variable)[:, 0] * scale[0] + center[0]
+    low, high = float(values.min()), float(values.max())
+    near = 1e-9 * max(abs(low), abs(high))  # values come back from the scaled column, up to rounding
+    common = max(float(design.weights[np.abs(values - value) <= near].sum()) for value in (low, high, 0.0))
+    mean, low, high = _rounded([center[0], low, high])
+    return Column(terms, scales, mean=mean, low=low, high=high, uncommon=design.n - common)
+
+
+def _outcome(outcome: Outcome, weights: Floats) -> OutcomeGlance:
+    if outcome.event is None and (outcome.categorical or len(outcome.levels) <= _MOST_CLASSES):
+        return OutcomeGlance(classes=_classes(outcome, weights))
+    values, total = outcome.values, float(weights.sum())
+    mean = float(weights @ values) / total
+    widest = float(np.abs(values - mean).max()) or 1.0  # squares of huge values would overflow
+    sd = widest * float(np.sqrt(weights @ ((values - mean) / widest) ** 2 / total))
+    counts, edges = np.histogram(values, _BINS, weights=weights)
+    return OutcomeGlance(
+        quartiles=tuple(_rounded(_quantiles(values, weights, [0.0, 0.25, 0.5, 0.75, 1.0]))),
+        mean=_rounded([mean])[0],
+        sd=_rounded([sd])[0],
+        edges=tuple(_rounded(edges)),
+        counts=tuple(_rounded(counts)),
+        events=None if outcome.event is None else float(weights[outcome.event].sum()),
+    )
+
+
+def _classes(outcome: Outcome, weights: Floats) -> tuple[tuple[str, float], ...]:
+    if outcome.categorical:
+        counts = np.bincount(outcome.values.astype(np.intp), weights, minlength=len(outcome.levels))
+    else:
+        counts = np.array([weights[outcome.values == level].sum() for level in outcome.levels])
+    return tuple(zip(map(str, outcome.levels), counts.tolist(), strict=True))
+
+
+def _quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> Floats:
+    """Smallest value that so much of the weight does not exceed."""
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order]) / weights.sum()
+    where = np.minimum(np.searchsorted(share, np.array(levels) - 1e-12), len(values) - 1)
+    return np.asarray(values[order][where])
+
+
+def _associations(design: Design, variables: Sequence[int]) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]:
+    """Correlation matrix of variables, and the variance inflation of each."""
+    root = np.sqrt(design.weights / design.n)[:, None]
+    blocks = [root * design.columns(variable) for variable in variables]
+    if not blocks:
+        return (), ()
+    ends = np.cumsum([block.shape[1] for block in blocks])
+    places = [slice(int(end) - block.shape[1], int(end)) for end, block in zip(ends, blocks, strict=True)]
+    whole = np.hstack(blocks)
+    inner = whole.T @ whole
+    return _correlations(inner, places), _inflation(inner, places)
+
+
+def _correlations(inner: Floats, places: Sequence[slice]) -> tuple[tuple[float, ...], ...]:
+    whitening = [_inverse_root(inner[place, place]) for place in places]
+
+    def between(i: int, j: int) -> float:
+        block = whitening[i] @ inner[places[i], places[j]] @ whitening[j]
+        if i == j or block.size == 0:
+            return float(i == j)
+        return float(np.clip(block[0, 0] if block.size == 1 else np.linalg.norm(block, 2), -1.0, 1.0))
+
+    return tuple(tuple(_rounded([between(i, j) for j in range(len(places))])) for i in range(len(places)))
+
+
+def _inverse_root(square: Floats) -> Floats:
+    """M^(−½) on the part of M that is not 0."""
+    values, vectors = np.linalg.eigh(square)
+    kept = values > 1e-10 * max(float(values.max(initial=0.0)), 1e-300)
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T)
+
+
+def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
+    """(det R₁₁ · det (R⁻¹)₁₁)^(1/df): 1/(1 − R²) for one column, Fox and Monette's generalisation for several."""
+    try:
+        inverse = np.linalg.inv(inner)
+    except np.linalg.LinAlgError:
+        return (np.inf,) * len(places)
+    out = []
+    for place in places:
+        product = float(np.linalg.det(inner[place, place]) * np.linalg.det(inverse[place, place]))
+        width = place.stop - place.start
+        out.append(product ** (1.0 / width) if product >= 1.0 - 1e-6 and width else np.inf if width else 1.0)
+    return tuple(_rounded(out))
+
+
+def _rounded(values: Sequence[float] | NDArray[Any]) -> list[float]:
+    return [float(f"{value:.{_DIGITS}g}") for value in values]

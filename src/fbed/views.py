@@ -1,0 +1,440 @@
+"""What a result says, as numbers ready to be shown: the steps, the effects, the near ties, the warnings.
+
+The report, the plots, the terminal and the explanations all read a result through these functions, so that they say
+the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from fbed.tables import Name
+
+if TYPE_CHECKING:
+    from fbed.families.base import Indices
+    from fbed.glance import Column
+    from fbed.result import Result, TraceRow
+    from fbed.scan import Finding
+
+NEAR = 2.0
+"""Scores that differ by less are near ties: the data are at most e times likelier under one model than the other."""
+
+_RARE = 10  # rows below which a level or an uncommon value decides its own coefficient
+_INFLATED = 10.0  # variance inflation from which textbooks speak of collinearity
+_CORRELATED = 0.9
+_NO_BOUND = 1e6  # an upper bound so many times the lower one says nothing
+_RATIOS = {  # what exp(coefficient) is, where it has a name
+    "binomial": "odds ratio",
+    "ordinal": "odds ratio",
+    "multinomial": "odds ratio",
+    "cox": "hazard ratio",
+    "poisson": "rate ratio",
+    "negative_binomial": "rate ratio",
+    "gamma": "ratio of means",
+    "weibull": "time ratio",
+}
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """What is known of one test: an interval for its statistic, and the log p-values at its two ends."""
+
+    lower: float
+    upper: float
+    df: float
+    log_p_low: float  # of the upper end
+    log_p_high: float  # of the lower end
+    critical: float | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the statistic itself is known."""
+        return self.upper - self.lower <= 1e-9 * max(1.0, abs(self.upper))
+
+
+@dataclass(frozen=True)
+class StepView:
+    """A scan, numbered from 1, with what led up to it.
+
+    `fall` is by how much the deviance has fallen since the start, and `gain` by how much more than the criterion asks.
+    """
+
+    number: int
+    row: TraceRow
+    before: tuple[int, ...]  # S when the scan was made
+    remaining: int
+    n_selected: int
+    critical: float | None
+    fall: float
+    gain: float
+
+    @property
+    def zone(self) -> str:
+        """The part of the search that the scan belongs to."""
+        return "backward" if self.row.run is None else f"run {self.row.run}"
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A coefficient with its naive 95% interval, and the same per standard deviation of a numeric column."""
+
+    term: str
+    variable: Name | None  # None for an intercept and the like
+    value: float
+    low: float | None
+    high: float | None
+    scale: float  # standard deviation of a number, 1 for a level of a category
+
+    @property
+    def scaled(self) -> tuple[float, float | None, float | None]:
+        """Value and interval per standard deviation."""
+        low, high = (None if end is None else end * self.scale for end in (self.low, self.high))
+        return self.value * self.scale, low, high
+
+
+@dataclass(frozen=True)
+class Tie:
+    """A runner-up of a step: by how much its score was behind (at the least, when only bounds are known)."""
+
+    step: StepView
+    finding: Finding
+    name: Name
+    behind: float
+    near: bool
+    fate: str
+
+
+@dataclass(frozen=True)
+class Caution:
+    """Something about the data that makes a careful reader look twice."""
+
+    title: str
+    text: str
+
+
+def has_deviance(result: Result) -> bool:
+    """Whether the statistics are differences of deviances, so that they add up along the path."""
+    return result.model is not None and result.settings.get("test") in ("lr", "g2")
+
+
+def by_level(result: Result) -> bool:
+    """Whether variables pass by p-value, and not by an information criterion."""
+    return "alpha" in str(result.settings.get("criterion", "alpha"))
+
+
+def is_oracle(result: Result) -> bool:
+    """Whether a graph and not data answered."""
+    return result.model is None
+
+
+def sample_size(result: Result) -> str | None:
+    """What the criterion takes for n, when that is not the number of rows: events, trials or the sum of weights."""
+    if is_oracle(result) or result.n == result.n_rows:
+        return None
+    events = None if result.glance is None else result.glance.outcome.events
+    what = "events" if events == result.n else "in all, by trials or weights"
+    return f"{result.n:,g} {what}"
+
+
+# -- the path --------------------------------------------------------------------------------------------------------
+
+
+def steps(result: Result) -> list[StepView]:
+    """Every scan in order."""
+    index = _index(result)
+    selected = [index[name] for name in result.settings.get("include", ()) if name in index]
+    out: list[StepView] = []
+    fall = gain = 0.0
+    for number, row in enumerate(result.trace, 1):
+        before = tuple(selected)
+        changed = row.variable is not None
+        if changed:
+            variable = index[row.variable]
+            (selected.append if row.action == "add" else selected.remove)(variable)
+            sign = 1.0 if row.action == "add" else -1.0
+            fall += sign * (row.statistic or 0.0)
+            gain += sign * (row.score or 0.0)
+        remaining = row.tested - row.n_dropped - (row.action == "add")
+        critical = None if row.df is None else dict(row.critical).get(row.df)
+        if critical is None and row.critical:
+            critical = row.critical[0][1]
+        out.append(StepView(number, row, before, remaining, len(selected), critical, fall, gain))
+    return out
+
+
+def changes(result: Result) -> list[StepView]:
+    """The scans that added or removed a variable."""
+    return [step for step in steps(result) if step.row.variable is not None]
+
+
+def _index(result: Result) -> dict[Name | None, int]:
+    """Indices of the variables that ever were in S."""
+    moved: set[Name | None] = {row.variable for row in result.trace} | set(result.settings.get("include", ()))
+    names: Iterable[Name] = range(result.n_variables) if result.feature_names is None else result.feature_names
+    return {name: j for j, name in enumerate(names) if name in moved}
+
+
+def least_tests_of_fbs(result: Result) -> int:
+    """Tests that plain forward-backward selection needs at the least to select as many variables.
+
+    A scan of everything that is left for each variable, one more that finds nothing, and one backward scan. Scans that
+    a limit or a perfect fit would have spared are not counted.
+    """
+    p = result.n_variables - result.n_forced - int(result.settings.get("n_excluded", 0))
+    found = len(result.selected) - result.n_forced
+    last = 1 if result.status == "converged" and p > found else 0
+    forward = sum(p - i for i in range(found + last))
+    return forward + (found if result.n_tests.backward else 0)
+
+
+# -- one test --------------------------------------------------------------------------------------------------------
+
+
+def last_test(result: Result, variable: int) -> tuple[int, Statistic] | None:
+    """The last scan that tested a variable (its position in the trace) and what is known from it."""
+    known = result.candidates
+    place = int(known.row[variable])
+    if place < 0:
+        return None
+    lower, upper, df = (float(values[variable]) for values in (known.lower, known.upper, known.df))
+    if math.isnan(upper) or upper > _NO_BOUND * max(lower, 1.0):  # NaN: JSON has no infinity
+        upper = np.inf
+    row = result.trace[place]
+    if known.log_p is not None:
+        p = float(known.log_p[variable])
+        return place, Statistic(lower, upper, df, p, p, None)
+    return place, statistic(result, row, lower, upper, df)
+
+
+def statistic(result: Result, row: TraceRow, lower: float, upper: float, df: float) -> Statistic:
+    """An interval for a statistic of a scan with the p-values of its ends."""
+    reference = result.reference(row)
+    if reference is None:
+        return Statistic(lower, upper, df, np.nan, np.nan, None)
+    low, high = (
+        float(reference.log_sf(np.array([end]), np.array([df]))[0]) if math.isfinite(end) else -math.inf
+        for end in (upper, lower)
+    )
+    return Statistic(lower, upper, df, low, high, dict(row.critical).get(df))
+
+
+# -- effects ---------------------------------------------------------------------------------------------------------
+
+
+def effects(result: Result) -> list[Effect]:
+    """Terms of the final model that belong to variables, in the model's order."""
+    return [effect for effect in terms(result) if effect.variable is not None]
+
+
+def terms(result: Result) -> list[Effect]:
+    """Every term of the final model."""
+    model = result.model
+    if model is None:
+        return []
+    half = _quantile(result)
+    known = _columns_by_term(result)
+    out = []
+    for i, (term, value) in enumerate(zip(model.terms, model.coefficients, strict=True)):
+        error = math.nan if model.standard_errors is None else model.standard_errors[i]
+        variable, scale = _owner(term, known)
+        known_error = math.isfinite(error) and error > 0
+        low, high = (value + sign * half * error if known_error else None for sign in (-1, 1))
+        out.append(Effect(term, variable, value, low, high, scale))
+    return out
+
+
+def ratio_name(result: Result) -> str | None:
+    """What exp(coefficient) is called, or None where it has no meaning."""
+    return None if result.settings.get("link") else _RATIOS.get(result.family)
+
+
+def _quantile(result: Result) -> float:
+    """Half-width of a 95% interval in standard errors: Student's t for the linear model."""
+    left = result.n - len(result.model.terms) if result.model is not None else 0.0
+    if result.family == "gaussian" and left > 0:
+        return float(special.stdtrit(left, 0.975))
+    return float(special.ndtri(0.975))
+
+
+def _columns_by_term(result: Result) -> dict[str, tuple[Name, float]]:
+    columns: tuple[Column, ...] = () if result.glance is None else result.glance.columns
+    out: dict[str, tuple[Name, float]] = {}
+    for name, column in zip(result.selected, columns, strict=False):
+        for term, scale in zip(column.terms, column.scales, strict=True):
+            out.setdefault(term, (name, 1.0 if column.levels else scale))
+    return out
+
+
+def _owner(term: str, known: dict[str, tuple[Name, float]]) -> tuple[Name | None, float]:
+    """The variable of a term; terms of multinomial models end in ' → class'."""
+    if term in known:
+        return known[term]
+    head = term
+    while " → " in head:
+        head = head.rpartition(" → ")[0]
+        if head in known:
+            return known[head]
+    return None, 1.0
+
+
+# -- near ties -------------------------------------------------------------------------------------------------------
+
+
+def ties(result: Result) -> list[Tie]:
+    """Runners-up of every step that added a variable, best first."""
+    return [tie for step in changes(result) if step.row.action == "add" for tie in _ties_of(result, step)]
+
+
+def _ties_of(result: Result, step: StepView) -> Iterator[Tie]:
+    score = step.row.score
+    for finding in step.row.runners_up:
+        best = finding.score + (finding.upper - finding.statistic)
+        behind = 0.0 if is_oracle(result) or score is None else max(score - best, 0.0)
+        fate_of = fate(result, finding.variable)
+        yield Tie(step, finding, result.name(finding.variable), behind, behind <= NEAR, fate_of)
+
+
+def fate(result: Result, variable: int) -> str:
+    """What became of a variable, in a few words."""
+    name = result.name(variable)
+    moves = [number for number, row in enumerate(result.trace, 1) if row.variable == name and row.variable is not None]
+    if variable in result.indices:
+        return f"selected in step {moves[-1]}" if moves else "forced in"
+    if moves:
+        return f"removed in step {moves[-1]}"
+    place = int(result.candidates.row[variable])
+    if place < 0:
+        return "not considered"
+    row = result.trace[place]
+    return f"dropped in step {place + 1}" if variable in row.dropped else f"not selected by step {place + 1}"
+
+
+def closest(result: Result, most: int) -> Indices:
+    """Candidates that were not selected, those first that came closest to passing in their last scan."""
+    known = result.candidates
+    free = (known.row >= 0) & ~result.support
+    if known.log_p is not None:
+        distance = np.where(free, known.log_p, np.inf)
+    else:
+        distance = np.where(free, -_share_of_critical(result), np.inf)
+    distance = np.where(np.isnan(distance), 0.0, distance)
+    order = np.argsort(distance, kind="stable")[: min(most, int(free.sum()))]
+    return order.astype(np.intp)
+
+
+def _share_of_critical(result: Result) -> np.ndarray:
+    """Each candidate's statistic, at the most, as a part of what it had to exceed."""
+    known = result.candidates
+    critical = np.full(len(known.row), np.inf)
+    for i, row in enumerate(result.trace):
+        here = known.row == i
+        for df, value in row.critical:
+            critical[here & (known.df == df)] = value
+    upper = np.where(np.isfinite(known.upper), known.upper, known.lower)
+    return np.where((critical > 0) & np.isfinite(critical), upper / np.where(critical > 0, critical, 1.0), 0.0)
+
+
+# -- cautions --------------------------------------------------------------------------------------------------------
+
+
+def cautions(result: Result) -> list[Caution]:
+    """What may mislead a reader of this result."""
+    return [*_ending(result), *_separation(result), *data_cautions(result), *_notes(result)]
+
+
+def data_cautions(result: Result) -> list[Caution]:
+    """What the selected columns should make a reader careful about."""
+    return [*_collinearity(result), *_rare(result)]
+
+
+def _ending(result: Result) -> Iterator[Caution]:
+    if result.status in ("interrupted", "time_limit"):
+        yield Caution(
+            "The search did not finish",
+            "What is shown had been found when it was stopped. More variables might have been selected, and some of "
+            "these might have been removed again.",
+        )
+    if result.status == "max_features":
+        yield Caution(
+            "The search was limited", "It stopped at the largest number of variables allowed, not for want of others."
+        )
+    if result.status == "saturated":
+        yield Caution(
+            "The outcome is explained completely",
+            "No further variable could add anything. With few rows and many variables this happens by chance; a "
+            "variable that is the outcome in disguise does it, too.",
+        )
+
+
+def _separation(result: Result) -> Iterator[Caution]:
+    if result.model is not None and result.model.separated:
+        yield Caution(
+            "The outcome is separated",
+            "The selected variables predict some rows without error, so that some coefficients are infinite. The "
+            "numbers shown have the right sign and no size; there are no standard errors.",
+        )
+
+
+def _collinearity(result: Result) -> Iterator[Caution]:
+    if result.glance is None:
+        return
+    inflated = [
+        f"{name} ({value:.3g})" if math.isfinite(value) else f"{name} (no bound)"
+        for name, value in zip(result.selected, result.glance.inflation, strict=False)
+        if value >= _INFLATED
+    ]
+    if inflated:
+        yield Caution(
+            "Selected variables are collinear",
+            f"The others explain most of {_listed(inflated)}; in brackets, how many times larger that makes the "
+            "variance of the coefficient. Read these coefficients together, not one by one.",
+        )
+    pairs = [f"{a} and {b} ({r:.2f})" for a, b, r in correlated_pairs(result) if abs(r) >= _CORRELATED]
+    if pairs:
+        yield Caution("Selected variables are strongly correlated", f"Strongly correlated: {_listed(pairs)}.")
+
+
+def correlated_pairs(result: Result) -> list[tuple[Name, Name, float]]:
+    """Pairs of selected variables with their correlation, strongest first."""
+    if result.glance is None:
+        return []
+    matrix = result.glance.correlations
+    pairs = [
+        (result.selected[i], result.selected[j], matrix[i][j])
+        for i in range(len(matrix))
+        for j in range(i + 1, len(matrix))
+    ]
+    return sorted(pairs, key=lambda pair: -abs(pair[2]))
+
+
+def _rare(result: Result) -> Iterator[Caution]:
+    if result.glance is None:
+        return
+    rare = []
+    for name, column in zip(result.selected, result.glance.columns, strict=True):
+        rare += [f"{name} = {level} ({count:g} rows)" for level, count in column.levels if count < _RARE]
+        if column.uncommon is not None and column.uncommon < _RARE:
+            rare.append(f"{name} (all rows but {column.uncommon:g} have the same value)")
+    if rare:
+        yield Caution(
+            "Rare values",
+            f"A handful of rows decides about {_listed(rare)}. Check that they are not mistakes.",
+        )
+
+
+def _notes(result: Result) -> Iterator[Caution]:
+    for note in result.notes:
+        yield Caution(
+            "A note on the data", note[:1].upper() + note[1:] + ("" if note.endswith((".", "!", "?")) else ".")
+        )
+
+
+def _listed(items: list[str], most: int = 6) -> str:
+    shown = "; ".join(items[:most])
+    return shown if len(items) <= most else f"{shown}; and {len(items) - most:,} more"

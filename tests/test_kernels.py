@@ -1,0 +1,340 @@
+"""Every kernel against an obvious twin: NumPy, mpmath, or a fit of the model that a bound is about."""
+
+from __future__ import annotations
+
+import math
+import os
+from itertools import product
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse, special
+
+import fbed
+from engine_cases import Case, heavy_tailed, normal, outcome, quasi_separated, rare, separated
+from fbed._kernels import (
+    DenseColumns,
+    LogisticNull,
+    SparseColumns,
+    bound_functions,
+    elementary_functions,
+    fit_logistic,
+)
+from fbed.problem import read_problem
+
+few = settings(max_examples=int(os.environ.get("EX", "60")), deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+
+
+# Functions of one number.
+
+
+def ulps(found, exact):
+    """Distance in units of the last place of the exact value."""
+    return abs(mpmath.mpf(found) - exact) / mpmath.mpf(math.ulp(float(exact)))
+
+
+def numbers(low, high, count=400):
+    rng = np.random.default_rng(0)
+    near_zero = -(10.0 ** rng.uniform(-300, 0, count)) if high <= 0 else 10.0 ** rng.uniform(-300, 0, count)
+    near_zero = near_zero[(near_zero >= low) & (near_zero <= high)]
+    return np.concatenate([rng.uniform(low, high, count), near_zero, [low, high]])
+
+
+def test_exponential():
+    with mpmath.workdps(40):
+        assert max(ulps(elementary_functions(x, 0.0)[0], mpmath.exp(x)) for x in numbers(-700, 0)) < 2
+    assert elementary_functions(0.0, 0.0)[0] == 1.0
+    assert elementary_functions(-1e9, 0.0)[0] == 0.0
+
+
+def test_logarithm():
+    with mpmath.workdps(40):
+        assert max(ulps(elementary_functions(0.0, e)[1], mpmath.log1p(e)) for e in numbers(0, 1)) < 4
+    assert elementary_functions(0.0, 0.0)[1] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("position", "formula", "low"),
+    [
+        (0, lambda z: 2 * ((1 + z) * mpmath.log1p(z) - z) / z**2, -1.0),
+        (1, lambda z: 2 * ((1 + z) * mpmath.log1p(z) - z - z**2 / 2 + z**3 / 6) / z**4, -1.0),
+        (2, lambda z: 2 * (mpmath.exp(z) - 1 - z - z**2 / 2 - z**3 / 6) / z**4, -50.0),
+    ],
+    ids=["P", "P4", "E4"],
+)
+def test_bound_functions(position, formula, low):
+    """To 1e-11, a hundredth of what bounds are widened by, at any distance from 0, where the formulas cancel."""
+    rng = np.random.default_rng(1)
+    sizes = np.concatenate([10.0 ** rng.uniform(-12, 0, 200), rng.uniform(0, 1, 50), 10.0 ** rng.uniform(0, 2, 50)])
+    for z in np.concatenate([sizes, -sizes[sizes <= -low]]):
+        with mpmath.workdps(80):
+            exact = formula(mpmath.mpf(float(z)))
+        assert bound_functions(float(z))[position] == pytest.approx(float(exact), rel=1e-11)
+    assert bound_functions(-1.0)[0] == 2.0
+    assert bound_functions(0.0)[:3] == pytest.approx((1.0, 1 / 6, 1 / 12), rel=1e-15)
+
+
+# Columns.
+
+TYPES = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float32, np.float64)
+LAYOUTS = {
+    "Fortran": np.asfortranarray,
+    "C": np.ascontiguousarray,
+    "every other": lambda X: np.repeat(np.repeat(X, 2, axis=0), 3, axis=1)[::2, ::3],
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+}
+
+
+def columns_of(X, storage):
+    if storage != "sparse":
+        return DenseColumns(LAYOUTS[storage](X))
+    csc = sparse.csc_array(X)
+    return SparseColumns(csc.indptr, csc.indices, csc.data, len(X))
+
+
+def values(dtype, seed=0, n=57, p=35):
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.uniform(size=(n, p)) < 0.5, rng.integers(0, 100, size=(n, p)), 0)
+    X[:, 3], X[:, 4] = 7, 0
+    return X.astype(dtype)
+
+
+@pytest.mark.parametrize("storage", [*LAYOUTS, "sparse"])
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: dtype.__name__)
+def test_columns(dtype, storage):
+    X = values(dtype)
+    n, p = X.shape
+    kernel, wide = columns_of(X, storage), X.astype(np.float64)
+    weights, rng = np.random.default_rng(1).uniform(0.5, 2, n), np.random.default_rng(2)
+    stats = np.vstack([kernel.stats(weights, weights.sum(), a, b) for a, b in ((0, 20), (20, 21), (21, p))])
+    center = weights @ wide / weights.sum()
+    scale = np.sqrt(weights @ (wide - center) ** 2 / weights.sum())
+    expected = [center, scale, wide.min(axis=0), wide.max(axis=0), np.zeros(p), (wide != 0).sum(axis=0)]
+    np.testing.assert_allclose(stats, np.column_stack(expected), rtol=1e-13, atol=1e-13)
+    which = rng.integers(0, p, 50)
+    gathered = kernel.gather(which, center, np.where(np.arange(p) == 3, 0.0, scale + 1.0))
+    wanted = np.where(which == 3, 0.0, ((wide - center) / (scale + 1.0))[:, which])
+    np.testing.assert_allclose(gathered, wanted, rtol=1e-13, atol=1e-15)
+    assert gathered.flags.f_contiguous
+    v = rng.normal(size=n)
+    np.testing.assert_allclose(kernel.dots(which, v), wide[:, which].T @ v, rtol=1e-12, atol=1e-12)
+
+
+HOSTILE = {
+    "huge": [1e200, -3e200, 2e200, 0.0],
+    "largest": [1.7e308, -1.7e308, 0.0, 1e308],
+    "tiny": [1e-200, 3e-200, 0.0, 2e-200],
+    "large mean": [3 + 1e-10, 3 + 2e-10, 3 - 1e-10, 3.0],
+    "negative mean": [-1e8 - 1, -1e8 + 1, -1e8, -1e8 + 3],
+    "one value": [0.1, 0.1, 0.1, 0.1],
+    "rounding": [1e16, 1e16 + 2, 1e16, 1e16],
+}
+
+
+@pytest.mark.parametrize("storage", ["Fortran", "C", "sparse"])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_moments_of_hostile_columns(kind, storage):
+    x = np.array(HOSTILE[kind])
+    weights = np.array([1.0, 2.0, 0.5, 1.5])
+    center, scale, low, high, bad, nonzero = columns_of(x[:, None], storage).stats(weights, weights.sum(), 0, 1)[0]
+    with mpmath.workdps(60):
+        exact = [mpmath.mpf(float(value)) for value in x]
+        mean = sum(w * v for w, v in zip(weights, exact, strict=True)) / weights.sum()
+        spread = mpmath.sqrt(sum(w * (v - mean) ** 2 for w, v in zip(weights, exact, strict=True)) / weights.sum())
+    assert center == pytest.approx(float(mean), abs=1e-15 * np.abs(x).max())
+    if float(spread) <= 1e-13 * np.abs(x).max():
+        assert scale == 0.0
+    else:
+        assert scale == pytest.approx(float(spread), rel=1e-13)
+    assert (low, high, bad, nonzero) == (x.min(), x.max(), 0, (x != 0).sum())
+
+
+@pytest.mark.parametrize("storage", ["Fortran", "C", "sparse"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite_are_counted(storage, bad):
+    X = np.ones((5, 3))
+    X[[1, 4], 1] = bad
+    assert columns_of(X, storage).stats(np.ones(5), 5.0, 0, 3)[:, 4].tolist() == [0, 2, 0]
+
+
+def test_stored_zeros_and_wide_indices():
+    indptr, indices, data = np.array([0, 3, 4]), np.array([0, 2, 3, 1]), np.array([2.0, 0.0, 4.0, 0.0])
+    for index in (np.int32, np.int64):
+        kernel = SparseColumns(indptr.astype(index), indices.astype(index), data, 5)
+        assert kernel.stats(np.ones(5), 5.0, 0, 2)[:, 5].tolist() == [2, 0]
+        wanted = np.array([[2, 0, 0, 4, 0], [0, 0, 0, 0, 0]]).T
+        assert (kernel.gather(np.array([0, 1]), np.zeros(2), np.ones(2)) == wanted).all()
+
+
+def test_sizes_are_checked():
+    X = np.asfortranarray(np.eye(4))
+    dense = DenseColumns(X)
+    for wrong in (
+        lambda: dense.stats(np.ones(3), 3.0, 0, 4),
+        lambda: dense.stats(np.ones(4), 4.0, 0, 5),
+        lambda: dense.gather(np.array([4]), np.zeros(4), np.ones(4)),
+        lambda: dense.gather(np.array([-1]), np.zeros(4), np.ones(4)),
+        lambda: dense.gather(np.array([0]), np.zeros(3), np.ones(4)),
+        lambda: dense.dots(np.array([0]), np.ones(5)),
+        lambda: SparseColumns(np.array([0, 9]), np.array([0]), np.ones(1), 4),
+        lambda: SparseColumns(np.array([0, 1]), np.array([0]), np.ones(2), 4),
+        lambda: DenseColumns(np.ones(4)),
+        lambda: DenseColumns(np.ones((4, 4), dtype=np.complex128)),
+        lambda: LogisticNull(np.ones((4, 1)), np.ones(3), np.ones(4), np.zeros(4), np.ones(4), np.arange(4), 1.0, 0.0),
+        lambda: fit_logistic(np.ones((4, 2)), np.ones(4), np.ones(4), np.zeros(1), 1e-12, np.inf),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            wrong()
+
+
+# Fits and bounds.
+
+
+@few
+@given(seed=seeds)
+def test_fit_is_a_maximum(seed):
+    """The gradient is 0 there: the likelihood is concave."""
+    rng = np.random.default_rng(seed)
+    n, r = rng.integers(30, 200), rng.integers(1, 8)
+    Z = np.column_stack([np.ones(n), normal(rng, n, r)])
+    y = (rng.uniform(size=n) < special.expit(Z @ rng.normal(size=r + 1) * 0.3)).astype(float)
+    y[:2] = 0, 1
+    weights = rng.uniform(0.2, 3, n)
+    coefficients, predictor, deviance, certain, decrement, is_separated, _ = fit_logistic(
+        Z, weights, y, np.zeros(r + 1), 1e-12, np.inf
+    )
+    np.testing.assert_allclose(predictor, Z @ coefficients, rtol=1e-12, atol=1e-12)
+    assert deviance == pytest.approx(2 * weights @ np.logaddexp(0, (1 - 2 * y) * predictor), rel=1e-13)
+    if is_separated:
+        assert ((2 * y - 1) * predictor > 0).all()
+    elif np.abs(predictor).max() < 15:
+        gradient = Z.T @ (weights * (y - special.expit(predictor)))
+        assert np.abs(gradient).max() < 1e-6
+        assert decrement <= 1e-12
+        assert certain <= deviance
+
+
+class Fitted:
+    """The fit on a few columns, and the exhaustive statistics of the others."""
+
+    def __init__(self, case, selected):
+        models = [
+            read_problem(
+                case.X, case.y, [fbed.AIC()], sample_weight=case.weights, family="binomial", engine=engine
+            ).model
+            for engine in ("certified", "exhaustive")
+        ]
+        self.fit, self.exhaustive = (model.fit(selected) for model in models)
+        self.others = np.setdiff1d(np.arange(case.X.shape[1]), selected).astype(np.intp)
+        evidence = self.exhaustive.gains(self.others)
+        self.statistic, self.tested = evidence.statistic, evidence.df > 0
+        self.fit.prepare()
+
+    def assert_holds(self, lower, upper, rows=slice(None)):
+        statistic, tested = self.statistic[rows], self.tested[rows]
+        slack = 1e-8 * (1 + statistic)
+        assert (lower - slack <= statistic)[tested].all()
+        assert (statistic <= upper + slack)[tested].all()
+
+
+def measurements(rng):
+    X = normal(rng, rng.integers(30, 150), 10)
+    return Case(X, outcome(rng, X, "binomial"), rng.uniform(0.3, 2, len(X)) if rng.uniform() < 0.3 else None)
+
+
+def indicators(rng):
+    X = rare(rng, rng.integers(40, 150), 12)
+    return Case(sparse.csc_array(X) if rng.uniform() < 0.5 else X, outcome(rng, X, "binomial"))
+
+
+KINDS = (
+    measurements,
+    indicators,
+    lambda rng: heavy_tailed(rng, "binomial"),
+    lambda rng: quasi_separated(rng, "binomial"),
+    lambda rng: separated(rng, "binomial"),
+)
+
+
+@few
+@given(seed=seeds, kind=st.sampled_from(range(len(KINDS))), size=st.integers(0, 3))
+def test_brackets_hold_the_statistic(seed, kind, size):
+    """Without refinement, and refined until each is clear of a critical value anywhere among the statistics."""
+    case = KINDS[kind](np.random.default_rng(seed))
+    fitted = Fitted(case, list(range(size)))
+    if fitted.fit.saturated:
+        return
+    engine, design = fitted.fit.engine, fitted.fit.model.design
+    numeric = np.flatnonzero(design.width[fitted.others] == 1)
+    which = design.positions(fitted.others[numeric])
+    for null in filter(None, (engine.null, engine.coarse)):
+        lower, upper, _ = engine._brackets(null, which, 1e-9, refine=False)
+        fitted.assert_holds(lower if null is engine.null else np.zeros(len(which)), upper, numeric)
+    for critical in np.quantile(fitted.statistic[numeric], [0.1, 0.5, 0.9]) + 1e-3:
+        lower, upper, suspect = engine.bounds(fitted.others[numeric], float(critical))
+        fitted.assert_holds(lower, upper, numeric)
+        clear = (upper <= critical * (1 - 1e-9)) | (lower >= critical * (1 + 1e-9)) | (upper - lower < 1e-7)
+        assert clear[~suspect].mean() > 0.5  # the others are fitted by the caller
+
+
+@few
+@given(seed=seeds, kind=st.sampled_from(range(len(KINDS))), size=st.integers(2, 6))
+def test_drop_one_bounds_hold_the_statistic(seed, kind, size):
+    case = KINDS[kind](np.random.default_rng(seed))
+    dense = case.X.toarray() if sparse.issparse(case.X) else case.X
+    variables = np.flatnonzero(np.ptp(dense, axis=0) > 0)[:size].astype(np.intp)
+    fitted = Fitted(case, variables.tolist())
+    if fitted.fit.saturated:
+        return
+    bounds, evidence = fitted.fit.loss_bounds(variables), fitted.exhaustive.losses(variables)
+    tested = evidence.df > 0
+    slack = 1e-8 * (1 + evidence.statistic)
+    assert (bounds.lower - slack <= evidence.statistic)[tested].all()
+    assert (evidence.statistic <= bounds.upper + slack)[tested].all()
+
+
+@few
+@given(seed=seeds, short=st.floats(1e-9, 1e-3))
+def test_bounds_allow_for_a_fit_that_stops_short(seed, short):
+    """At coefficients that are not the maximum: the interval still holds 2[LL*(S + x) − LL*(S)]."""
+    rng = np.random.default_rng(seed)
+    n, p = rng.integers(40, 150), 8
+    X = np.asfortranarray(normal(rng, n, p))
+    y = outcome(rng, X, "binomial")
+    fitted = Fitted(Case(X, y), [0, 1])
+    engine = fitted.fit.engine
+    if fitted.fit.saturated or np.abs(engine.predictor).max() > 10:
+        return
+    eta = engine.Z @ (engine.coefficients + short * rng.normal(size=engine.Z.shape[1]))
+    mean = special.expit(eta)
+    curvature = mean * (1 - mean)
+    G = np.ascontiguousarray(
+        engine.Z @ np.linalg.inv(np.linalg.cholesky(engine.Z.T @ (engine.Z * curvature[:, None]))).T
+    )
+    deviance = float(2 * np.logaddexp(0, (1 - 2 * y) * eta).sum())
+    null = LogisticNull(G, np.ones(n), y, eta, np.ones(n), np.arange(n), deviance, 0.0)
+    design = fitted.fit.model.design
+    block = design.matrix.gather(design.positions(fitted.others), design.center, design.scale)
+    projections = block.T @ (G * curvature[:, None])
+    fitted.assert_holds(*null.dense(block, projections, 1e-9, False)[:2])
+    lower, upper, _ = null.dense(block, projections, 1e-9, True)
+    fitted.assert_holds(lower - (deviance - engine.deviance), upper)  # refined: the gain over these coefficients
+
+
+@pytest.mark.parametrize(("kind", "seed"), list(product(range(len(KINDS)), range(6))))
+def test_a_contest_finds_the_best(kind, seed):
+    fitted = Fitted(KINDS[kind](np.random.default_rng([21, seed])), [0])
+    if fitted.fit.saturated:
+        return
+    count = len(fitted.others)
+    zero, most = np.zeros(count), np.full(count, fitted.fit.deviance)
+    lower, upper = fitted.fit.contest(fitted.others, zero, most, True)
+    fitted.assert_holds(lower, upper)
+    best = int(np.argmax(np.where(fitted.tested, fitted.statistic, 0.0)))
+    assert lower[best] == pytest.approx(fitted.statistic[best], rel=1e-7, abs=1e-8)
+    assert upper[best] == pytest.approx(lower[best], rel=2e-8, abs=2e-8)
+    assert (lower <= lower[best] * (1 + 1e-7) + 1e-8)[fitted.tested].all()
