@@ -26,7 +26,8 @@ from fbed.text import p_value, paragraph, shortened, table
 from fbed.views import Statistic
 
 _BY_ROW = ("sample_weight", "offset", "exposure", "trials", "strata", "entry", "cluster")
-_SAME = ("test", "cov", "link")
+_WHOLE_TABLE = ("groups", "categorical", "missing")  # what these mean for a row or a column may depend on all columns
+_SAME = ("test", "cov", "link", "exclude", *_WHOLE_TABLE)
 _HOPELESS = 1000  # times as many rows: beyond that no one collects them
 
 _EXAMPLES = """\
@@ -134,19 +135,25 @@ def explain(result: Result, variable: Name, X: Any = None, y: Any = None, **valu
 
 
 def find(result: Result, variable: Name) -> int:
-    """Index of a variable of a result, by name or index."""
+    """Index of a variable of a result, by name or index; of a group or a column in it, the group's first column."""
     names = result.feature_names
+    if variable in result.groups:
+        return min(result.groups[str(variable)])
     if names is not None and variable in names:
-        return names.index(str(variable))
+        return _of_group(result, names.index(str(variable)))
     if isinstance(variable, (int, np.integer)) and not isinstance(variable, bool):
         if 0 <= variable < result.n_variables:
-            return int(variable)
+            return _of_group(result, int(variable))
         raise InvalidInput(f"there is no predictor {variable}: the result has {result.n_variables:,}, counted from 0")
     close = difflib.get_close_matches(str(variable), names or (), 3)
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "names are as in the table, case included"
     if names is None:
         hint = f"the table had no names; give an index from 0 to {result.n_variables - 1:,}"
     raise InvalidInput(f"the result has no predictor {variable!r}: {hint}")
+
+
+def _of_group(result: Result, column: int) -> int:
+    return next((min(columns) for columns in result.groups.values() if column in columns), column)
 
 
 # -- from the result -------------------------------------------------------------------------------------------------
@@ -284,10 +291,15 @@ class _Again:
         self.name = result.name(j)
         self.arguments = _arguments(result, y, values)
         self.y = self.arguments.pop("y")
-        on_path = {s for step in views.steps(result) for s in step.before} | set(result.indices.tolist()) | {j}
-        self.X, names = _columns_of(result, X, sorted(on_path), [self.y, *self.arguments.values()])
-        if names is not None:
-            self.arguments["feature_names"] = names
+        self.by_index = False
+        if any(self.arguments.get(name) for name in _WHOLE_TABLE):
+            self.X, self.by_index = X, result.feature_names is None
+        else:
+            self.arguments.pop("exclude", None)
+            on_path = {s for step in views.steps(result) for s in step.before} | set(result.indices.tolist()) | {j}
+            self.X, names = _columns_of(result, X, sorted(on_path), [self.y, *self.arguments.values()])
+            if names is not None:
+                self.arguments["feature_names"] = names
         self.made: dict[frozenset[Name], Statistic] = {}
 
     def test(self, given: Sequence[Name], critical: float | None) -> Statistic:
@@ -300,11 +312,10 @@ class _Again:
     def _test(self, given: Sequence[Name]) -> Statistic:
         from fbed.selection import select
 
-        include = [str(name) for name in given]
+        include = list(given) if self.by_index else [str(name) for name in given]
         settings = {"k": 0, "backward": False, "max_features": 1, "engine": "exhaustive"}
         known = select(self.X, self.y, include=include, **{**settings, **self.arguments})
-        names = known.feature_names or ()
-        last = views.last_test(known, names.index(str(self.name)))
+        last = views.last_test(known, find(known, self.name if self.by_index else str(self.name)))
         nothing = Statistic(0.0, 0.0, 0.0, 0.0, 0.0, None)  # the others explain everything: no scan was made
         return nothing if last is None else last[1]
 

@@ -171,10 +171,6 @@ class Result:
         if found != self.n_variables:
             raise InvalidInput(f"X has {found} columns; the selection was made on {self.n_variables}")
 
-    def name(self, variable: int) -> Name:
-        """What a predictor is called: its name, or its index when the table had no names."""
-        return self.feature_names[variable] if self.feature_names is not None else int(variable)
-
     def reference(self, row: TraceRow) -> Reference | None:
         """What the statistics of a scan are compared with; None where only p-values have a meaning."""
         if self.candidates.log_p is not None or self.model is None:

@@ -177,7 +177,9 @@ def _index(result: Result) -> dict[Name | None, int]:
     """Indices of the variables that ever were in S."""
     moved: set[Name | None] = {row.variable for row in result.trace} | set(result.settings.get("include", ()))
     names: Iterable[Name] = range(result.n_variables) if result.feature_names is None else result.feature_names
-    return {name: j for j, name in enumerate(names) if name in moved}
+    known: dict[Name, int] = {name: j for j, name in enumerate(names)}
+    known |= {group: min(columns) for group, columns in result.groups.items()}
+    return {name: known[name] for name in moved if name is not None and name in known}
 
 
 def least_tests_of_fbs(result: Result) -> int:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from fbed import views
+from fbed.explain import find
 from fbed.report import charts
 from fbed.report.html import Cell, Head, Html, called, facts, join, table, tag
 from fbed.result import Result
@@ -295,7 +296,8 @@ def selected(result: Result) -> Html | None:
 
 
 def _selected_row(result: Result, i: int, step: StepView | None) -> list[object]:
-    name, variable = result.selected[i], int(result.indices[i])
+    name = result.selected[i]
+    variable = find(result, name)
     last = views.last_test(result, variable)
     final = last if last is not None and result.trace[last[0]].phase == "backward" else None
     shown = Cell(join([tag("span", i + 1, class_="rank"), called(name)]), i)
