@@ -39,6 +39,13 @@ lint: $(STAMP) ## ruff and mypy
 test: lint ## lint, then every test
 	$(BIN)/python -m pytest -n auto
 
+# Some hours on one core; `make reproduce QUICK=1` some minutes. A run that was stopped goes on where it was.
+reproduce: export OMP_NUM_THREADS = 1
+reproduce: export OPENBLAS_NUM_THREADS = 1
+reproduce: $(STAMP) ## the paper's tables and figures, on the data in FBED_DATA_DIR
+	$(BIN)/python -m pip install --quiet --editable '.[experiments]'
+	$(BIN)/python -m experiments $(if $(QUICK),--quick) --jobs $(or $(JOBS),1)
+
 axe: build/axe-core/axe.min.js ## the accessibility checker that the browser test of the report uses if it is there
 
 build/axe-core/axe.min.js:
@@ -46,5 +53,17 @@ build/axe-core/axe.min.js:
 	cd $(@D) && npm pack --silent axe-core@4 && tar -xzf axe-core-*.tgz --strip-components=1 package/axe.min.js
 	touch $@
 
+# Peers have environments of their own, since some need an older NumPy; what cannot be installed is not raced.
+bench: $(STAMP) ## race against other libraries, measure growth and memory, write benchmarks/RESULTS.md
+	-$(MAKE) --keep-going $(VENV)-glmnet/.installed $(VENV)-peers/.installed
+	$(BIN)/python -m benchmarks $(PARTS)
+
+$(VENV)-glmnet/.installed: PACKAGES := 'numpy<2' python-glmnet
+$(VENV)-peers/.installed: PACKAGES := skglm abess
+$(VENV)-%/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet $(PACKAGES)
+	touch $@
+
 clean: ## remove what the other commands made
-	rm -rf $(VENV) build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache
