@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="a small version of everything")
     parser.add_argument("--jobs", type=int, default=1, help="processes; they change no number (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the splits (default 0)")
-    parser.add_argument("--repetitions", type=int, help="splits of each dataset (default: the paper's, 10 or 50)")
+    parser.add_argument("--repetitions", type=int, help="splits, or simulations (default: the paper's)")
     parser.add_argument("--cells", type=Path, default=HERE / "cells", help="folder where computed cells are kept")
     parser.add_argument("--output", type=Path, help="folder of the results (default: results/paper beside this file)")
     return parser
@@ -93,7 +93,7 @@ def _timing(options: argparse.Namespace) -> None:
 
 
 def _null(options: argparse.Namespace) -> None:
-    report.null(_output(options), options.quick, options.jobs)
+    report.null(_output(options), options.quick, options.repetitions, options.jobs)
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -95,13 +95,14 @@ def _repetitions(cells: dict[str, list[Cell]]) -> pd.DataFrame:
     return pd.DataFrame(done, dtype=object)
 
 
-def null(folder: Path, quick: bool, jobs: int) -> None:
+def null(folder: Path, quick: bool, repetitions: int | None, jobs: int) -> None:
     """Simulate the paper's multiple-testing table and keep it as CSV."""
     folder.mkdir(parents=True, exist_ok=True)
+    repetitions = repetitions or (30 if quick else null_table.PAPER_REPETITIONS)
     found = [
         cell
         for p in (null_table.WIDTHS[:1] if quick else null_table.WIDTHS)
-        for cell in null_table.simulate(p, 30 if quick else 100, jobs=jobs, log=True)
+        for cell in null_table.simulate(p, repetitions, jobs=jobs, log=True)
     ]
     rows = [
         {
