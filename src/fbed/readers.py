@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.columns import listing
+from fbed.columns import hint, listing
 from fbed.errors import InvalidInput
 from fbed.tables import Name
 
@@ -75,7 +75,7 @@ class Data:
         known = list(self.table.columns) if self.is_frame else list(self.vectors)
         if name not in known:
             what = "columns" if self.is_frame else "arrays beside the matrix"
-            raise InvalidInput(f"{role} {name!r} is not in the file: the {what} are {listing(known) or 'none'}")
+            raise InvalidInput(f"{role} {name!r} is not in the file: {hint(name, known, what)}")
         return self.table[name] if self.is_frame else self.vectors[name]
 
 
@@ -114,13 +114,11 @@ def python_lines(path: str, sep: str | None, vectors: Mapping[str, Sequence[str]
     call = f"readers.read({path!r})" if sep is None else f"readers.read({path!r}, {sep!r})"
     if not vectors:
         return ("from fbed import readers", "", f"X = {call}.table")
-    given = [
-        f"{name} = " + ", ".join(f"data.vector({array!r}, {name!r})" for array in arrays)
-        for name, arrays in vectors.items()
-        if arrays
-    ]
-    names = "feature_names = data.names"
-    return ("from fbed import readers", "", f"data = {call}", "X = data.table", names, *given)
+    given = []
+    for name, arrays in vectors.items():
+        parts = ", ".join(f"data.vector({array!r}, {name!r})" for array in arrays)
+        given.append(f"{name} = {parts}")
+    return ("from fbed import readers", "", f"data = {call}", "X = data.table", "feature_names = data.names", *given)
 
 
 def separator(sep: str | None, kind: str) -> str:
