@@ -6,6 +6,7 @@ ends the contender; so does one that takes much longer on the wall.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -102,8 +103,9 @@ class Runner:
         """One timed call, unless an earlier one took long."""
         if not self.is_able or max(self.standing.cpus, default=0.0) > LONG:
             return
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it has ended: there will be no message, and that is noticed below
+            self.process.stdin.write("go\n")
+            self.process.stdin.flush()
         if message := self._expect(PATIENCE * self.limit, f"> {self.limit:g} s"):
             self.standing.walls.append(message["wall"])
             self.standing.cpus.append(message["cpu"])

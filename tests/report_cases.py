@@ -38,6 +38,18 @@ def table(n=200, seed=0):
     return X, (signal + rng.normal(size=n)).to_numpy()
 
 
+def holes():
+    X, y = table()
+    X.loc[X.index % 9 == 0, "a"] = np.nan
+    X.loc[X.index % 11 == 0, "level"] = None
+    return X, y
+
+
+def coded():
+    X, _ = table()
+    return X.assign(grade=X["level"].map({"low": 1, "mid": 2, "top": 3})).drop(columns="level")
+
+
 def hostile_table(n=150):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, len(HOSTILE)))
@@ -83,6 +95,11 @@ CASES = {
     "limited": lambda: fbed.select(*table(), max_features=2),
     "out of time": lambda: fbed.select(*table(), time_limit=0),
     "interrupted": interrupted,
+    "groups": lambda: fbed.select(*table(), groups={"pair": ["a", "level"], "noise": ["g", "h"]}, alpha=0.1),
+    "forced group": lambda: fbed.select(*table(), groups={"noise": ["h", "g"]}, include=["noise", "level"]),
+    "complete rows": lambda: fbed.select(*holes(), missing="drop"),
+    "indicators": lambda: fbed.select(*holes(), missing="indicator", include=["a"]),
+    "declared": lambda: fbed.select(coded(), table()[1], categorical=["grade"]),
     "oracle": lambda: fbed.select(DAG([("cause", "y"), ("y", "effect"), ("spouse", "effect")]), "y"),
     "hostile": lambda: fbed.select(*hostile_table(), criterion="bic"),
 }

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from benchmarks import sets
 from benchmarks.__main__ import main
-from benchmarks.contenders import largest_lambda, scaled, smallest_lambda_ratio
+from benchmarks.contenders import CONTENDERS, largest_lambda, scaled, smallest_lambda_ratio
 from benchmarks.problems import logistic, read, sparse_logistic
-from benchmarks.race import race
+from benchmarks.race import Runner, race
 from benchmarks.text import table
 from scipy import sparse
 
@@ -59,6 +59,14 @@ def test_a_contender_that_is_too_slow_is_stopped(dense_file, tmp_path, monkeypat
 def test_a_contender_that_is_not_installed_is_left_out(dense_file, tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.race.program", lambda environment: None)
     assert race(["abess"], dense_file, tmp_path, threads=1, turns=1, limit=10)[0]["trouble"] == "not installed"
+
+
+def test_a_contender_that_dies_is_reported(dense_file, tmp_path):
+    runner = Runner(CONTENDERS["fbed FBED^0"], dense_file, tmp_path, threads=1, limit=10)
+    runner.process.terminate()
+    runner.process.wait()
+    runner.turn()
+    assert runner.standing.trouble == "failed: exit status -15"
 
 
 def test_wrong_answers_are_noticed(dense_file):

@@ -10,7 +10,8 @@ from scipy import sparse
 
 import fbed
 from fbed.cli import main
-from report_cases import CASES, case, table
+from fbed.explain import find
+from report_cases import CASES, case, coded, holes, table
 
 
 def numbers():
@@ -23,11 +24,12 @@ def test_every_variable_can_be_explained(name):
     result = case(name)
     for j in range(result.n_variables):
         told = result.explain(result.name(j))
-        assert told.verdict.startswith(str(result.name(j)))
-        assert ("was selected in" in told.verdict or "forced in" in told.verdict) == (j in result.indices)
+        assert told.verdict.startswith(str(told.variable))
+        assert told.variable in (result.name(j), *result.groups)
+        assert ("was selected in" in told.verdict or "forced in" in told.verdict) == (told.variable in result.selected)
         assert [encounter.step for encounter in told.encounters] == sorted({e.step for e in told.encounters})
         if told.encounters:
-            assert told.encounters[-1].step == result.candidates.row[j] + 1
+            assert told.encounters[-1].step == result.candidates.row[find(result, result.name(j))] + 1
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -155,6 +157,40 @@ def test_outcome_and_weights_by_name_need_not_be_given_again():
     )
 
 
+WITH_DATA = {
+    "groups": (table, {}),
+    "forced group": (table, {}),
+    "complete rows": (holes, {}),
+    "indicators": (holes, {}),
+    "declared": (lambda: (coded(), table()[1]), {}),
+    "multinomial": (lambda: (table()[0], pd.cut(table()[1], 3, labels=["x", "y → z", "z"]).astype(str)), {}),
+    "separated": (lambda: (table()[0].assign(y=table()[1]), table()[1] > 0), {}),
+    "robust": (lambda: (numbers()[0].to_numpy(), table()[1]), {}),
+    "gsquare": (lambda: (table()[0][["level", "rare"]], table()[1] > 0), {}),
+}
+
+
+@pytest.mark.parametrize("name", WITH_DATA)
+def test_exact_statistics_lie_within_the_bounds(name):
+    result = fbed.Result.from_json(case(name).to_json())
+    data, values = WITH_DATA[name]
+    for j in sorted(set(range(result.n_variables)) - {c for cs in result.groups.values() for c in cs if c != min(cs)}):
+        bounded, exact = result.explain(result.name(j)), result.explain(result.name(j), *data(), **values)
+        assert exact.exact
+        for known, found in zip(bounded.encounters, exact.encounters, strict=True):
+            assert found.known.exact
+            if not np.isnan(known.known.lower):
+                assert known.known.lower <= found.known.upper * (1 + 1e-6) + 1e-7
+                assert found.known.lower <= known.known.upper * (1 + 1e-6) + 1e-7
+            assert known.known.df == found.known.df or found.known.df == 0
+
+
+def test_a_column_of_a_group_is_explained_by_the_group():
+    result = case("groups")
+    assert result.explain("level").variable == "pair"
+    assert str(result.explain("h")) == str(result.explain("noise"))
+
+
 def test_survival_times_by_name():
     X, y = table()
     frame = X.assign(time=np.exp(-y / y.std()), event=np.arange(200) % 3 > 0)
@@ -173,9 +209,12 @@ def test_bad_questions():
         (lambda: result.explain("f", X, y), "explain needs sample_weight again"),
         (lambda: result.explain("f", y=y), "explain needs the table X besides y"),
         (lambda: result.explain("f", X, y, alpha=3), r"explain has no use for \['alpha'\]"),
-        (lambda: result.explain("f", X[["a"]], y, sample_weight=y * 0 + 1), "the table lacks columns of the selection"),
+        (
+            lambda: result.explain("f", X[["a"]], y, sample_weight=y * 0 + 1),
+            "it has 1 predictors",
+        ),
         (lambda: fbed.select(X[["a"]].to_numpy(), y).explain("a"), "the table had no names; give an index"),
-        (lambda: fbed.select(X[["a"]].to_numpy(), y).explain(0, X[["a", "b"]].to_numpy(), y), "X has 2 columns"),
+        (lambda: fbed.select(X[["a"]].to_numpy(), y).explain(0, X[["a", "b"]].to_numpy(), y), "it has 2 predictors"),
         (lambda: case("oracle").explain("cause", X, y), "a graph answered this selection exactly"),
     ):
         with pytest.raises(fbed.InvalidInput, match=message):
@@ -205,7 +244,7 @@ def test_from_the_command_line_on_a_matrix(tmp_path, monkeypatch, capsys):
     np.savez("data.npz", X=X.to_numpy(), y=y, w=np.arange(200) % 3)
     assert main(["select", "data.npz", "--weights", "w", "--json"]) == 0
     (tmp_path / "result.json").write_text(capsys.readouterr().out)
-    assert main(["explain", "result.json", "6", "--data", "data.npz", "--weights", "w"]) == 0
+    assert main(["explain", "result.json", "6", "--data", "data.npz"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("6 was not selected")
     assert "<" not in told

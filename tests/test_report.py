@@ -401,7 +401,7 @@ def test_notebook_shows_a_result(name):
     result = case(name)
     page = Page(f"<html>{result._repr_html_()}</html>")
     whole = page.text_of[0]
-    assert f"of {result.n_variables:,}" in whole
+    assert f"of {views.n_variables(result):,}" in whole
     assert page.all("script") == []
     assert page.all("img") == []
     assert len(page.all("td")) == 6 * min(len(result.selected), 25)

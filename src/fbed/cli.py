@@ -75,7 +75,7 @@ examples:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is returned."""
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = parser().parse_args(argv)
         arguments.command = shlex.join(["fbed", *(sys.argv[1:] if argv is None else argv)])
         _tolerate_plain_terminals()
         status: int = arguments.run(arguments)
@@ -120,7 +120,8 @@ class _Parser(argparse.ArgumentParser):
         raise InvalidInput(f"{message} (see {self.prog} --help)")
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """All commands with their options."""
     plain = argparse.RawDescriptionHelpFormatter
     parser = _Parser(prog="fbed", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=plain)
     parser.add_argument("--version", action="version", version=f"fbed {__version__}")
@@ -282,7 +283,7 @@ def run_select(arguments: argparse.Namespace) -> int:
         report.check_path(arguments.report, arguments.file)
     data = _read(arguments)
     result = select(
-        **_about_data(data, arguments),
+        **about_data(data, arguments),
         criterion=criterion,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
@@ -303,10 +304,12 @@ def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Da
     """The result with the command that made it, and the Python lines that read its data."""
     if result.origin is None:
         return result
-    given = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
-    vectors = {"y": list(_outcome(data, arguments).values())}
-    vectors |= {name: [array] for name, array in given.items() if array is not None}
-    lines = readers.python_lines(arguments.file, arguments.sep, {} if data.is_frame else vectors)
+    vectors: dict[str, tuple[str, ...]] = {}
+    if not data.is_frame:
+        options = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
+        vectors = {"y": tuple(_outcome(data, arguments).values())}
+        vectors |= {name: (column,) for name, column in options.items() if column is not None}
+    lines = readers.python_lines(arguments.file, arguments.sep, vectors)
     return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
 
 
@@ -315,7 +318,7 @@ def run_path(arguments: argparse.Namespace) -> int:
     data = _read(arguments)
     grid = {"alphas": arguments.alphas, "gammas": arguments.gammas, "ks": arguments.k}
     found = path(
-        **_about_data(data, arguments),
+        **about_data(data, arguments),
         **{name: values for name, values in grid.items() if values is not None},
         fbs=not arguments.no_fbs,
     )
@@ -331,7 +334,7 @@ def _read(arguments: argparse.Namespace) -> readers.Data:
     return data
 
 
-def _about_data(data: readers.Data, arguments: argparse.Namespace) -> dict[str, Any]:
+def about_data(data: readers.Data, arguments: argparse.Namespace) -> dict[str, Any]:
     """Arguments that `select` and `path` have in common."""
     outcome = tuple(_column(data, name, role) for role, name in _outcome(data, arguments).items())
     extras = {"sample_weight": ("--weights", arguments.weights)}

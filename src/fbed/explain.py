@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,15 +20,15 @@ from scipy import sparse
 
 from fbed import readers, views
 from fbed.errors import InvalidInput
+from fbed.problem import read_problem
 from fbed.result import Result, TraceRow
 from fbed.search import STATUSES
-from fbed.tables import Name, as_frame, named_columns
+from fbed.tables import Name, named_columns
 from fbed.text import p_value, paragraph, shortened, table
 from fbed.views import Statistic
 
 _BY_ROW = ("sample_weight", "offset", "exposure", "trials", "strata", "entry", "cluster")
-_WHOLE_TABLE = ("groups", "categorical", "missing")  # what these mean for a row or a column may depend on all columns
-_SAME = ("test", "cov", "link", "exclude", *_WHOLE_TABLE)
+_ABOUT_DATA = (*_BY_ROW, "family", "test", "cov", "link", "exclude", "groups", "categorical", "missing")
 _HOPELESS = 1000  # times as many rows: beyond that no one collects them
 
 _EXAMPLES = """\
@@ -46,6 +47,7 @@ class Encounter:
     step: int
     zone: str
     given: tuple[Name, ...]
+    variables: tuple[int, ...]  # the indices of the given
     what: str  # 'added', 'passed', 'dropped', 'failed', 'kept' or 'removed'
     winner: Name | None
     known: Statistic
@@ -124,10 +126,8 @@ def explain(result: Result, variable: Name, X: Any = None, y: Any = None, **valu
     now = None
     if X is not None:
         again = _Again(result, j, X, y, values)
-        met = tuple(
-            replace(encounter, known=again.test(encounter.given, encounter.known.critical)) for encounter in met
-        )
-        now = None if j in result.indices else again.test(result.selected, None)
+        met = tuple(replace(e, known=again.test(e.variables, e.known.critical)) for e in met)
+        now = None if j in result.variables else again.test(result.variables, None)
     elif y is not None or values:
         raise InvalidInput("explain needs the table X besides y: give both for exact statistics, or neither")
     name = result.name(j)
@@ -135,24 +135,25 @@ def explain(result: Result, variable: Name, X: Any = None, y: Any = None, **valu
 
 
 def find(result: Result, variable: Name) -> int:
-    """Index of a variable of a result, by name or index; of a group or a column in it, the group's first column."""
+    """Index of a variable of a result, by its name, a group's name, or an index."""
     names = result.feature_names
     if variable in result.groups:
         return min(result.groups[str(variable)])
     if names is not None and variable in names:
-        return _of_group(result, names.index(str(variable)))
+        return _alone(result, names.index(str(variable)))
     if isinstance(variable, (int, np.integer)) and not isinstance(variable, bool):
         if 0 <= variable < result.n_variables:
-            return _of_group(result, int(variable))
+            return _alone(result, int(variable))
         raise InvalidInput(f"there is no predictor {variable}: the result has {result.n_variables:,}, counted from 0")
-    close = difflib.get_close_matches(str(variable), names or (), 3)
+    close = difflib.get_close_matches(str(variable), [*(names or ()), *result.groups], 3)
     hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "names are as in the table, case included"
     if names is None:
         hint = f"the table had no names; give an index from 0 to {result.n_variables - 1:,}"
     raise InvalidInput(f"the result has no predictor {variable!r}: {hint}")
 
 
-def _of_group(result: Result, column: int) -> int:
+def _alone(result: Result, column: int) -> int:
+    """The variable that a column is, or is part of."""
     return next((min(columns) for columns in result.groups.values() if column in columns), column)
 
 
@@ -173,9 +174,11 @@ def _encounters(result: Result, j: int) -> Iterator[Encounter]:
             continue
         what = _what(result, row, j, name)
         waiting = waiting and what == "passed"
-        given = tuple(result.name(s) for s in step.before if s != j)
+        others = tuple(s for s in step.before if s != j)
+        given = tuple(result.name(s) for s in others)
         winner = row.variable if what == "passed" else None
-        yield Encounter(step.number, step.zone, given, what, winner, _known(result, step.number - 1, j, what))
+        known = _known(result, step.number - 1, j, what)
+        yield Encounter(step.number, step.zone, given, others, what, winner, known)
 
 
 def _what(result: Result, row: TraceRow, j: int, name: Name) -> str:
@@ -209,7 +212,7 @@ def _known(result: Result, place: int, j: int, what: str) -> Statistic:
 
 def _verdict(result: Result, j: int, met: Sequence[Encounter]) -> str:
     name = result.name(j)
-    if j in result.indices:
+    if j in result.variables:
         entered = [e for e in met if e.what == "added"]
         if not entered:
             return f"{name} was forced in: it is in every model and was never tested."
@@ -230,7 +233,7 @@ def _verdict(result: Result, j: int, met: Sequence[Encounter]) -> str:
 
 
 def _reasons(result: Result, j: int, met: Sequence[Encounter], now: Statistic | None) -> Iterator[str]:
-    if j in result.indices or not met:
+    if j in result.variables or not met:
         return
     last = met[-1]
     if views.is_oracle(result):
@@ -282,89 +285,57 @@ def _another_run(result: Result, last: Encounter, now: Statistic | None) -> Iter
 
 
 class _Again:
-    """Makes single tests again, on the columns that the path of a variable needs."""
+    """Makes single tests of a variable again, by fitting models."""
 
     def __init__(self, result: Result, j: int, X: Any, y: Any, values: dict[str, Any]) -> None:
         if views.is_oracle(result):
             raise InvalidInput("a graph answered this selection exactly: leave the data out")
-        self.result = result
-        self.name = result.name(j)
-        self.arguments = _arguments(result, y, values)
-        self.y = self.arguments.pop("y")
-        self.by_index = False
-        if any(self.arguments.get(name) for name in _WHOLE_TABLE):
-            self.X, self.by_index = X, result.feature_names is None
-        else:
-            self.arguments.pop("exclude", None)
-            on_path = {s for step in views.steps(result) for s in step.before} | set(result.indices.tolist()) | {j}
-            self.X, names = _columns_of(result, X, sorted(on_path), [self.y, *self.arguments.values()])
-            if names is not None:
-                self.arguments["feature_names"] = names
-        self.made: dict[frozenset[Name], Statistic] = {}
+        options = _options(result, X, y, values)
+        problem = read_problem(X, options.pop("y"), [], options.pop("exclude", ()), engine="exhaustive", **options)
+        if problem.table.n_variables != result.n_variables or problem.table.names != result.feature_names:
+            raise InvalidInput(
+                f"this is not the table of the selection: it has {problem.table.n_variables:,} predictors, and the "
+                f"selection was made on {result.n_variables:,}, or they have other names"
+            )
+        self.j, self.model, self.made = j, problem.model, dict[frozenset[int], Statistic]()
 
-    def test(self, given: Sequence[Name], critical: float | None) -> Statistic:
+    def test(self, given: Sequence[int], critical: float | None) -> Statistic:
         """The exact statistic of the variable given others."""
         key = frozenset(given)
         if key not in self.made:
             self.made[key] = self._test(given)
         return replace(self.made[key], critical=critical)
 
-    def _test(self, given: Sequence[Name]) -> Statistic:
-        from fbed.selection import select
-
-        include = list(given) if self.by_index else [str(name) for name in given]
-        settings = {"k": 0, "backward": False, "max_features": 1, "engine": "exhaustive"}
-        known = select(self.X, self.y, include=include, **{**settings, **self.arguments})
-        last = views.last_test(known, find(known, self.name if self.by_index else str(self.name)))
-        nothing = Statistic(0.0, 0.0, 0.0, 0.0, 0.0, None)  # the others explain everything: no scan was made
-        return nothing if last is None else last[1]
+    def _test(self, given: Sequence[int]) -> Statistic:
+        fit = self.model.fit(given)
+        if fit.saturated:
+            return Statistic(0.0, 0.0, 0.0, 0.0, 0.0, None)
+        found = fit.gains(np.array([self.j], dtype=np.intp))
+        statistic, df, log_p = (float(values[0]) for values in (found.statistic, found.df, found.log_p))
+        return Statistic(statistic, statistic, df, log_p, log_p, None)
 
 
-def _arguments(result: Result, y: Any, values: dict[str, Any]) -> dict[str, Any]:
+def _options(result: Result, X: Any, y: Any, values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `select` that say what a test is, as they were, or given again where they were arrays."""
-    unknown = set(values) - {*_BY_ROW, "family"}
+    unknown = set(values) - set(_ABOUT_DATA)
     if unknown:
         raise InvalidInput(f"explain has no use for {sorted(unknown)}: the rest is known from the result")
     origin = result.origin
-    kept = {} if origin is None else {name: origin.value(name) for name in ("y", *_BY_ROW, *_SAME)}
-    known = {name: value for name, value in kept.items() if value is not None} | values
+    kept = {} if origin is None else {name: origin.value(name) for name in ("y", *_ABOUT_DATA)}
+    options = {name: value for name, value in kept.items() if value is not None} | values
     if y is not None:
-        known["y"] = y
+        options["y"] = y
+    if sparse.issparse(X) or named_columns(X) is None:
+        options["feature_names"] = result.feature_names
     unwritten = () if origin is None else origin.unwritten
-    needed = ["y", *(name for name in unwritten if name in ("family", *_BY_ROW))]
-    missing = [name for name in dict.fromkeys(needed) if name not in known]
+    needed = ["y", *(name for name in unwritten if name in _ABOUT_DATA)]
+    missing = [name for name in dict.fromkeys(needed) if name not in options]
     if missing:
         raise InvalidInput(
             f"explain needs {', '.join(missing)} again: the selection was given values that are not kept"
         )
-    return {"family": result.family, **known}
-
-
-def _columns_of(result: Result, X: Any, wanted: Sequence[int], used: Sequence[Any]) -> tuple[Any, list[str] | None]:
-    """The wanted predictors of a table (and columns that are used by name), with names for an array."""
-    names = [str(result.name(j)) for j in wanted]
-    columns = None if sparse.issparse(X) else named_columns(X)
-    if columns is None:
-        width = X.shape[1] if hasattr(X, "shape") and len(X.shape) == 2 else np.asarray(X).shape[-1]
-        if width != result.n_variables:
-            raise InvalidInput(f"X has {width} columns; the selection was made on {result.n_variables}")
-        matrix = sparse.csc_array(X) if sparse.issparse(X) else np.asarray(X)
-        return matrix[:, list(wanted)], names
-    by_name = [
-        part
-        for value in used
-        for part in (value if isinstance(value, (tuple, list)) else [value])
-        if isinstance(part, str)
-    ]
-    kept = [*names, *(name for name in by_name if name in columns)]
-    missing = [name for name in names if name not in columns]
-    if missing:
-        raise InvalidInput(f"the table lacks columns of the selection: {missing}")
-    frame = as_frame(X)
-    if frame is None:
-        return {name: columns[name] for name in dict.fromkeys(kept)}, None
-    position = [str(name) for name in frame.columns]
-    return frame[:, [position.index(name) for name in dict.fromkeys(kept)]].to_native(), None
+    options.setdefault("family", result.family)
+    return options
 
 
 # -- the command -----------------------------------------------------------------------------------------------------
@@ -384,7 +355,6 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--data", metavar="FILE", help="the file of the selection, for exact statistics")
     parser.add_argument("--sep", metavar="CHAR", help="separator of a text file (default: ',' or, for .tsv, a tab)")
     parser.add_argument("--target", metavar="COLUMN", help="the outcome (default: that of the result)")
-    parser.add_argument("--weights", metavar="COLUMN", help="frequencies (default: those of the result)")
     parser.set_defaults(run=run)
     return parser
 
@@ -395,19 +365,29 @@ def run(arguments: argparse.Namespace) -> int:
     name: Name = arguments.variable
     if result.feature_names is None and arguments.variable.isdecimal():
         name = int(arguments.variable)
-    given: dict[str, Any] = {}
-    if arguments.data is not None:
-        data = readers.read(arguments.data, arguments.sep)
-        given["X"] = data.table
-        if arguments.target is not None or not data.is_frame:
-            target = arguments.target or "y"
-            given["y"] = target if data.is_frame else data.vector(target, "--target")
-        if arguments.weights is not None:
-            given["sample_weight"] = data.vector(arguments.weights, "--weights")
-    elif arguments.target or arguments.weights or arguments.sep:
-        raise InvalidInput("--target, --weights and --sep describe the file of --data, which is missing")
+    if arguments.data is None and (arguments.target or arguments.sep):
+        raise InvalidInput("--target and --sep describe the file of --data, which is missing")
+    given = {} if arguments.data is None else _read(result, arguments)
     print(explain(result, name, **given))
     return 0
+
+
+def _read(result: Result, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Table, outcome and what else has a value a row, read as the command that made the result read them."""
+    from fbed.cli import about_data, parser
+
+    if result.origin is not None and result.origin.command is not None:
+        asked = parser().parse_args(shlex.split(result.origin.command)[1:])
+        data = readers.read(arguments.data, arguments.sep or asked.sep)
+        asked.target = arguments.target or asked.target
+        about = about_data(data, asked)
+        return {name: about[name] for name in ("X", "y", *_BY_ROW) if about[name] is not None}
+    data = readers.read(arguments.data, arguments.sep)
+    given: dict[str, Any] = {"X": data.table}
+    if arguments.target is not None or not data.is_frame:
+        target = arguments.target or "y"
+        given["y"] = target if data.is_frame else data.vector(target, "--target")
+    return given
 
 
 def read_result(path: str) -> Result:

@@ -25,10 +25,11 @@ _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell t
 
 @dataclass(frozen=True)
 class Column:
-    """A selected variable: its terms in a model with the standard deviation of each, and how its values are spread.
+    """A selected variable: its terms in a model, and how its values are spread.
 
-    `levels` holds each level of a categorical variable with its number of rows. Of a numeric one, `uncommon` is the
-    number of rows that differ from the most common of its smallest value, its largest and 0; None for groups.
+    `scales` has the standard deviation of each term that is a number, and 1 for a level of a category. `levels` holds
+    each level of a categorical variable with its number of rows. Of a numeric one, `uncommon` is the number of rows
+    that differ from the most common of its smallest value, its largest and 0. Groups of columns have terms only.
     """
 
     terms: tuple[str, ...]
@@ -106,7 +107,7 @@ def glance(design: Design, outcome: Outcome, selected: Sequence[int]) -> Glance:
         _outcome(outcome, design.weights),
         "sparse" if design.is_sparse else "dense",
         len(set(design.table.factors) - design.table.excluded),
-        int((np.delete(design.width, list(design.table.excluded)) == 0).sum()),
+        int((np.delete(design.width, list(design.table.excluded | design.table.absorbed)) == 0).sum()),
         tuple(_column(design, variable) for variable in selected),
         correlations,
         inflation,
@@ -114,10 +115,13 @@ def glance(design: Design, outcome: Outcome, selected: Sequence[int]) -> Glance:
 
 
 def _column(design: Design, variable: int) -> Column:
+    table = design.table
     terms = tuple(design.labels(variable))
     center, scale = design.moments(variable)
-    scales = tuple(_rounded(scale))
-    factor = design.table.factors.get(variable)
+    columns = table.columns(variable)
+    numbers = {str(table.column_name(j)) for j in columns if j not in table.factors}
+    scales = tuple(sd if term in numbers else 1.0 for term, sd in zip(terms, _rounded(scale), strict=True))
+    factor = table.factors.get(variable) if len(columns) == 1 else None
     if factor is not None:
         counts = np.bincount(factor.codes, design.weights, minlength=len(factor.levels))
         levels = zip(map(str, factor.levels), counts.tolist(), strict=True)

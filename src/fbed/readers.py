@@ -114,13 +114,11 @@ def python_lines(path: str, sep: str | None, vectors: Mapping[str, Sequence[str]
     call = f"readers.read({path!r})" if sep is None else f"readers.read({path!r}, {sep!r})"
     if not vectors:
         return ("from fbed import readers", "", f"X = {call}.table")
-    given = [
-        f"{name} = " + ", ".join(f"data.vector({array!r}, {name!r})" for array in arrays)
-        for name, arrays in vectors.items()
-        if arrays
-    ]
-    names = "feature_names = data.names"
-    return ("from fbed import readers", "", f"data = {call}", "X = data.table", names, *given)
+    given = []
+    for name, arrays in vectors.items():
+        parts = ", ".join(f"data.vector({array!r}, {name!r})" for array in arrays)
+        given.append(f"{name} = {parts}")
+    return ("from fbed import readers", "", f"data = {call}", "X = data.table", "feature_names = data.names", *given)
 
 
 def separator(sep: str | None, kind: str) -> str:

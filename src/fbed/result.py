@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -134,6 +135,12 @@ class Result:
         mask = np.zeros(self.n_variables, dtype=bool)
         mask[self.indices] = True
         return mask
+
+    @property
+    def variables(self) -> tuple[int, ...]:
+        """The index that each of `selected` goes by: that of its column, or of the first column of a group."""
+        columns = iter(self.indices.tolist())
+        return tuple(min(itertools.islice(columns, len(self.groups.get(str(name), (0,))))) for name in self.selected)
 
     def name(self, variable: int) -> Name:
         """What the user calls a variable: a group's name, a column's name, or its index where there are no names."""
@@ -388,7 +395,7 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "model": _model_from_plain(plain["model"]),
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "feature_names": None if plain["feature_names"] is None else tuple(plain["feature_names"]),
-            "groups": {name: tuple(columns) for name, columns in plain["groups"].items()},
+            "groups": {name: tuple(columns) for name, columns in plain.get("groups", {}).items()},
             "notes": tuple(plain["notes"]),
             "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
             "glance": None if plain["glance"] is None else Glance.from_plain(plain["glance"]),

@@ -81,10 +81,9 @@ def _head(result: Result) -> list[str]:
     forced = f", {result.n_forced:,} of them forced in" if result.n_forced else ""
     tests = f"{result.n_tests.forward:,} forward, {result.n_tests.backward:,} backward"
     algorithm = str(result.settings.get("algorithm", "FBED"))
-    n_variables = result.n_variables - sum(len(columns) - 1 for columns in result.groups.values())
     fbs = f"; FBS needs {views.least_tests_of_fbs(result):,} or more" if algorithm != "FBS" else ""
     return [
-        f"{algorithm} selected {_plural(len(result.selected), 'variable')} of {n_variables:,}{forced}",
+        f"{algorithm} selected {_plural(len(result.selected), 'variable')} of {views.n_variables(result):,}{forced}",
         *_labelled("outcome", f"{outcome}; {rows}"),
         *_labelled("criterion", result.criterion),
         *_labelled("tests", f"{result.n_tests.total:,} ({tests}) in {result.seconds:.3g} s{fbs}"),

@@ -177,9 +177,18 @@ def _index(result: Result) -> dict[Name | None, int]:
     """Indices of the variables that ever were in S."""
     moved: set[Name | None] = {row.variable for row in result.trace} | set(result.settings.get("include", ()))
     names: Iterable[Name] = range(result.n_variables) if result.feature_names is None else result.feature_names
-    known: dict[Name, int] = {name: j for j, name in enumerate(names)}
-    known |= {group: min(columns) for group, columns in result.groups.items()}
-    return {name: known[name] for name in moved if name is not None and name in known}
+    groups: dict[Name | None, int] = {name: min(columns) for name, columns in result.groups.items()}
+    return {name: j for j, name in enumerate(names) if name in moved} | groups
+
+
+def n_variables(result: Result) -> int:
+    """Number of variables that could be in a model: columns, those of a group counted once."""
+    return result.n_variables - sum(len(columns) - 1 for columns in result.groups.values())
+
+
+def n_candidates(result: Result) -> int:
+    """Number of variables that the search had to decide about."""
+    return n_variables(result) - result.n_forced - int(result.settings.get("n_excluded", 0))
 
 
 def least_tests_of_fbs(result: Result) -> int:
@@ -188,7 +197,7 @@ def least_tests_of_fbs(result: Result) -> int:
     A scan of everything that is left for each variable, one more that finds nothing, and one backward scan. Scans that
     a limit or a perfect fit would have spared are not counted.
     """
-    p = result.n_variables - result.n_forced - int(result.settings.get("n_excluded", 0))
+    p = n_candidates(result)
     found = len(result.selected) - result.n_forced
     last = 1 if result.status == "converged" and p > found else 0
     forward = sum(p - i for i in range(found + last))
@@ -269,7 +278,7 @@ def _columns_by_term(result: Result) -> dict[str, tuple[Name, float]]:
     out: dict[str, tuple[Name, float]] = {}
     for name, column in zip(result.selected, columns, strict=False):
         for term, scale in zip(column.terms, column.scales, strict=True):
-            out.setdefault(term, (name, 1.0 if column.levels else scale))
+            out.setdefault(term, (name, scale))
     return out
 
 
@@ -306,7 +315,7 @@ def fate(result: Result, variable: int) -> str:
     """What became of a variable, in a few words."""
     name = result.name(variable)
     moves = [number for number, row in enumerate(result.trace, 1) if row.variable == name and row.variable is not None]
-    if variable in result.indices:
+    if variable in result.variables:
         return f"selected in step {moves[-1]}" if moves else "forced in"
     if moves:
         return f"removed in step {moves[-1]}"
@@ -420,7 +429,7 @@ def _rare(result: Result) -> Iterator[Caution]:
         return
     rare = []
     for name, column in zip(result.selected, result.glance.columns, strict=True):
-        rare += [f"{name} = {level} ({count:g} rows)" for level, count in column.levels if count < _RARE]
+        rare += [f"{name} = {level} ({count:g} rows)" for level, count in column.levels if 0 < count < _RARE]
         if column.uncommon is not None and column.uncommon < _RARE:
             rare.append(f"{name} (all rows but {column.uncommon:g} have the same value)")
     if rare:

@@ -17,12 +17,7 @@
 #include "bounds.hpp"
 #include "columns.hpp"
 #include "elementary.hpp"
-
-#if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__)
-#define FBED_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FBED_HOT
-#endif
+#include "hot.hpp"
 
 namespace fbed {
 
@@ -422,6 +417,8 @@ class Refinement {
     // H⁻¹ of g - Hd. Where columns nearly depend on each other, g - Hd is computed row by row and the step corrected.
     FBED_HOT void solve(const double* c) {
         gram(f_, x_, c, k_.hess.data());
+        bool blind = false;  // a slope where nothing shows how far to go
+        for (int64_t k = 0; k < size_; ++k) blind |= !(k_.hess[k * size_ + k] > 0) && k_.grad[k] != 0;
         const double weakest = cholesky(k_.hess.data(), size_);
         std::copy(k_.grad.begin(), k_.grad.begin() + size_, k_.step.begin());
         cholesky_solve(k_.hess.data(), size_, k_.step.data());
@@ -449,6 +446,8 @@ class Refinement {
         }
         decrement_ = 0;
         for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
+        if (!(decrement_ >= 0)) decrement_ = std::numeric_limits<double>::infinity();  // rounding has made this no step
+        if (blind) missing_ = std::numeric_limits<double>::infinity();
     }
 
     // Extremes of z: the largest over all rows, since the step moves them all, the least over those that c counts, since
@@ -468,8 +467,8 @@ class Refinement {
 
     // (lambda + missing)²·P(z_min) bounds what a feasible dual point leaves.
     double certified_gap(const Extremes& z) const {
-        if (!(z.min >= -1.0)) return std::numeric_limits<double>::infinity();
-        const double lambda = std::sqrt(std::max(decrement_, 0.0)) + missing_;
+        const double lambda = std::sqrt(decrement_) + missing_;
+        if (!(z.min >= -1.0) || !std::isfinite(lambda)) return std::numeric_limits<double>::infinity();
         return lambda * lambda * P(z.min) * (1.0 + kSlack);
     }
 

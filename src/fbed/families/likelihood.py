@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,12 +233,17 @@ class RegressionFit:
     def _loss(self, variable: int) -> tuple[float, float]:
         """The test of a variable against the model without it."""
         others = Span(self.model.design, [s for s in self.span.selected if s != variable])
-        without = RegressionFit(self.model, others, self)
+        # coefficients on their way to infinity leave rows without curvature, where Newton's method gets stuck
+        without = RegressionFit(self.model, others, None if self._diverges else self)
         df = float(self.model.likelihood.n_predictors * (self.span.rank - without.span.rank))
         if not self.model.has_likelihood:
             return float(without.gains(np.array([variable], dtype=np.intp)).statistic[0]), df
         values = self.model.likelihood.twice_negative(np.array([without.deviance, self.deviance]))
         return float(values[0] - values[1]), df
+
+    @cached_property
+    def _diverges(self) -> bool:
+        return self.model.likelihood.diverges(self)
 
     def _single(self, candidates: Indices) -> tuple[Floats, Floats]:
         unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates))

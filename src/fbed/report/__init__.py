@@ -11,6 +11,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from fbed import views
 from fbed.errors import InvalidInput
 from fbed.report import sections
 from fbed.report.html import Html, tag
@@ -61,7 +62,7 @@ def _head(result: Result) -> Html:
         f"default-src 'none'; style-src '{_digest('page.css')}'; script-src '{_digest('page.js')}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    found = f"{len(result.selected):,} of {result.n_variables:,} variables selected"
+    found = f"{len(result.selected):,} of {views.n_variables(result):,} variables selected"
     return tag(
         "head",
         tag("meta", charset="utf-8"),

@@ -14,7 +14,7 @@ _LEFT, _RIGHT = "text-align:left", "text-align:right"
 def compact(result: Result) -> str:
     """A heading, a table of the selected, and what to keep in mind; its colours are the notebook's."""
     algorithm = str(result.settings.get("algorithm", "FBED"))
-    title = f"{algorithm} selected {sections.plural(len(result.selected), 'variable')} of {result.n_variables:,}"
+    title = f"{algorithm} selected {sections.plural(len(result.selected), 'variable')} of {views.n_variables(result):,}"
     facts = [f"{result.family}", result.criterion, f"{result.n_tests.total:,} tests", result.status.replace("_", " ")]
     return tag(
         "div",

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 
 from fbed import views
-from fbed.explain import find
 from fbed.report import charts
 from fbed.report.html import Cell, Head, Html, called, facts, join, table, tag
 from fbed.result import Result
@@ -136,7 +135,7 @@ def _figures(result: Result) -> Html:
     found, least = result.n_tests.total, views.least_tests_of_fbs(result)
     rows = "a graph, no data" if views.is_oracle(result) else f"{result.n_rows:,}"
     shown = [
-        (f"{len(result.selected):,} of {result.n_variables:,}", "variables selected"),
+        (f"{len(result.selected):,} of {views.n_variables(result):,}", "variables selected"),
         (rows, "rows" if not views.is_oracle(result) else "perfect tests"),
         (f"{found:,}", f"tests; FBS needs {least:,} or more" if result.settings.get("early_dropping") else "tests"),
         (f"{result.seconds:.3g} s", "of computing"),
@@ -164,7 +163,7 @@ def summary(result: Result) -> Html:
 
 def _in_words(result: Result) -> list[object]:
     found, forced = len(result.selected) - result.n_forced, result.n_forced
-    of = f"of {plural(result.n_variables - forced - int(result.settings.get('n_excluded', 0)), 'candidate')}"
+    of = f"of {plural(views.n_candidates(result), 'candidate')}"
     text: list[object] = [
         f"{plural(found, 'variable')} {of} {'was' if found == 1 else 'were'} selected for ",
         target(result),
@@ -205,16 +204,17 @@ def data(result: Result) -> Html | None:
     look = result.glance
     if look is None:
         return None
-    excluded = int(result.settings.get("n_excluded", 0))
     described = facts(
         "The table",
         [
             ("rows", f"{result.n_rows:,}"),
             ("sample size in the criterion", views.sample_size(result)),
             ("predictors", f"{result.n_variables:,}, stored {look.storage}"),
+            ("groups of columns", f"{len(result.groups):,}" if result.groups else None),
             ("of them categorical", f"{look.n_categorical:,}" if look.n_categorical else None),
+            ("rows dropped for missing values", _counted(result, "n_rows_dropped")),
             ("constant, hence never selected", f"{look.n_constant:,}" if look.n_constant else None),
-            ("left out", f"{excluded:,}" if excluded else None),
+            ("left out", _counted(result, "n_excluded")),
             ("forced in", f"{result.n_forced:,}" if result.n_forced else None),
             ("family", result.family + (f", modelling {result.classes[-1]}" if result.classes else "")),
         ],
@@ -222,6 +222,11 @@ def data(result: Result) -> Html | None:
     return section(
         "data", "Outcome and data", tag("div", _outcome_chart(result), described, class_="charts"), _columns(result)
     )
+
+
+def _counted(result: Result, setting: str) -> str | None:
+    count = int(result.settings.get(setting) or 0)
+    return f"{count:,}" if count else None
 
 
 def _outcome_chart(result: Result) -> Html | None:
@@ -296,8 +301,7 @@ def selected(result: Result) -> Html | None:
 
 
 def _selected_row(result: Result, i: int, step: StepView | None) -> list[object]:
-    name = result.selected[i]
-    variable = find(result, name)
+    name, variable = result.selected[i], result.variables[i]
     last = views.last_test(result, variable)
     final = last if last is not None and result.trace[last[0]].phase == "backward" else None
     shown = Cell(join([tag("span", i + 1, class_="rank"), called(name)]), i)
@@ -687,6 +691,7 @@ def settings(result: Result) -> Html:
         "time_limit",
         "n_jobs",
         "n_excluded",
+        "n_rows_dropped",
     }
     others = [
         (name.replace("_", " "), str(value)) for name, value in said.items() if name not in known and value is not None
