@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: help install demo docs lint test axe clean
+.PHONY: help install demo docs lint test reproduce axe clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -20,8 +21,15 @@ $(STAMP): pyproject.toml CMakeLists.txt $(wildcard src/kernels/*)
 demo: $(STAMP) ## find a Markov blanket in data from a known Bayesian network
 	$(BIN)/fbed demo
 
-docs: $(STAMP) ## bring the table of families up to date
+docs: $(DOCS_STAMP) ## build the documentation, run its examples, check its links
 	$(BIN)/python -m fbed.families docs/families.md
+	$(BIN)/python -m pytest tests/test_docs.py
+	$(BIN)/sphinx-build -W --keep-going --fresh-env --quiet docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
+
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --editable '.[dev,docs]'
+	touch $@
 
 lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff check .
@@ -31,6 +39,13 @@ lint: $(STAMP) ## ruff and mypy
 test: lint ## lint, then every test
 	$(BIN)/python -m pytest -n auto
 
+# Some hours on one core; `make reproduce QUICK=1` some minutes. A run that was stopped goes on where it was.
+reproduce: export OMP_NUM_THREADS = 1
+reproduce: export OPENBLAS_NUM_THREADS = 1
+reproduce: $(STAMP) ## the paper's tables and figures, on the data in FBED_DATA_DIR
+	$(BIN)/python -m pip install --quiet --editable '.[experiments]'
+	$(BIN)/python -m experiments $(if $(QUICK),--quick) --jobs $(or $(JOBS),1)
+
 axe: build/axe-core/axe.min.js ## the accessibility checker that the browser test of the report uses if it is there
 
 build/axe-core/axe.min.js:
@@ -38,5 +53,17 @@ build/axe-core/axe.min.js:
 	cd $(@D) && npm pack --silent axe-core@4 && tar -xzf axe-core-*.tgz --strip-components=1 package/axe.min.js
 	touch $@
 
+# Peers have environments of their own, since some need an older NumPy; what cannot be installed is not raced.
+bench: $(STAMP) ## race against other libraries, measure growth and memory, write benchmarks/RESULTS.md
+	-$(MAKE) --keep-going $(VENV)-glmnet/.installed $(VENV)-peers/.installed
+	$(BIN)/python -m benchmarks $(PARTS)
+
+$(VENV)-glmnet/.installed: PACKAGES := 'numpy<2' python-glmnet
+$(VENV)-peers/.installed: PACKAGES := skglm abess
+$(VENV)-%/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet $(PACKAGES)
+	touch $@
+
 clean: ## remove what the other commands made
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-* build dist docs/_build docs/gallery .pytest_cache .mypy_cache .ruff_cache

@@ -1,30 +1,25 @@
-"""FBED^1 (α = .05) on 1000 rows and 200 candidates of which 5 are real: fbed against a loop of library fits.
+"""Other outcomes: FBED^1 (α = .05) on 1000 rows and 200 candidates of which 5 are real, against a loop of library fits.
 
 The loop asks statsmodels or lifelines for every model that FBED^1 must compare, one fit a candidate, and follows the
-same search; both must select the same variables. Run with ``python benchmarks/families.py [family …]``; what was
-measured is kept in ``benchmarks/results/families.json``.
+same search; both must select the same variables.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 import fbed
+from benchmarks.loop import LogLikelihood, fbed1
+from benchmarks.options import Options
+from benchmarks.text import seconds, table
 
 N, P, REAL, ALPHA = 1000, 200, 5, 0.05
-RESULTS = Path(__file__).parent / "results" / "families.json"
-LogLikelihood = Callable[[list[int]], float]
 
 
 def counts(rng, eta):
@@ -108,86 +103,53 @@ CASES = {
 }
 
 
-def loop(log_likelihood: LogLikelihood, df: int) -> tuple[list[int], int]:
-    """FBED^1 with one library fit a test: what is selected, and the number of tests."""
-    selected: list[int] = []
-    tests = 0
-
-    def passes(larger: float, smaller: float) -> float:
-        nonlocal tests
-        tests += 1
-        return float(stats.chi2.logsf(2.0 * (larger - smaller), df))
-
-    for _ in range(2):
-        before = len(selected)
-        remaining = [j for j in range(P) if j not in selected]
-        while remaining:
-            base = log_likelihood(selected)
-            log_p = {j: passes(log_likelihood([*selected, j]), base) for j in remaining}
-            passing = [j for j in remaining if log_p[j] < np.log(ALPHA)]
-            if not passing:
-                break
-            best = min(passing, key=log_p.__getitem__)
-            selected.append(best)
-            remaining = [j for j in passing if j != best]
-        if len(selected) == before:
-            break
-    while selected:
-        full = log_likelihood(selected)
-        log_p = {j: passes(full, log_likelihood([s for s in selected if s != j])) for j in selected}
-        worst = max(selected, key=log_p.__getitem__)
-        if log_p[worst] < np.log(ALPHA):
-            break
-        selected.remove(worst)
-    return selected, tests
-
-
-def main(names: list[str]) -> int:
+def run(options: Options) -> dict[str, Any]:
     warnings.simplefilter("ignore")
-    print(f"FBED^1, alpha = {ALPHA}, {N} rows, {P} candidates, {REAL} real; seconds in this process")
-    print(f"{'family':<18} {'fbed':>8} {'library':>9} {'ratio':>7} {'tests':>6}  selected")
-    known = json.loads(RESULTS.read_text(encoding="utf-8"))["families"] if RESULTS.exists() else {}
-    found = {name: compared(name) for name in names or CASES}
-    packages = ("numpy", "scipy", "statsmodels", "lifelines")
-    record = {
-        "setting": {"rows": N, "candidates": P, "real": REAL, "alpha": ALPHA, "k": 1},
-        "versions": {"fbed": fbed.__version__, **{name: version(name) for name in packages}},
-        "families": {**known, **found},
-    }
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    return 0 if all(row["same"] for row in found.values()) else 1
+    n, p = (300, 12) if options.quick else (N, P)
+    return {"n": n, "p": p, "rows": [compared(name, n, p, options.turns) for name in CASES]}
 
 
-def compared(name: str) -> dict[str, Any]:
-    """Print one line; what was measured."""
+def compared(name: str, n: int, p: int, turns: int) -> dict[str, Any]:
+    """Times of both, and whether they found the same."""
     draw, reference, library, df = CASES[name]
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(N, P))
+    X = rng.normal(size=(n, p))
     y = draw(rng, 0.5 * X[:, :REAL] @ np.array([1.0, -1.0, 1.0, -1.0, 1.0]))
     fbed.select(X[:, :2], y, family=name)  # imports and first calls
-    ours = min(timed(lambda: fbed.select(X, y, family=name, alpha=ALPHA))[0] for _ in range(3))
-    result = fbed.select(X, y, family=name, alpha=ALPHA)
-    theirs, (selected, tests) = timed(lambda: loop(reference(X, y), df))
-    same = selected == result.indices.tolist() and tests == result.n_tests.total
-    answer = f"{len(selected)} variables, the same" if same else f"{selected} / {result.indices.tolist()}: DIFFERENT"
-    print(f"{name:<18} {ours:>8.3f} {theirs:>9.2f} {theirs / ours:>7.0f} {tests:>6}  {answer} ({library})", flush=True)
+    ours, result = timed(lambda: fbed.select(X, y, family=name, alpha=ALPHA), turns)
+    theirs, (selected, tests) = timed(lambda: fbed1(reference(X, y), p, df, ALPHA))
     return {
-        "fbed_seconds": round(ours, 4),
+        "family": name,
         "library": library,
-        "library_seconds": round(theirs, 3),
-        "ratio": round(theirs / ours, 1),
+        "ours": ours,
+        "theirs": theirs,
         "tests": tests,
-        "selected": len(selected),
-        "same": same,
+        "selected": selected,
+        "same": selected == result.indices.tolist() and tests == result.n_tests.total,
     }
 
 
-def timed(action: Callable[[], Any]) -> tuple[float, Any]:
-    started = time.perf_counter()
-    answer = action()
-    return time.perf_counter() - started, answer
+def timed(action: Callable[[], Any], turns: int = 1) -> tuple[float, Any]:
+    """Fewest processor seconds, and the answer."""
+    used = []
+    for _ in range(turns):
+        started = time.process_time()
+        answer = action()
+        used.append(time.process_time() - started)
+    return min(used), answer
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def words(found: dict[str, Any]) -> str:
+    rows = [
+        [row["family"], seconds(row["ours"]), seconds(row["theirs"]), row["library"],
+         f"{row['theirs'] / row['ours']:.0f}", str(row["tests"]), str(len(row["selected"]))]
+        for row in found["rows"]
+    ]  # fmt: skip
+    different = [row["family"] for row in found["rows"] if not row["same"]]
+    return "\n\n".join(
+        [
+            f"FBED^1, α = {ALPHA}, {found['n']} rows, {found['p']} candidates, {REAL} real; processor seconds.",
+            table(["", "fbed", "loop of fits", "by", "times faster", "tests", "selected"], rows),
+            f"WRONG: another selection for {', '.join(different)}" if different else "Both select the same everywhere.",
+        ]
+    )

@@ -252,7 +252,6 @@ BAD_CALLS = {
     "output kind": (["select", "data.csv", "--target", "y", "--output", "kept.xlsx"], "unknown kind of file"),
     "output is input": (["select", "data.csv", "--target", "y", "--output", "data.csv"], "would overwrite the input"),
     "text as svmlight": (["select", "data.csv", "--target", "y", "--output", "kept.svm"], "not the text of 'colour'"),
-    "no command": ([], "arguments are required: command"),
     "unknown command": (["choose"], "invalid choice: 'choose'"),
     "unknown option": (["select", "data.csv", "--speed", "9"], "unrecognized arguments: --speed 9"),
     "demo rows": (["demo", "--rows", "2"], "--rows must be at least 10"),
@@ -440,3 +439,21 @@ def test_as_a_process_on_a_terminal_without_unicode(table):
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"FBED^? selected")
+
+
+def test_without_a_command_the_help_is_shown(capsys):
+    assert main([]) == 0
+    assert "examples:" in capsys.readouterr().out
+
+
+def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path, capsys):
+    rows = [f"p{i},2020-01-{i % 28 + 1:02d},{i * 7 % 13},{'yes' if i % 3 else 'no'}" for i in range(40)]
+    (tmp_path / "data.csv").write_text("\n".join(["id,day,age,outcome", *rows]), encoding="utf-8")
+    assert main(["select", str(tmp_path / "data.csv"), "--target", "Outcome"]) == 2
+    assert "did you mean 'outcome'?" in capsys.readouterr().err
+    arguments = ["select", str(tmp_path / "data.csv"), "--target", "outcome"]
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert "2 columns cannot be used" in error
+    assert error.rstrip().endswith("leave them out with --exclude 'id' 'day'")
+    assert main([*arguments, "--exclude", "id", "day"]) == 0

@@ -256,3 +256,20 @@ def test_explanations_fit_a_terminal(name):
     if name != "hostile":
         for j in range(result.n_variables):
             assert max(map(len, str(result.explain(j)).split("\n"))) <= 80
+
+
+def test_groups_and_missing_values_are_explained_with_the_whole_table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(120, 6)), columns=list("abcdef"))
+    y = X["a"] + X["b"] + 0.3 * X["c"] + rng.normal(size=120)
+    X.loc[3, "f"] = np.nan  # the row is dropped, also from tests that have nothing to do with f
+    groups = {"ab": ["a", "b"], "de": ["d", "e"]}
+    result = fbed.select(X, y, groups=groups, missing="drop")
+    assert result.selected[0] == "ab"
+    assert "ab was selected in step 1" in str(result.explain("ab"))
+    assert str(result.explain("b")) == str(result.explain("ab"))
+    exact = result.explain("de", X, y).encounters[0].known
+    again = fbed.select(X, y, groups=groups, missing="drop", engine="exhaustive").candidates
+    first = fbed.select(X, y, groups=groups, missing="drop", k=0, max_features=1, engine="exhaustive").candidates
+    assert exact.upper == pytest.approx(first.upper[3], rel=1e-9)
+    assert not np.isnan(again.upper[3])

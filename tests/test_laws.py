@@ -306,14 +306,18 @@ def test_a_category_given_others_and_in_the_backward_phase(family):
     frame, y = table_with_category(3, family)
     dummies = pd.get_dummies(frame["level"], drop_first=True, dtype=float).to_numpy()
     x = frame["x"].to_numpy()
-    result = fbed.select(frame, y, family=family, criterion="aic", exclude=["noise"])
-    assert set(result.selected) == {"x", "level"}
+    options = {"family": family, "criterion": "aic", "exclude": ["noise"]}
+    enclosed, result = (fbed.select(frame, y, engine=engine, **options) for engine in ("certified", "exhaustive"))
+    assert set(result.selected) == set(enclosed.selected) == {"x", "level"}
     full = deviance_by_statsmodels(y, [x, dummies], family)
     without = {"level": [x], "x": [dummies]}
     lost = result.candidates.lower[[0, 1]]  # the last scan is the backward one
     wanted = [deviance_by_statsmodels(y, without[name], family) - full for name in ("x", "level")]
     np.testing.assert_allclose(lost, wanted, rtol=1e-6)
-    assert result.candidates.df[:2].tolist() == [1.0, 3.0]
+    assert (enclosed.candidates.lower[:2] <= lost * (1 + 1e-9)).all()
+    assert (enclosed.candidates.upper[:2] >= lost * (1 - 1e-9)).all()
+    for found in (result, enclosed):
+        assert found.candidates.df[:2].tolist() == [1.0, 3.0]
 
 
 def test_levels_that_do_not_occur_count_for_nothing():

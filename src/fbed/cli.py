@@ -95,11 +95,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _complain(message: str) -> int:
     """One line; the remedies that `select` names are spelt as options of the command."""
-    spelt = re.sub(r"\b(exclude|include|categorical)=\[(.+?)\]", r"--\1 \2", " ".join(message.split()))
+    spelt = re.sub(r"\b(exclude|include|categorical)=\[(.+?)\]", _as_option, " ".join(message.split()))
     spelt = re.sub(r"\bgroups\['(.+?)'\]", r"--group \1", spelt)
     spelt = re.sub(r"\b(missing|cov|test|link)='(\w+)'", r"--\1 \2", spelt)
     print(f"fbed: error: {spelt}", file=sys.stderr)
     return BAD_INPUT
+
+
+def _as_option(found: re.Match[str]) -> str:
+    return f"--{found[1]} " + found[2].replace("', '", "' '")
 
 
 def _tolerate_plain_terminals() -> None:
@@ -121,7 +125,8 @@ def parser() -> argparse.ArgumentParser:
     plain = argparse.RawDescriptionHelpFormatter
     parser = _Parser(prog="fbed", description=_DESCRIPTION, epilog=_EXAMPLES, formatter_class=plain)
     parser.add_argument("--version", action="version", version=f"fbed {__version__}")
-    commands = parser.add_subparsers(metavar="command", required=True)
+    parser.set_defaults(run=lambda arguments: _show_help(parser))
+    commands = parser.add_subparsers(metavar="command")
     choosing = commands.add_parser(
         "select",
         help="select variables of a file",
@@ -153,6 +158,11 @@ def parser() -> argparse.ArgumentParser:
     blanket.add_parser(commands)
     completion.add_parser(commands, parser)
     return parser
+
+
+def _show_help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help()
+    return 0
 
 
 def _add_data_options(parser: argparse.ArgumentParser) -> None:
@@ -282,6 +292,7 @@ def run_select(arguments: argparse.Namespace) -> int:
     print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout)))
     if arguments.report:
         result.report(arguments.report)
+        print(f"fbed: the report is in {arguments.report}", file=sys.stderr)
     if arguments.output:
         outcome = {name: data.vector(name, role) for role, name in _outcome(data, arguments).items()}
         names = [result.feature_names[j] if result.feature_names else j for j in result.indices.tolist()]

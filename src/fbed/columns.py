@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -252,6 +253,15 @@ def is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return np.ndim(value) == 0 and bool(value != value)
+
+
+def hint(wanted: str, names: Iterable[Any], what: str = "columns") -> str:
+    """For the error about a name that is unknown: what may have been meant, else the first few names there are."""
+    known = {str(name).lower(): name for name in names}
+    close = difflib.get_close_matches(wanted.lower(), known, n=2)
+    if close:
+        return f"did you mean {' or '.join(repr(known[name]) for name in close)}?"
+    return f"the {what} are {listing(known.values()) or 'none'}"
 
 
 def listing(names: Iterable[Any] | None, quote: bool = True) -> str:

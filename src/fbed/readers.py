@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.columns import listing
+from fbed.columns import hint, listing
 from fbed.errors import InvalidInput
 from fbed.tables import Name
 
@@ -75,7 +75,7 @@ class Data:
         known = list(self.table.columns) if self.is_frame else list(self.vectors)
         if name not in known:
             what = "columns" if self.is_frame else "arrays beside the matrix"
-            raise InvalidInput(f"{role} {name!r} is not in the file: the {what} are {listing(known) or 'none'}")
+            raise InvalidInput(f"{role} {name!r} is not in the file: {hint(name, known, what)}")
         return self.table[name] if self.is_frame else self.vectors[name]
 
 

@@ -395,7 +395,7 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "model": _model_from_plain(plain["model"]),
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "feature_names": None if plain["feature_names"] is None else tuple(plain["feature_names"]),
-            "groups": {name: tuple(columns) for name, columns in plain["groups"].items()},
+            "groups": {name: tuple(columns) for name, columns in plain.get("groups", {}).items()},
             "notes": tuple(plain["notes"]),
             "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
             "glance": None if plain["glance"] is None else Glance.from_plain(plain["glance"]),

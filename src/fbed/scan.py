@@ -68,6 +68,7 @@ class Scan:
 Part = TypeVar("Part")
 
 _BLOCKS_A_CHECK = 64  # blocks between two looks at the clock
+_PARTS = 16  # of a scan, where it has that many blocks: enough for the threads of most machines
 _RUNNERS_UP = 5  # near ties kept of each scan, for people who ask what else could have been chosen
 
 
@@ -178,8 +179,12 @@ class Scanner:
         )
 
     def _mapped(self, evaluate: Callable[[Indices], Part], variables: Indices) -> list[Part]:
-        """Answers for all variables, block by block; the threads see whole blocks, so they change no answer."""
-        share = -(-len(variables) // (self.model.block_size * self.n_threads))
+        """Answers for all variables, part by part.
+
+        How they are cut does not depend on the number of threads: a matrix product may round differently when it has
+        other columns beside it.
+        """
+        share = -(-len(variables) // (self.model.block_size * _PARTS))
         size = self.model.block_size * max(1, min(_BLOCKS_A_CHECK, share))
         blocks = [variables[i : i + size] for i in range(0, len(variables), size)]
         parts = []

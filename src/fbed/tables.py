@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.columns import Factor, coded, listing, read_column
+from fbed.columns import Factor, coded, hint, listing, read_column
 from fbed.errors import InvalidInput, InvalidType
 
 Name = str | int
@@ -33,6 +33,9 @@ class Group:
 
     name: str
     columns: tuple[int, ...]
+
+
+_REASONS = 5  # of columns that are refused, told in one message
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class Table:
         if isinstance(item, str):
             if item in self._by_name:
                 return self._by_name[item]
-            known = f"the columns are {listing(self.names)}" if self.names else "the table has no column names"
+            known = hint(item, self.names) if self.names else "the table has no column names"
             raise InvalidInput(f"{role} names {item!r}, which is not a column: {known}")
         if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
             if 0 <= item < self.n_variables:
@@ -228,7 +231,7 @@ def take_column(X: Any, name: str, role: str) -> Any:
             f"{role}={name!r} names a column, but X is a {type(X).__name__} without column names: pass the values"
         )
     if name not in columns:
-        raise InvalidInput(f"{role}={name!r} is not a column of X: the columns are {listing(columns)}")
+        raise InvalidInput(f"{role}={name!r} is not a column of X: {hint(name, columns)}")
     return columns[name]
 
 
@@ -243,7 +246,22 @@ def named_columns(X: Any) -> dict[str, Any] | None:
         return None
     names = [str(name) for name in frame.columns]
     _refuse_repeated(names)
-    return dict(zip(names, frame.iter_columns(), strict=True))
+    return dict(zip(names, _columns(frame), strict=True))
+
+
+def _columns(frame: nw.DataFrame[Any]) -> list[Any]:
+    """The columns of a data frame; NumPy's numbers in a pandas frame a type at a time, since one at a time is slow."""
+    if not frame.implementation.is_pandas():
+        return list(frame.iter_columns())
+    native = frame.to_native()
+    types = native.dtypes.tolist()
+    out: list[Any] = [None] * len(types)
+    for kind in {kind for kind in types if isinstance(kind, np.dtype) and kind.kind in "biuf"}:
+        places = [j for j, other in enumerate(types) if other == kind]
+        block = native.iloc[:, places].to_numpy()
+        for i, j in enumerate(places):
+            out[j] = block[:, i]
+    return [frame[:, j] if values is None else values for j, values in enumerate(out)]
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
@@ -378,16 +396,33 @@ def _common_length(columns: Mapping[str, Any]) -> int:
 def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence[int]) -> Table:
     """A table of named columns: the numeric ones are gathered into one matrix, the others become factors."""
     declared = set(categorical)
-    read = [
-        _left_out(table.n_rows) if j in table.excluded else read_column(name, values, j in declared)
-        for j, (name, values) in enumerate(columns.items())
-    ]
+    read: list[NDArray[Any] | Factor] = []
+    refused: dict[str, InvalidInput] = {}
+    for j, (name, values) in enumerate(columns.items()):
+        try:
+            read.append(_left_out(table.n_rows) if j in table.excluded else read_column(name, values, j in declared))
+        except InvalidInput as error:
+            refused[name] = error
+    if refused:
+        raise _all_refused(refused)
     numeric = [values for values in read if not isinstance(values, Factor)]
     factors = {j: values for j, values in enumerate(read) if isinstance(values, Factor)}
     position = np.full(len(read), -1, dtype=np.intp)
     position[[j for j in range(len(read)) if j not in factors]] = np.arange(len(numeric))
     matrix = _gather(numeric) if numeric else np.empty((table.n_rows, 0))
     return replace(table, matrix=matrix, position=position, factors=factors)
+
+
+def _all_refused(refused: Mapping[str, InvalidInput]) -> InvalidInput:
+    """One error for all columns that cannot be used, so that nobody has to mend them one by one."""
+    if len(refused) == 1:
+        return next(iter(refused.values()))
+    reasons = "; ".join(str(error).split(": ")[0] for error in list(refused.values())[:_REASONS])
+    more = f"; and {len(refused) - _REASONS} more" if len(refused) > _REASONS else ""
+    return InvalidInput(
+        f"{len(refused)} columns cannot be used as they are: {reasons}{more}. Turn them into numbers or categories, or "
+        f"leave them out with exclude={list(refused)}"
+    )
 
 
 def _gather(numeric: Sequence[NDArray[Any]]) -> NDArray[Any]:

@@ -21,8 +21,8 @@ from fbed.tails import ChiSquare, Floats
 SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""
 
-RESOLVED = 1e-8
-"""Relative width at which an interval is a number; ten times what ties are judged by would already be too wide."""
+RESOLVED = 5e-10
+"""Relative width at which an interval is a number: half of what ties are judged by."""
 
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
 _MAX_ITERATIONS = 200  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough

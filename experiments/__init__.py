@@ -1,0 +1,1 @@
+"""The paper's experiments on real data: `python -m experiments --help`."""
