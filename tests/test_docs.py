@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fbed.cli import _parser
+from fbed.cli import parser
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -72,7 +72,7 @@ def commands_of(path: Path) -> list[str]:
 def test_commands_exist_with_their_options(path):
     for command in commands_of(path):
         words = itertools.takewhile(lambda word: word not in (">", "|", "#"), shlex.split(command))
-        assert _parser().parse_args(list(words)).run, command
+        assert parser().parse_args(list(words)).run, command
 
 
 def test_there_are_examples_on_the_pages_that_teach():
