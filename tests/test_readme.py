@@ -48,7 +48,8 @@ DOCUMENTS = {
 
 
 @pytest.mark.parametrize("name", sorted(name for name, text in DOCUMENTS.items() if "```python" in text))
-def test_python_examples_of_the_documents(name):
+def test_python_examples_of_the_documents(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # examples write files
     text = "\n".join(blocks("python", DOCUMENTS[name]))
     run_examples(doctest.DocTestParser().get_doctest(text, {}, name, name, 0))
 
