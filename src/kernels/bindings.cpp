@@ -99,10 +99,11 @@ struct DenseColumns {
         require(0 <= first && first <= last && last <= m.p, "column range");
         // a row-major matrix is read sixteen columns at a time, so that a cache line is used whole
         constexpr int64_t tile = 16;
-        std::vector<double> values(m.n * tile), zeros(m.p, 0.0), ones(m.p, 1.0);
+        std::vector<double> values(m.in_place(0) ? 0 : m.n * tile), zeros(m.p, 0.0), ones(m.p, 1.0);
         std::vector<int64_t> which(tile);
         int64_t loaded = -1;
         return stats_of(first, last, [&](int64_t j) {
+            if (const double* column = m.in_place(j)) return moments(column, weights.data(), nullptr, m.n, m.n, total);
             const int64_t group = (j - first) / tile;
             if (group != loaded) {
                 const int64_t start = first + group * tile, count = std::min(tile, last - start);

@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <type_traits>
 #include <vector>
+
+#include "hot.hpp"
 
 namespace fbed {
 
@@ -35,6 +38,47 @@ struct Moments {
     int64_t not_finite = 0, not_zero = 0;
 };
 
+// Extremes and number of values that are not 0; `check` is NaN as soon as one value is not finite.
+FBED_HOT inline void look(const double* values, int64_t m, double& low, double& high, double& not_zero, double& check) {
+    double least = low, most = high, count = 0, sum = 0;
+#pragma omp simd reduction(min : least) reduction(max : most) reduction(+ : count, sum)
+    for (int64_t i = 0; i < m; ++i) {
+        const double v = values[i];
+        least = std::min(least, v);
+        most = std::max(most, v);
+        sum += v * 0.0;
+        count += v != 0.0 ? 1.0 : 0.0;
+    }
+    low = least, high = most, not_zero = count, check = sum;
+}
+
+// sum of weights·(values - base)·unit
+FBED_HOT inline double weighted_sum(const double* values, const double* weights, int64_t m, double safe, double base, double unit) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < m; ++i) sum += weights[i] * ((safe * values[i] - base) * unit);
+    return sum;
+}
+
+// sum of weights·((values - base)·unit - center)²
+FBED_HOT inline double weighted_spread(const double* values, const double* weights, int64_t m, double safe, double base, double unit,
+                                       double center) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < m; ++i) {
+        const double d = (safe * values[i] - base) * unit - center;
+        sum += weights[i] * d * d;
+    }
+    return sum;
+}
+
+FBED_HOT inline double dot(const double* x, const double* v, int64_t n) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += x[i] * v[i];
+    return sum;
+}
+
 // A column whose spread is below this part of its size holds rounding, not information.
 constexpr double kInformation = 1e-13;
 
@@ -48,13 +92,9 @@ inline Moments moments(const double* values, const double* weights, const int32_
     const bool has_zeros = m < n;
     double low = has_zeros ? 0.0 : std::numeric_limits<double>::infinity();
     double high = has_zeros ? 0.0 : -std::numeric_limits<double>::infinity();
-    double check = 0;
-    for (int64_t i = 0; i < m; ++i) {
-        low = std::min(low, values[i]);
-        high = std::max(high, values[i]);
-        check += values[i] * 0.0;  // NaN as soon as one value is not finite
-        out.not_zero += values[i] != 0.0;
-    }
+    double check = 0, not_zero = 0;
+    look(values, m, low, high, not_zero, check);
+    out.not_zero = static_cast<int64_t>(not_zero);
     if (check != 0.0 || std::isnan(check)) {
         for (int64_t i = 0; i < m; ++i) out.not_finite += !std::isfinite(values[i]);
         return out;
@@ -71,8 +111,7 @@ inline Moments moments(const double* values, const double* weights, const int32_
     const double zero = -base * unit;
     double sum = 0, stored = 0;
     if (rows == nullptr) {
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < m; ++i) sum += weights[i] * ((safe * values[i] - base) * unit);
+        sum = weighted_sum(values, weights, m, safe, base, unit);
         stored = total_weight;
     } else {
         for (int64_t i = 0; i < m; ++i) {
@@ -83,11 +122,7 @@ inline Moments moments(const double* values, const double* weights, const int32_
     const double zeros = std::max(total_weight - stored, 0.0), center = (sum + zeros * zero) / total_weight;
     double spread = zeros * (zero - center) * (zero - center);
     if (rows == nullptr) {
-#pragma omp simd reduction(+ : spread)
-        for (int64_t i = 0; i < m; ++i) {
-            const double d = (safe * values[i] - base) * unit - center;
-            spread += weights[i] * d * d;
-        }
+        spread += weighted_spread(values, weights, m, safe, base, unit, center);
     } else {
         for (int64_t i = 0; i < m; ++i) {
             const double d = (safe * values[i] - base) * unit - center;
@@ -121,6 +156,11 @@ struct Dense {
         });
     }
 
+    // Column j where it lies, if it lies there as it is read.
+    const double* in_place(int64_t j) const {
+        return kind == Kind::f64 && row_stride == 1 ? static_cast<const double*>(data) + j * column_stride : nullptr;
+    }
+
     // x'v for the columns `which`, as they are: one pass over the matrix in its own type.
     void dots(const int64_t* which, int64_t count, const double* v, double* out) const {
         with_type(kind, data, [&](auto* x) {
@@ -128,6 +168,10 @@ struct Dense {
             if (row_stride == 1) {
                 for (int64_t j = 0; j < count; ++j) {
                     const auto* from = x + which[j] * column_stride;
+                    if constexpr (std::is_same_v<decltype(from), const double*>) {
+                        out[j] = dot(from, v, n);
+                        continue;
+                    }
                     double s = 0;
 #pragma omp simd reduction(+ : s)
                     for (int64_t i = 0; i < n; ++i) s += static_cast<double>(from[i]) * v[i];

@@ -17,12 +17,7 @@
 #include "bounds.hpp"
 #include "columns.hpp"
 #include "elementary.hpp"
-
-#if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__)
-#define FBED_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FBED_HOT
-#endif
+#include "hot.hpp"
 
 namespace fbed {
 

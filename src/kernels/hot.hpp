@@ -1,0 +1,8 @@
+// Loops that are compiled for several generations of processors; the best one is chosen when the library is loaded.
+#pragma once
+
+#if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__)
+#define FBED_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define FBED_HOT
+#endif
