@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,14 +32,17 @@ class Case:
     """One data set."""
 
     X: Any
-    y: np.ndarray
+    y: Any
     weights: np.ndarray | None = None
     forced: tuple[int, ...] = ()
+    offset: np.ndarray | None = None
 
 
 def trail_of(case, family, criterion, engine, n_threads=1, memo=None, **plan):
     """The search as `fbed.select` does it, with every scan kept."""
-    problem = read_problem(case.X, case.y, [criterion], family=family, sample_weight=case.weights, engine=engine)
+    problem = read_problem(
+        case.X, case.y, [criterion], family=family, sample_weight=case.weights, offset=case.offset, engine=engine
+    )
     p = problem.table.n_variables
     candidates = np.setdiff1d(np.arange(p), case.forced).astype(np.intp)
     rule = criterion.bind(problem.model.n, len(candidates))
@@ -204,6 +207,19 @@ def coarse(rng, family):
     """Few different values, so that statistics tie."""
     X = np.round(normal(rng, rng.integers(30, 120), 12))
     return Case(X.astype(np.int8), outcome(rng, X, family, noise=0.5))
+
+
+def of_another_family(case, rng, family):
+    """The predictors of a case with a continuous outcome, and counts, classes, survival times or an offset."""
+    n = len(case.y)
+    standard = (case.y - case.y.mean()) / case.y.std()
+    if family == "poisson":
+        return replace(case, y=rng.poisson(np.exp(np.clip(standard, -2, 2))))
+    if family == "multinomial":
+        return replace(case, y=np.array(list("abc"))[np.digitize(standard, np.quantile(standard, [0.33, 0.66]))])
+    if family == "cox":
+        return replace(case, y=(np.exp(rng.normal(size=n) - standard), np.arange(n) % 10 < 7))
+    return replace(case, y=(standard > np.median(standard)).astype(float), offset=rng.normal(size=n))
 
 
 KINDS = (

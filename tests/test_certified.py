@@ -15,7 +15,7 @@ import pytest
 from scipy import sparse
 
 import fbed
-from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, rare, trail_of
+from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, of_another_family, rare, trail_of, wide
 from fbed.memo import Memo
 
 FAMILIES = ("binomial", "gaussian")
@@ -50,6 +50,27 @@ def test_equals_exhaustive(number, kind, family, seed):
     case = kind(np.random.default_rng([11, number, seed]), family)
     criterion, algorithm = combination(number)
     assert_same(*(trail_of(case, family, criterion, engine, **algorithm) for engine in ("exhaustive", "certified")))
+
+
+@pytest.mark.parametrize("family", ["poisson", "multinomial", "cox", "binomial"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_other_families_equal_exhaustive(kind, family):
+    """Counts, classes, survival times and offsets have brackets of their own; four variables are enough to see."""
+    number = KINDS.index(kind)
+    rng = np.random.default_rng([5, number, len(family)])
+    case = of_another_family(kind(rng, "gaussian"), rng, family)
+    criterion, algorithm = combination(3 * number)
+    options = {**algorithm, "max_features": 4}
+    assert_same(*(trail_of(case, family, criterion, engine, **options) for engine in ("exhaustive", "certified")))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_separated_classes_leave_no_curvature_for_removals(seed):
+    """The Wald step of a removal must not be taken from a Hessian that separation has made singular."""
+    rng = np.random.default_rng([8, seed])
+    case = of_another_family(wide(rng, "gaussian"), rng, "multinomial")
+    options = {"k": math.inf, "max_features": 4}
+    assert_same(*(trail_of(case, "multinomial", fbed.AIC(), e, **options) for e in ("exhaustive", "certified")))
 
 
 def assert_same(exhaustive, certified):

@@ -128,22 +128,31 @@ class BracketedFit(RegressionFit):
         self.prepare()
         _, hessian = self.point.derivatives()
         triangle = self.span.triangle()
-        steps = np.column_stack([self._removal(hessian[0], triangle, int(v)) for v in variables])
+        found = [self._removal(hessian[0], triangle, int(v)) for v in variables]
+        steps, left = np.column_stack([step for step, _ in found]), np.array([missing for _, missing in found])
         wald = np.einsum("pv,pq,qv->v", steps, hessian[0], steps)
         low, high = self.point.extremes(-self._steps(self.columns, steps))
         lower = np.maximum(wald * _e(np.minimum(low, 0.0)) * (1.0 - _ROUNDING) - _ROUNDING, 0.0)
         upper = wald * _e(np.maximum(high, 0.0)) * (1.0 + _ROUNDING) + _ROUNDING
-        return Bounds(lower, upper, df, self.reference)
+        sound = (wald >= 0.0) & (left <= _ROUNDING**2 * wald) & (lower <= upper)
+        return Bounds(np.where(sound, lower, 0.0), np.where(sound, upper, np.inf), df, self.reference)
 
-    def _removal(self, hessian: Floats, triangle: Floats, variable: int) -> Floats:
-        """θ̂ − Nφ with φ the best approximation of θ̂ (under H) by parameters N of the model without the variable."""
+    def _removal(self, hessian: Floats, triangle: Floats, variable: int) -> tuple[Floats, float]:
+        """θ̂ − Nφ with φ the best approximation of θ̂ (under H) by parameters N of the model without the variable; and
+        what is left of φ's normal equations, in their own metric: little, unless separation leaves H no curvature.
+        """
         place = self.span.place(variable)
         others = np.delete(triangle, np.r_[place], axis=1)
         if not self.model.likelihood.intercept:
             others = others[1:, 1:]
         N = np.kron(np.eye(self.model.likelihood.n_predictors), np.linalg.qr(others)[0])
         inner = N.T @ hessian @ N
-        return np.asarray(self.parameters - N @ np.linalg.solve(inner, N.T @ (hessian @ self.parameters)))
+        try:
+            step = self.parameters - N @ np.linalg.solve(inner, N.T @ (hessian @ self.parameters))
+            left = N.T @ (hessian @ step)
+            return step, abs(float(left @ np.linalg.solve(inner, left)))
+        except np.linalg.LinAlgError:
+            return np.zeros_like(self.parameters), np.inf
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The likelihood ratio of a variable against the model without it."""
