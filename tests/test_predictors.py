@@ -131,7 +131,7 @@ def test_a_group_counts_once_in_the_criterion_and_in_max_features():
 
 
 GROUPS_REFUSED = {
-    "a missing column": ({"dose": ["d1", "b"]}, r"groups\['dose'\] names 'd1', which is not a column: the columns are"),
+    "a missing column": ({"dose": ["d1", "b"]}, r"groups\['dose'\] names 'd1', which is not a column: did you mean"),
     "a missing index": ({"dose": [1, 17]}, r"groups\['dose'\] holds index 17, but there are 6 predictors"),
     "two groups": ({"one": ["a", "b"], "two": ["b"]}, "column 'b' is in two groups, 'one' and 'two'"),
     "the name of a column": ({"a": ["b", "c"]}, "group 'a' is called like a column"),
