@@ -3,7 +3,7 @@
 glmnet's own Fortran routines are called (through `python-glmnet`), because its scikit-learn front end keeps every
 coefficient of every model: p × λ numbers, 8 GB for 10,000 λ of dorothea. Here a path holds the variables that ever
 entered. All of glmnet's parameters have their default values but the number of λ and the limit on the number of sweeps,
-which counts over the whole path and is meant for 100 λ.
+which counts over the whole path and is meant for 100 λ. Where that limit is reached the path ends, as in R.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 TOLERANCE = 1e-7
-MOST_SWEEPS = 10_000_000
+MOST_SWEEPS = 1_000_000
 TOO_MANY_VARIABLES = -10_000  # glmnet's error code; the λ at which it happened is subtracted from it
 
 
@@ -115,7 +115,7 @@ def _read(found: tuple[Any, ...], given: bool) -> Path | None:
     n_models, intercepts, coefficients, variables, ever, _, _, lambdas, _, error = found
     if error < TOO_MANY_VARIABLES:
         return None
-    if error != 0:
+    if error > 0 or n_models == 0:
         raise GlmnetFailure(f"glmnet stopped with code {error} (see the description of jerr in its documentation)")
     entered = int(ever[:n_models].max(initial=0))
     lambdas = lambdas[:n_models].copy()

@@ -179,6 +179,20 @@ def test_a_glmnet_path_can_end_early_and_can_hold_more_variables_than_expected()
     assert crowded is None
 
 
+@pytest.mark.parametrize("error, models", [(0, 3), (-3, 2)])
+def test_a_path_ends_where_glmnet_does_not_converge(error, models):
+    lambdas = np.array([9.9e35, 2.0, 1.0])
+    found = (models, np.zeros((1, 3)), np.ones((4, 1, 3)), np.array([7, 1, 0, 0]), np.array([0, 1, 2]), None, None)
+    path = lasso._read((*found, lambdas, None, error), given=True)
+    assert len(path.lambdas) == models
+    assert path.variables.tolist() == [6, 0][: models - 1]
+
+
+def test_a_refusal_of_glmnet_is_an_error():
+    with pytest.raises(lasso.GlmnetFailure, match="code 7777"):
+        lasso._read((0, *[np.zeros((1, 1))] * 4, None, None, np.zeros(1), None, 7777), given=True)
+
+
 # --- choice and comparison -------------------------------------------------------------------------------------------
 
 
