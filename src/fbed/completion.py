@@ -16,7 +16,7 @@ examples:
   fbed completion bash > ~/.local/share/bash-completion/completions/fbed
   fbed completion zsh > "${fpath[1]}/_fbed"
   fbed completion fish > ~/.config/fish/completions/fbed.fish
-  source <(fbed completion bash)      for this session only"""
+  source <(fbed completion bash)      for this shell only"""
 
 
 @dataclass(frozen=True)

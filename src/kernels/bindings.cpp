@@ -11,6 +11,7 @@
 #include <string>
 
 #include "columns.hpp"
+#include "fit.hpp"
 #include "logistic.hpp"
 
 namespace nb = nanobind;
@@ -202,6 +203,7 @@ struct LogisticNull {
     std::vector<double> a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
     std::vector<int32_t> by_norm, row_of, place;  // the rows of the model among all rows, and where each row is (-1: nowhere)
     double total_weight = 0, total_ones = 0;
+    bool only_intercept = false;  // and every row is active
     Null f;
     mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
 
@@ -244,6 +246,8 @@ struct LogisticNull {
         f.by_norm = by_norm.data(), f.norm = norm.data();
         f.kappa = std::sqrt(kappa);
         f.idle_kappa = std::sqrt(idle_kappa);
+        const auto same = [&](double v) { return std::abs(v - eta[0]) <= 1e-12; };
+        only_intercept = f.r == 1 && n == all && !f.has_idle && std::all_of(eta.begin(), eta.end(), same);
         f.G = G.data();
         f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
         f.res = res.data(), f.dev = dev.data(), f.weight = weight.data();
@@ -321,7 +325,7 @@ struct LogisticNull {
         s.rows = work.support.data();
         s.x = work.column.data();
         counts[0]++;
-        if (f.r == 1 && !q.resolve && all_rows() == f.n && is_indicator(s)) {
+        if (only_intercept && !q.resolve && is_indicator(s)) {
             const Interval known = two_groups(s, left);
             if (q.settled(known)) return known;
         }

@@ -1,0 +1,253 @@
+// Maximum likelihood of a logistic model that is given as a matrix, by Newton steps that survive separation and outliers.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "bounds.hpp"
+#include "elementary.hpp"
+#include "hot.hpp"
+#include "logistic.hpp"
+
+namespace fbed {
+
+// Where a Newton fit of the model itself ended.
+struct Fitted {
+    double deviance = 0, decrement = 0;
+    double certain = 0;  // no coefficients have a deviance below this
+    bool separated = false;
+    int iterations = 0;
+};
+
+// A step that has to be cut to less than a thousandth goes wrong in some direction: one that only moves saturated rows,
+// whose slope is rounding and whose curvature is nothing, or one that is saturated by an outlier, which hides how far it
+// may go. A ridge, relative to each curvature, takes such directions out until the others have done their part.
+constexpr double kLeastRidge = 1e-10, kGentle = 1e-13, kSteep = 1e12;
+
+// How much a step may enlarge the linear predictors. Where all rows that a direction moves are saturated, its slope is
+// rounding and its curvature nothing: their quotient is any number, and rounding grows with the coefficients.
+constexpr double kFurther = 100.0;
+
+// A deviance that falls by less, relative, has not fallen.
+constexpr double kRounding = 1e-15;
+
+// A column that keeps less than this part of its norm² beside earlier ones moves none of the rows that are looked at.
+constexpr double kDependent = 1e-22;
+
+// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
+class Fitter {
+   public:
+    Fitter(const Null& f, double* beta, double* eta, double tolerance, double enough)
+        : f_(f), work_(f, f.n), beta_(beta), eta_(eta), tolerance_(tolerance), enough_(enough), trial_(f.r) {}
+
+    Fitted run() {
+        predict(beta_);
+        out_.deviance = deviance();
+        bool done = false;  // the last step costs little and takes the fit from the tolerance to rounding
+        for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
+            score_rows();
+            if (is_enough()) return out_;
+            newton_step();
+            const bool sound = out_.decrement >= 0;  // not NaN, nor what rounding leaves of a singular curvature
+            done = sound && out_.decrement <= tolerance_ && ridge_ < kGentle;
+            const double before = out_.deviance;
+            if (sound && advance() && before - out_.deviance > kRounding * before) {
+                ridge_ = ridge_ > kLeastRidge ? ridge_ * 0.01 : 0.0;
+            } else {
+                done = done || ridge_ > kSteep;  // not even the gradient leads anywhere
+                ridge_ = std::max(kLeastRidge, ridge_ * 1e3);
+            }
+        }
+        if (out_.separated) out_.deviance = 0;
+        out_.certain = done || out_.separated ? out_.deviance : 0.0;
+        return out_;
+    }
+
+   private:
+    FBED_HOT void predict(const double* b) {
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double* z = f_.G + i * f_.r;
+            double s = 0;
+#pragma omp simd reduction(+ : s)
+            for (int64_t k = 0; k < f_.r; ++k) s += z[k] * b[k];
+            eta_[i] = s;
+        }
+    }
+
+    FBED_HOT double deviance() {
+        double sum = 0, least = std::numeric_limits<double>::infinity(), most = 0;
+        const double *sign = f_.sign, *eta = eta_, *weight = f_.weight;
+#pragma omp simd reduction(+ : sum) reduction(min : least) reduction(max : most)
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double m = sign[i] * eta[i];
+            least = std::min(least, m);
+            most = std::max(most, m);
+            sum += weight[i] * loss(m);
+        }
+        out_.separated = least > kClear * std::max(1.0, most);
+        reach_ = std::max(most, -least);
+        return 2.0 * sum;
+    }
+
+    FBED_HOT void score_rows() {
+        double *score = work_.values.data(), *aw = work_.aw.data();
+        const double *sign = f_.sign, *eta = eta_, *weight = f_.weight;
+#pragma omp simd
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double m = sign[i] * eta[i], e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
+            const double wrong = m >= 0 ? e * one : one, curvature = e * one * one;
+            aw[i] = curvature < 1e-17 ? 0.0 : weight[i] * curvature;  // saturated beyond notice
+            score[i] = weight[i] * sign[i] * wrong;
+        }
+    }
+
+    // Whether the deviance of the best model is certain to be more than enough. Leaving rows out lowers it, so those that
+    // are nearly explained are left out, and the rest is bounded from below by a feasible dual point: the residuals less
+    // their projection on the model, in the metric of the curvature. Rows whose residual would change its side are left
+    // out as well, and it is tried again.
+    bool is_enough() {
+        const double to_spare = out_.deviance - enough_;
+        if (!(to_spare > 0) || out_.iterations == 0 || !(out_.decrement < to_spare)) return false;
+        std::vector<double> left(f_.n);
+        for (int64_t i = 0; i < f_.n; ++i) left[i] = 2.0 * f_.weight[i] * loss(f_.sign[i] * eta_[i]);
+        std::vector<int64_t> rows(f_.n);
+        for (int64_t i = 0; i < f_.n; ++i) rows[i] = i;
+        std::sort(rows.begin(), rows.end(), [&](int64_t p, int64_t q) { return left[p] > left[q]; });
+        double kept = 0, aim = out_.deviance - 0.25 * to_spare;
+        size_t m = 0;
+        while (m < rows.size() && kept < aim) kept += left[rows[m++]];
+        rows.resize(m);
+        for (int attempt = 0; attempt < 4 && !rows.empty(); ++attempt) {
+            kept = 0;
+            for (int64_t row : rows) {
+                if (work_.aw[row] == 0.0) return false;  // far on the wrong side
+                kept += left[row];
+            }
+            if (kept <= enough_) return false;
+            std::vector<double> z(rows.size());
+            const double lambda2 = project(rows, z);
+            const double least = *std::min_element(z.begin(), z.end());
+            if (least >= -1.0) {
+                out_.certain = (kept - lambda2 * P(least) * (1.0 + kSlack)) * (1.0 - kSlack);
+                return out_.certain > enough_;
+            }
+            size_t stay = 0;
+            for (size_t i = 0; i < rows.size(); ++i)
+                if (z[i] > -0.9) rows[stay++] = rows[i];
+            rows.resize(stay);
+        }
+        return false;
+    }
+
+    // Squared norm of the projection of the rows' residuals on the model, and the least z of the step along it, row by row.
+    FBED_HOT double project(const std::vector<int64_t>& rows, std::vector<double>& z) {
+        const size_t m = rows.size();
+        std::vector<double> basis, left(m), along(m, 0.0), root(m);
+        for (size_t i = 0; i < m; ++i) root[i] = std::sqrt(work_.aw[rows[i]]);
+        double lambda2 = 0;
+        for (int64_t k = 0; k < f_.r; ++k) {
+            double before = 0, after = 0, slope = 0;
+            for (size_t i = 0; i < m; ++i) {
+                left[i] = root[i] * f_.G[rows[i] * f_.r + k];
+                before += left[i] * left[i];
+            }
+            for (int pass = 0; pass < 2; ++pass)
+                for (size_t q = 0; q + m <= basis.size(); q += m) {
+                    double c = 0;
+                    const double* b = basis.data() + q;
+#pragma omp simd reduction(+ : c)
+                    for (size_t i = 0; i < m; ++i) c += left[i] * b[i];
+#pragma omp simd
+                    for (size_t i = 0; i < m; ++i) left[i] -= c * b[i];
+                }
+            for (size_t i = 0; i < m; ++i) after += left[i] * left[i];
+            if (!(after > kDependent * before)) continue;
+            const double unit = 1.0 / std::sqrt(after);
+            for (size_t i = 0; i < m; ++i) {
+                left[i] *= unit;
+                slope += left[i] * work_.values[rows[i]] / root[i];
+            }
+            lambda2 += slope * slope;
+            for (size_t i = 0; i < m; ++i) along[i] += slope * left[i];
+            basis.insert(basis.end(), left.begin(), left.end());
+        }
+        for (size_t i = 0; i < m; ++i) {
+            const double v = along[i] / root[i], mu = logistic(eta_[rows[i]]);
+            z[i] = std::min((1.0 - mu) * v, -mu * v);
+        }
+        return lambda2;
+    }
+
+    FBED_HOT void newton_step() {
+        double *grad = work_.grad.data();
+        const double* score = work_.values.data();
+        std::fill(grad, grad + f_.r, 0.0);
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double t = score[i];
+            const double* z = f_.G + i * f_.r;
+#pragma omp simd
+            for (int64_t k = 0; k < f_.r; ++k) grad[k] += t * z[k];
+        }
+        gram(f_, nullptr, work_.aw.data(), work_.hess.data());
+        for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] *= 1.0 + ridge_;
+        std::copy(grad, grad + f_.r, work_.step.begin());
+        cholesky(work_.hess.data(), f_.r);
+        cholesky_solve(work_.hess.data(), f_.r, work_.step.data());
+        out_.decrement = 0;
+        for (int64_t k = 0; k < f_.r; ++k) out_.decrement += grad[k] * work_.step[k];
+    }
+
+    double deviance_at(double t) {
+        for (int64_t k = 0; k < f_.r; ++k) trial_[k] = beta_[k] + t * work_.step[k];
+        predict(trial_.data());
+        return deviance();
+    }
+
+    // Halve the step until the deviance falls; false when a thousandth of it does not help. Towards infinity, where rows are
+    // being separated, Newton's steps add 1 to a margin at a time and are all alike: there, double them.
+    bool advance() {
+        const double furthest = kFurther * std::max(1.0, reach_);
+        double t = 1.0, now = deviance_at(t);
+        if (reach_ > furthest) {
+            t = furthest / reach_;
+            now = deviance_at(t);
+        }
+        const double shortest = 1e-3 * t;
+        while (!(now <= out_.deviance * (1.0 + 1e-12))) {
+            t *= 0.5;
+            if (t < shortest) {
+                predict(beta_);
+                deviance();
+                return false;
+            }
+            now = deviance_at(t);
+        }
+        if (t == 1.0 && out_.iterations >= 4 && out_.decrement > 0.1 * last_decrement_) {
+            double further = deviance_at(2.0 * t);
+            while (further < now && t < 64.0) {
+                t *= 2.0;
+                now = further;
+                further = deviance_at(2.0 * t);
+            }
+            now = deviance_at(t);
+        }
+        last_decrement_ = out_.decrement;
+        std::copy(trial_.begin(), trial_.end(), beta_);
+        out_.deviance = now;
+        return true;
+    }
+
+    const Null& f_;
+    Work work_;
+    double *beta_, *eta_;
+    double tolerance_, enough_;
+    std::vector<double> trial_;
+    double last_decrement_ = 0, ridge_ = 0;
+    double reach_ = 0;  // largest linear predictor, in size, of the model looked at last
+    Fitted out_;
+};
+
+}  // namespace fbed
