@@ -31,11 +31,18 @@ constexpr double kLeastRidge = 1e-10, kGentle = 1e-13, kSteep = 1e12;
 // rounding and its curvature nothing: their quotient is any number, and rounding grows with the coefficients.
 constexpr double kFurther = 100.0;
 
-// A deviance that falls by less, relative, has not fallen.
-constexpr double kRounding = 1e-15;
+// A deviance that falls by less, relative, has not fallen; a fit that promises no more than this to gain may end there.
+constexpr double kRounding = 1e-15, kClose = 1e-10;
 
 // A column that keeps less than this part of its norm² beside earlier ones moves none of the rows that are looked at.
 constexpr double kDependent = 1e-22;
+
+// A row that a dual point takes nearly to 0 (at -1), so that it may go beyond in the next.
+constexpr double kOnItsSide = -0.7;
+
+// Coefficients whose pivot is below a part of the curvature do not move when that would gain less than a part of the
+// tolerance; their pivot is then this.
+constexpr double kDoubtful = 1e-8, kIdle = 1e-2, kFixed = 1e150;
 
 // Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
 class Fitter {
@@ -44,20 +51,21 @@ class Fitter {
         : f_(f), work_(f, f.n), beta_(beta), eta_(eta), tolerance_(tolerance), enough_(enough), trial_(f.r) {}
 
     Fitted run() {
-        predict(beta_);
+        predict(beta_, eta_);
         out_.deviance = deviance();
         bool done = false;  // the last step costs little and takes the fit from the tolerance to rounding
         for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
             score_rows();
-            if (is_enough()) return out_;
             newton_step();
             const bool sound = out_.decrement >= 0;  // not NaN, nor what rounding leaves of a singular curvature
+            if (sound && is_enough()) return out_;
             done = sound && out_.decrement <= tolerance_ && ridge_ < kGentle;
             const double before = out_.deviance;
             if (sound && advance() && before - out_.deviance > kRounding * before) {
                 ridge_ = ridge_ > kLeastRidge ? ridge_ * 0.01 : 0.0;
             } else {
-                done = done || ridge_ > kSteep;  // not even the gradient leads anywhere
+                const bool close = sound && out_.decrement <= kClose && ridge_ < kGentle;
+                done = done || close || ridge_ > kSteep;  // rounding hides the rest, or not even the gradient leads anywhere
                 ridge_ = std::max(kLeastRidge, ridge_ * 1e3);
             }
         }
@@ -67,13 +75,13 @@ class Fitter {
     }
 
    private:
-    FBED_HOT void predict(const double* b) {
+    FBED_HOT void predict(const double* b, double* eta) {
         for (int64_t i = 0; i < f_.n; ++i) {
             const double* z = f_.G + i * f_.r;
             double s = 0;
 #pragma omp simd reduction(+ : s)
             for (int64_t k = 0; k < f_.r; ++k) s += z[k] * b[k];
-            eta_[i] = s;
+            eta[i] = s;
         }
     }
 
@@ -104,30 +112,20 @@ class Fitter {
         }
     }
 
-    // Whether the deviance of the best model is certain to be more than enough. Leaving rows out lowers it, so those that
-    // are nearly explained are left out, and the rest is bounded from below by a feasible dual point: the residuals less
-    // their projection on the model, in the metric of the curvature. Rows whose residual would change its side are left
-    // out as well, and it is tried again.
+    // Whether the deviance of the best model is certain to be more than enough. Leaving rows out lowers it, and the rest is
+    // bounded from below by a feasible dual point: the residuals less their projection on the model, in the metric of the
+    // curvature. Rows whose residual would change its side are left out: by Newton's step to begin with, which costs next
+    // to nothing and mostly tells that it is too early, then by each projection that was tried.
     bool is_enough() {
         const double to_spare = out_.deviance - enough_;
-        if (!(to_spare > 0) || out_.iterations == 0 || !(out_.decrement < to_spare)) return false;
-        std::vector<double> left(f_.n);
-        for (int64_t i = 0; i < f_.n; ++i) left[i] = 2.0 * f_.weight[i] * loss(f_.sign[i] * eta_[i]);
-        std::vector<int64_t> rows(f_.n);
-        for (int64_t i = 0; i < f_.n; ++i) rows[i] = i;
-        std::sort(rows.begin(), rows.end(), [&](int64_t p, int64_t q) { return left[p] > left[q]; });
-        double kept = 0, aim = out_.deviance - 0.25 * to_spare;
-        size_t m = 0;
-        while (m < rows.size() && kept < aim) kept += left[rows[m++]];
-        rows.resize(m);
+        if (!(to_spare > 0) || !(out_.decrement < to_spare)) return false;
+        std::vector<double> left(f_.n), z;
+        std::vector<int64_t> rows = rows_that_stay(left);
         for (int attempt = 0; attempt < 4 && !rows.empty(); ++attempt) {
-            kept = 0;
-            for (int64_t row : rows) {
-                if (work_.aw[row] == 0.0) return false;  // far on the wrong side
-                kept += left[row];
-            }
-            if (kept <= enough_) return false;
-            std::vector<double> z(rows.size());
+            double kept = 0;
+            for (int64_t row : rows) kept += left[row];
+            if (kept - out_.decrement <= enough_) return false;
+            z.resize(rows.size());
             const double lambda2 = project(rows, z);
             const double least = *std::min_element(z.begin(), z.end());
             if (least >= -1.0) {
@@ -136,10 +134,23 @@ class Fitter {
             }
             size_t stay = 0;
             for (size_t i = 0; i < rows.size(); ++i)
-                if (z[i] > -0.9) rows[stay++] = rows[i];
+                if (z[i] > kOnItsSide) rows[stay++] = rows[i];
             rows.resize(stay);
         }
         return false;
+    }
+
+    // Rows that stay on their side of Newton's step; and what each row has left to explain.
+    FBED_HOT std::vector<int64_t> rows_that_stay(std::vector<double>& left) {
+        predict(work_.step.data(), work_.dir.data());
+        std::vector<int64_t> rows;
+        rows.reserve(f_.n);
+        for (int64_t i = 0; i < f_.n; ++i) {
+            left[i] = 2.0 * f_.weight[i] * loss(f_.sign[i] * eta_[i]);
+            const double wrong = std::abs(work_.values[i]) / f_.weight[i], v = f_.sign[i] * work_.dir[i];
+            if (work_.aw[i] > 0 && std::min(wrong * v, (wrong - 1.0) * v) > kOnItsSide) rows.push_back(i);
+        }
+        return rows;
     }
 
     // Squared norm of the projection of the rows' residuals on the model, and the least z of the step along it, row by row.
@@ -193,16 +204,46 @@ class Fitter {
         }
         gram(f_, nullptr, work_.aw.data(), work_.hess.data());
         for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] *= 1.0 + ridge_;
-        std::copy(grad, grad + f_.r, work_.step.begin());
-        cholesky(work_.hess.data(), f_.r);
-        cholesky_solve(work_.hess.data(), f_.r, work_.step.data());
+        solve(work_.hess.data(), grad, work_.step.data());
         out_.decrement = 0;
         for (int64_t k = 0; k < f_.r; ++k) out_.decrement += grad[k] * work_.step[k];
     }
 
+    // step = H⁻¹ grad by Cholesky. A column that depends on others but for saturated rows has a pivot that is rounding, and
+    // the step along it would be any number: where nothing is to be gained from it either, it stays where it is.
+    FBED_HOT void solve(double* H, const double* grad, double* step) const {
+        const int64_t r = f_.r;
+        for (int64_t j = 0; j < r; ++j) {
+            double* row = H + j * r;
+            const double diagonal = row[j];
+            for (int64_t i = 0; i < j; ++i) {
+                const double* other = H + i * r;
+                double s = row[i];
+#pragma omp simd reduction(- : s)
+                for (int64_t l = 0; l < i; ++l) s -= row[l] * other[l];
+                row[i] = s / other[i];
+            }
+            double pivot = diagonal, slope = grad[j];
+#pragma omp simd reduction(- : pivot, slope)
+            for (int64_t l = 0; l < j; ++l) {
+                pivot -= row[l] * row[l];
+                slope -= row[l] * step[l];
+            }
+            const double least = diagonal > 0 ? kLifted * diagonal : 1.0;
+            const bool idle = !(pivot > kDoubtful * diagonal) && slope * slope <= kIdle * tolerance_ * std::max(pivot, least);
+            row[j] = idle ? kFixed : std::sqrt(std::max(pivot, least));
+            step[j] = slope / row[j];
+        }
+        for (int64_t i = r; i-- > 0;) {
+            double s = step[i];
+            for (int64_t l = i + 1; l < r; ++l) s -= H[l * r + i] * step[l];
+            step[i] = s / H[i * r + i];
+        }
+    }
+
     double deviance_at(double t) {
         for (int64_t k = 0; k < f_.r; ++k) trial_[k] = beta_[k] + t * work_.step[k];
-        predict(trial_.data());
+        predict(trial_.data(), eta_);
         return deviance();
     }
 
@@ -219,7 +260,7 @@ class Fitter {
         while (!(now <= out_.deviance * (1.0 + 1e-12))) {
             t *= 0.5;
             if (t < shortest) {
-                predict(beta_);
+                predict(beta_, eta_);
                 deviance();
                 return false;
             }

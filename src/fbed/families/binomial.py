@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed.criteria import Evidence, exceeds
+from fbed.criteria import TIE, Evidence, exceeds
 from fbed.design import Design
 from fbed.families.base import Bounds, FittedModel, Indices, Span, original_scale
 from fbed.families.certified import CertifiedLogistic
@@ -203,9 +203,11 @@ class CertifiedBinomialFit(BinomialFit):
         found = self.engine.contest(candidates[numeric], lower[numeric], upper[numeric], race)
         lower[numeric], upper[numeric] = found[0], found[1]
         self.model.hint((*self.span.selected, int(candidates[numeric[found[2]]])), found[3])
-        bar = lower.max()
+        best = int(numeric[found[2]])
         for i in numeric:
-            if upper[i] - lower[i] > RESOLVED * max(1.0, lower[i]) and (not race or upper[i] >= bar):
+            if upper[i] - lower[i] > RESOLVED * max(1.0, lower[i]):
+                if race and _surpassed(lower[best], upper[i], later=candidates[i] > candidates[best]):
+                    continue
                 lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
         return lower, upper
 
@@ -222,6 +224,12 @@ class CertifiedBinomialFit(BinomialFit):
         """Fit the model without the variable, as far as is needed."""
         lower, upper = self.engine.deviance_without(variable, self.deviance + enough)
         return max(0.0, lower - self.deviance), max(0.0, upper - self.deviance)
+
+
+def _surpassed(best: float, upper: float, later: bool) -> bool:
+    """Whether a statistic of at most `upper` loses to the best: it is smaller, or at most tied and of a higher index."""
+    tie = TIE * max(1.0, best)
+    return upper < best - 2.0 * tie or (later and upper <= best + tie)
 
 
 class Maximum:
