@@ -79,6 +79,9 @@ def fit_logistic(
     separated, number of iterations. Ends early when the deviance is certain to be more than `enough`; otherwise the
     bound is the deviance itself, or 0 if the fit did not converge."""
 
+def whiten(Z: Floats, curvature: Floats) -> tuple[Floats, Floats]:
+    """M such that Z·M is orthonormal in the curvature of the rows, and orthonormal directions that move no such row."""
+
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""
 

@@ -13,6 +13,7 @@
 #include "columns.hpp"
 #include "fit.hpp"
 #include "logistic.hpp"
+#include "whiten.hpp"
 
 namespace nb = nanobind;
 using namespace fbed;
@@ -60,6 +61,14 @@ static OutMatrix new_columns(size_t n, size_t count, double*& data) {
     data = new double[n * count];
     nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
     return OutMatrix(data, {n, count}, owner, {1, static_cast<int64_t>(n)});
+}
+
+// a copy, row-major
+static OutMatrix new_rows(const std::vector<double>& values, int64_t rows, int64_t count) {
+    double* data = new double[values.size()];
+    std::copy(values.begin(), values.end(), data);
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return OutMatrix(data, {static_cast<size_t>(rows), static_cast<size_t>(count)}, owner);
 }
 
 static void check_range(const Which& which, int64_t p) {
@@ -562,6 +571,18 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
 }
 
+// M and the free directions of a matrix whose rows have some curvature; see `Whitened`.
+static std::tuple<OutMatrix, OutMatrix> whiten_rows(RowMajor Z, Vector curvature) {
+    require(curvature.shape(0) == Z.shape(0), "one curvature a row");
+    const int64_t r = static_cast<int64_t>(Z.shape(1));
+    Whitened found;
+    {
+        nb::gil_scoped_release release;
+        found = whiten(Z.data(), static_cast<int64_t>(Z.shape(0)), r, curvature.data());
+    }
+    return {new_rows(found.M, r, found.kept), new_rows(found.free, r, r - found.kept)};
+}
+
 NB_MODULE(_kernels, m) {
     m.doc() = "Plain loops over columns; the statistics are in Python.";
     nb::class_<DenseColumns>(m, "DenseColumns")
@@ -584,6 +605,7 @@ NB_MODULE(_kernels, m) {
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
     m.def("fit_logistic", &fit_logistic);
+    m.def("whiten", &whiten_rows);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

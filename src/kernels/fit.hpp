@@ -44,6 +44,22 @@ constexpr double kOnItsSide = -0.7;
 // tolerance; their pivot is then this.
 constexpr double kDoubtful = 1e-8, kIdle = 1e-2, kFixed = 1e150;
 
+FBED_HOT inline double dot(const double* a, const double* b, size_t n) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+// v less its part along a unit vector
+FBED_HOT inline void take_out(const double* unit, double* v, size_t n) {
+    double c = 0;
+#pragma omp simd reduction(+ : c)
+    for (size_t i = 0; i < n; ++i) c += v[i] * unit[i];
+#pragma omp simd
+    for (size_t i = 0; i < n; ++i) v[i] -= c * unit[i];
+}
+
 // Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
 class Fitter {
    public:
@@ -155,35 +171,35 @@ class Fitter {
 
     // Squared norm of the projection of the rows' residuals on the model, and the least z of the step along it, row by row.
     FBED_HOT double project(const std::vector<int64_t>& rows, std::vector<double>& z) {
-        const size_t m = rows.size();
-        std::vector<double> basis, left(m), along(m, 0.0), root(m);
-        for (size_t i = 0; i < m; ++i) root[i] = std::sqrt(work_.aw[rows[i]]);
+        const size_t m = rows.size(), r = static_cast<size_t>(f_.r);
+        std::vector<double> columns(m * r), along(m, 0.0), root(m);
+        for (size_t i = 0; i < m; ++i) {
+            root[i] = std::sqrt(work_.aw[rows[i]]);
+            const double* from = f_.G + rows[i] * f_.r;
+            for (size_t k = 0; k < r; ++k) columns[k * m + i] = root[i] * from[k];
+        }
+        size_t rank = 0;  // the first columns become an orthonormal basis
         double lambda2 = 0;
-        for (int64_t k = 0; k < f_.r; ++k) {
-            double before = 0, after = 0, slope = 0;
-            for (size_t i = 0; i < m; ++i) {
-                left[i] = root[i] * f_.G[rows[i] * f_.r + k];
-                before += left[i] * left[i];
+        for (size_t k = 0; k < r; ++k) {
+            double *left = columns.data() + k * m, *unit = columns.data() + rank * m;
+            const double before = dot(left, left, m);
+            double after = before;
+            for (int pass = 0; pass < 2; ++pass) {
+                for (size_t q = 0; q < rank; ++q) take_out(columns.data() + q * m, left, m);
+                const double last = after;
+                after = dot(left, left, m);
+                if (after > 0.1 * last) break;  // rounding has not grown
             }
-            for (int pass = 0; pass < 2; ++pass)
-                for (size_t q = 0; q + m <= basis.size(); q += m) {
-                    double c = 0;
-                    const double* b = basis.data() + q;
-#pragma omp simd reduction(+ : c)
-                    for (size_t i = 0; i < m; ++i) c += left[i] * b[i];
-#pragma omp simd
-                    for (size_t i = 0; i < m; ++i) left[i] -= c * b[i];
-                }
-            for (size_t i = 0; i < m; ++i) after += left[i] * left[i];
             if (!(after > kDependent * before)) continue;
-            const double unit = 1.0 / std::sqrt(after);
+            const double scale = 1.0 / std::sqrt(after);
+            double slope = 0;
             for (size_t i = 0; i < m; ++i) {
-                left[i] *= unit;
-                slope += left[i] * work_.values[rows[i]] / root[i];
+                unit[i] = left[i] * scale;
+                slope += unit[i] * work_.values[rows[i]] / root[i];
             }
             lambda2 += slope * slope;
-            for (size_t i = 0; i < m; ++i) along[i] += slope * left[i];
-            basis.insert(basis.end(), left.begin(), left.end());
+            for (size_t i = 0; i < m; ++i) along[i] += slope * unit[i];
+            ++rank;
         }
         for (size_t i = 0; i < m; ++i) {
             const double v = along[i] / root[i], mu = logistic(eta_[rows[i]]);

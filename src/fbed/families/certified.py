@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
-from fbed._kernels import LogisticNull, fit_logistic
+from fbed._kernels import LogisticNull, fit_logistic, whiten
 from fbed.families.base import Indices, Span
 from fbed.tails import Floats
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from fbed.families.binomial import Binomial
 
 _IDLE = 1e-9  # rows with less deviance than this are saturated: they are bounded, not modelled
-_WEAK = 1e-11  # directions in which active rows move less than this (relative) move saturated rows only
-_SOUND = 1e-5  # pivots above this give an orthonormal basis to 1e-10
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
 _COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
 _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
@@ -37,29 +35,37 @@ _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inne
 class Null:
     """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows.
 
-    It has all rows, or, where the others are out of the question altogether, the active ones only.
+    It has all rows, or, where the others are out of the question altogether, the active ones only. Coefficients on Z are
+    `whitener` times those on G, and `free` are the directions that move no active row.
     """
 
     def __init__(self, fit: CertifiedLogistic, active: Floats, idle_cost: float, forget: bool = False) -> None:
         weights, y = fit.model.design.weights, fit.model.y
-        self.rows = np.flatnonzero(active).astype(np.int64) if forget else None
-        rows = np.arange(len(y), dtype=np.int64) if self.rows is None else self.rows
-        curvature = active * fit.mean * (1.0 - fit.mean)
+        self.rows = np.flatnonzero(active) if forget else None
+        rows = np.arange(len(y)) if self.rows is None else self.rows
         Z = fit.Z if self.rows is None else fit.Z[rows]
-        self.whitener, self.free = _whitener(Z * np.sqrt(curvature[rows])[:, None])
-        self.G = np.ascontiguousarray(Z @ self.whitener)
-        self.weighted = self.G * curvature[rows, None]
+        self.curvature = active * fit.mean * (1.0 - fit.mean)
         self.score = active * (y - fit.mean)
-        self.curvature = curvature
-        self.short = float(np.linalg.norm(self.G.T @ self.score[rows]))  # of a maximum, in the metric of the fit
+        self._known = self.curvature if self.rows is None else self.curvature[rows]
+        self.whitener, self.free = whiten(Z, self._known)
+        self.G = Z @ self.whitener
         self.idle_cost = idle_cost
         self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, rows, fit.deviance, idle_cost)
+
+    @cached_property
+    def weighted(self) -> Floats:
+        """The basis times the curvature: what projections are computed with."""
+        return self.G * self._known[:, None]
+
+    @cached_property
+    def short(self) -> float:
+        """What the fit is short of a maximum, in its metric."""
+        return float(np.linalg.norm(self.G.T @ (self.score if self.rows is None else self.score[self.rows])))
 
     @property
     def reach(self) -> float:
         """How far a step of length 1 can move an active row."""
-        active = self.curvature > 0 if self.rows is None else self.curvature[self.rows] > 0
-        return float(np.sqrt(np.einsum("ij,ij->i", self.G, self.G)[active].max()))
+        return float(np.sqrt(np.einsum("ij,ij->i", self.G, self.G)[self._known > 0].max()))
 
     def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
         """Bounds for the columns of a dense block, and the norm² left of each after the model."""
@@ -103,10 +109,10 @@ class CertifiedLogistic:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
         weights = self.model.design.weights
         idle = self.row_deviance < _IDLE
-        first = Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle].sum()))
-        secured = _secured(self, first.free, idle) if idle.any() else None
+        active = np.where(idle, 0.0, weights)
+        secured = _secured(self, whiten(self.Z, active * self.mean * (1.0 - self.mean))[1], idle) if idle.any() else None
         if secured is None:
-            return first
+            return Null(self, active, float(self.row_deviance[idle].sum()))
         self.deviance -= float(self.row_deviance[secured].sum())  # in the supremum those rows are explained
         return Null(self, np.where(secured, 0.0, weights), 0.0, forget=True)
 
@@ -290,36 +296,3 @@ def _e(z: Floats) -> Floats:
     small = z > -1e-2
     safe = np.where(small, -1.0, z)
     return np.where(small, 1.0 + z / 3.0 + z**2 / 12.0 + z**3 / 60.0, 2.0 * (np.expm1(safe) - safe) / safe**2)
-
-
-def _whitener(rows: Floats) -> tuple[Floats, Floats]:
-    """A matrix M with (rows·M)'(rows·M) = I on the directions that move some row, and the directions that move none.
-
-    Columns are brought to the same length first: one with a saturated outlier has little left on the other rows, but
-    what it has there counts. Where they nearly depend on each other the product of a factor with its inverse is I to a
-    few digits only; a second round gives the others.
-    """
-    length = np.sqrt(np.einsum("ij,ij->j", rows, rows))
-    unit = 1.0 / np.where(length > 0, length, 1.0)
-    inverse, weakest = _inverse_factor((rows * unit).T @ (rows * unit))
-    if weakest > _SOUND:
-        return unit[:, None] * inverse, np.empty((len(unit), 0))
-    _, sizes, vectors = np.linalg.svd(np.linalg.qr(rows * unit, mode="r"))
-    size = np.zeros(len(unit))
-    size[: len(sizes)] = sizes  # fewer rows than columns have no more
-    kept = size > _WEAK * size[0]
-    whitener = unit[:, None] * (vectors[kept].T / size[kept])
-    again = rows @ whitener
-    free = np.linalg.qr(unit[:, None] * vectors[~kept].T)[0]
-    return whitener @ _inverse_factor(again.T @ again)[0], free
-
-
-def _inverse_factor(information: Floats) -> tuple[Floats, float]:
-    """M with M'AM = I for a matrix A with unit diagonal, and A's smallest pivot, 0 when A is singular to rounding."""
-    if len(information) == 0:  # every row is saturated
-        return information, 1.0
-    try:
-        factor = np.linalg.cholesky(information)
-    except np.linalg.LinAlgError:
-        return np.empty((0, 0)), 0.0
-    return np.linalg.inv(factor).T, float(np.diag(factor).min() ** 2)

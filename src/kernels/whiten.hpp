@@ -1,0 +1,184 @@
+// A basis of the model that is orthonormal in the curvature of the rows that still count.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "hot.hpp"
+#include "logistic.hpp"
+
+namespace fbed {
+
+// Directions in which the rows move less than this, relative, move saturated rows only.
+constexpr double kWeak = 1e-11;
+
+// Pivots above this give an orthonormal basis to 1e-10.
+constexpr double kPlain = 1e-5;
+
+// rows·M is orthonormal, where M has a row for each of r columns; the directions in `free` move none of the rows.
+struct Whitened {
+    int64_t r = 0, kept = 0;
+    std::vector<double> M, free;  // r × kept and r × (r - kept), row-major
+};
+
+// Matrices here are small and column-major: column j of A begins at A + j·length.
+namespace whitening {
+
+inline double product(const double* a, const double* b, size_t n) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
+inline void subtract(double* a, double c, const double* b, size_t n) {
+#pragma omp simd
+    for (size_t i = 0; i < n; ++i) a[i] -= c * b[i];
+}
+
+// Inverse of a lower triangle (row-major k × k, in place of nothing: `out` is row-major and lower as well).
+inline void invert(const double* L, int64_t k, std::vector<double>& out) {
+    out.assign(k * k, 0.0);
+    for (int64_t j = 0; j < k; ++j) {
+        out[j * k + j] = 1.0 / L[j * k + j];
+        for (int64_t i = j + 1; i < k; ++i) {
+            double s = 0;
+            for (int64_t l = j; l < i; ++l) s -= L[i * k + l] * out[l * k + j];
+            out[i * k + j] = s / L[i * k + i];
+        }
+    }
+}
+
+// Orthonormalise the columns in place, the longest that is left first; those that vanish come last, as they are.
+// R (rank × r, row-major) has the coordinates of the columns in their new order.
+FBED_HOT inline int64_t pivoted(std::vector<double>& columns, size_t m, int64_t r, std::vector<int64_t>& order,
+                                std::vector<double>& R) {
+    order.resize(r);
+    std::iota(order.begin(), order.end(), 0);
+    R.assign(r * r, 0.0);
+    double longest = 0;
+    for (int64_t k = 0; k < r; ++k) {
+        int64_t best = k;
+        double most = -1;
+        for (int64_t j = k; j < r; ++j) {
+            const double norm = product(&columns[j * m], &columns[j * m], m);
+            if (norm > most) most = norm, best = j;
+        }
+        longest = std::max(longest, std::sqrt(most));
+        if (!(std::sqrt(most) > kWeak * longest)) return k;
+        if (best != k) {
+            std::swap_ranges(&columns[k * m], &columns[k * m] + m, &columns[best * m]);
+            std::swap(order[k], order[best]);
+            for (int64_t q = 0; q < k; ++q) std::swap(R[q * r + k], R[q * r + best]);
+        }
+        double* unit = &columns[k * m];
+        for (int64_t q = 0; q < k; ++q) {  // what rounding left of the earlier ones
+            const double c = product(unit, &columns[q * m], m);
+            subtract(unit, c, &columns[q * m], m);
+            R[q * r + k] += c;
+        }
+        const double length = std::sqrt(product(unit, unit, m));
+        R[k * r + k] = length;
+        for (size_t i = 0; i < m; ++i) unit[i] /= length;
+        for (int64_t j = k + 1; j < r; ++j) {
+            const double c = product(&columns[j * m], unit, m);
+            subtract(&columns[j * m], c, unit, m);
+            R[k * r + j] = c;
+        }
+    }
+    return r;
+}
+
+// Solve U x = b for the leading k × k upper triangle of R (row-major, `width` columns), in place.
+inline void back_substitute(const std::vector<double>& R, int64_t k, int64_t width, double* b) {
+    for (int64_t i = k; i-- > 0;) {
+        double s = b[i];
+        for (int64_t l = i + 1; l < k; ++l) s -= R[i * width + l] * b[l];
+        b[i] = s / R[i * width + i];
+    }
+}
+
+}  // namespace whitening
+
+// Z is n × r, c the curvature of its rows. Columns are brought to the same length first: one with a saturated outlier has
+// little left on the other rows, but what it has there counts. Where they nearly depend on each other, the product of a
+// factor with its inverse is orthonormal to a few digits only, and a second round gives the others.
+inline Whitened whiten(const double* Z, int64_t n, int64_t r, const double* c) {
+    using namespace whitening;
+    Whitened out;
+    out.r = r;
+    Null f;
+    f.n = n, f.r = r, f.G = Z;
+    std::vector<double> H(r * r), unit(r), inverse;
+    gram(f, nullptr, c, H.data());
+    for (int64_t j = 0; j < r; ++j) unit[j] = H[j * r + j] > 0 ? 1.0 / std::sqrt(H[j * r + j]) : 1.0;
+    for (int64_t j = 0; j < r; ++j)
+        for (int64_t i = 0; i <= j; ++i) H[j * r + i] *= unit[i] * unit[j];
+    if (r == 0 || cholesky(H.data(), r) > kPlain) {
+        invert(H.data(), r, inverse);
+        out.kept = r;
+        out.M.assign(r * r, 0.0);
+        for (int64_t i = 0; i < r; ++i)
+            for (int64_t j = i; j < r; ++j) out.M[i * r + j] = unit[i] * inverse[j * r + i];
+        return out;
+    }
+    std::vector<int64_t> rows, order;
+    for (int64_t i = 0; i < n; ++i)
+        if (c[i] > 0) rows.push_back(i);
+    const size_t m = rows.size();
+    std::vector<double> columns(m * r), R;
+    for (size_t i = 0; i < m; ++i)
+        for (int64_t k = 0; k < r; ++k) columns[k * m + i] = std::sqrt(c[rows[i]]) * Z[rows[i] * r + k] * unit[k];
+    std::vector<double> original(columns);
+    const int64_t kept = out.kept = pivoted(columns, m, r, order, R);
+    // coordinates of the orthonormal columns: scaled columns · P · U⁻¹
+    std::vector<double> first(r * kept, 0.0), b(r);
+    for (int64_t j = 0; j < kept; ++j) {
+        std::fill(b.begin(), b.end(), 0.0);
+        b[j] = 1.0;
+        back_substitute(R, kept, r, b.data());
+        for (int64_t i = 0; i < kept; ++i) first[order[i] * kept + j] = b[i];
+    }
+    // again, with the columns as they come out of that
+    std::vector<double> again(m * kept, 0.0), A(kept * kept);
+    for (int64_t j = 0; j < kept; ++j)
+        for (int64_t k = 0; k < r; ++k)
+            if (first[k * kept + j] != 0.0) subtract(&again[j * m], -first[k * kept + j], &original[k * m], m);
+    for (int64_t j = 0; j < kept; ++j)
+        for (int64_t i = 0; i <= j; ++i) A[j * kept + i] = product(&again[j * m], &again[i * m], m);
+    cholesky(A.data(), kept);
+    invert(A.data(), kept, inverse);
+    out.M.assign(r * kept, 0.0);
+    for (int64_t i = 0; i < r; ++i)
+        for (int64_t j = 0; j < kept; ++j) {
+            double s = 0;
+            for (int64_t l = 0; l <= j; ++l) s += first[i * kept + l] * inverse[j * kept + l];
+            out.M[i * kept + j] = unit[i] * s;
+        }
+    // what is left moves none of the rows: each last column less its coordinates on the first ones
+    const int64_t none = r - kept;
+    std::vector<double> free(none * r, 0.0);
+    for (int64_t j = 0; j < none; ++j) {
+        for (int64_t i = 0; i < kept; ++i) b[i] = R[i * r + kept + j];
+        back_substitute(R, kept, r, b.data());
+        for (int64_t i = 0; i < kept; ++i) free[j * r + order[i]] = -b[i] * unit[order[i]];
+        free[j * r + order[kept + j]] = unit[order[kept + j]];
+    }
+    for (int64_t j = 0; j < none; ++j) {
+        const double scale = std::sqrt(product(&free[j * r], &free[j * r], r));
+        for (int64_t i = 0; i < r; ++i) free[j * r + i] /= scale;
+        for (int pass = 0; pass < 2; ++pass)
+            for (int64_t q = 0; q < j; ++q) subtract(&free[j * r], product(&free[j * r], &free[q * r], r), &free[q * r], r);
+        const double length = std::sqrt(product(&free[j * r], &free[j * r], r));
+        for (int64_t i = 0; i < r; ++i) free[j * r + i] /= length;
+    }
+    out.free.resize(r * none);
+    for (int64_t i = 0; i < r; ++i)
+        for (int64_t j = 0; j < none; ++j) out.free[i * none + j] = free[j * r + i];
+    return out;
+}
+
+}  // namespace fbed
