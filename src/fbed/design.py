@@ -25,6 +25,7 @@ from fbed.threads import spread
 _MOSTLY_ZERO = 0.2  # part of the rows that may be other than 0 for a column to count as mostly zero
 _TRANSPOSED = 2**28  # bytes up to which a row-major matrix is copied, since every pass goes along columns
 _BLOCK_VALUES = 2**18  # float64 values in a block: 2 MB stay in the cache of a core
+_STORED_VALUES = 2**14  # of a sparse matrix: enough to make up for the call, few enough to share among threads
 
 
 class Design:
@@ -68,6 +69,14 @@ class Design:
     def block_size(self) -> int:
         """How many columns make a block."""
         return max(8, _BLOCK_VALUES // max(1, self.n_rows))
+
+    @property
+    def scan_size(self) -> int:
+        """The same where columns are read as they are stored, and never all values of a block are there at once."""
+        if not self.is_sparse:
+            return self.block_size
+        stored = self.table.matrix.nnz / max(1, self.table.matrix.shape[1])
+        return max(self.block_size, int(_STORED_VALUES / max(1.0, stored)))
 
     def block(self, variables: Sequence[int] | NDArray[np.intp]) -> Floats:
         """Columns of numeric variables, one each; all zero for a constant one."""

@@ -180,7 +180,22 @@ def _associations(design: Design, variables: Sequence[int]) -> tuple[tuple[tuple
     places = [slice(int(end) - block.shape[1], int(end)) for end, block in zip(ends, blocks, strict=True)]
     whole = np.hstack(blocks)
     inner = whole.T @ whole
+    if whole.shape[1] == len(places) and all(block.shape[1] for block in blocks):
+        return _of_columns(inner)
     return _correlations(inner, places), _inflation(inner, places)
+
+
+def _of_columns(inner: Floats) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]:
+    """The usual case: every variable is one column."""
+    unit = 1.0 / np.sqrt(np.diag(inner))
+    correlation = np.clip(inner * unit[:, None] * unit, -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    try:
+        inflation = np.diag(inner) * np.diag(np.linalg.inv(inner))
+    except np.linalg.LinAlgError:
+        inflation = np.full(len(inner), np.inf)
+    inflation = np.where(inflation >= 1.0 - 1e-6, inflation, np.inf)
+    return tuple(tuple(_rounded(row)) for row in correlation.tolist()), tuple(_rounded(inflation))
 
 
 def _correlations(inner: Floats, places: Sequence[slice]) -> tuple[tuple[float, ...], ...]:

@@ -38,8 +38,24 @@ inline double exp_of_negative(double x) {
 // log(1 + e) for 0 <= e <= 1, by 2 atanh(e/(2 + e)).
 inline double log1p_of_unit(double e) {
     const double s = e / (2.0 + e), q = s * s;
-    double p = 1.0 / 35.0;
-    for (int k = 33; k >= 1; k -= 2) p = p * q + 1.0 / k;
+    double p = 1.0 / 35.0;  // written out: a loop in here would keep the compiler from using vectors outside
+    p = p * q + 1.0 / 33.0;
+    p = p * q + 1.0 / 31.0;
+    p = p * q + 1.0 / 29.0;
+    p = p * q + 1.0 / 27.0;
+    p = p * q + 1.0 / 25.0;
+    p = p * q + 1.0 / 23.0;
+    p = p * q + 1.0 / 21.0;
+    p = p * q + 1.0 / 19.0;
+    p = p * q + 1.0 / 17.0;
+    p = p * q + 1.0 / 15.0;
+    p = p * q + 1.0 / 13.0;
+    p = p * q + 1.0 / 11.0;
+    p = p * q + 1.0 / 9.0;
+    p = p * q + 1.0 / 7.0;
+    p = p * q + 1.0 / 5.0;
+    p = p * q + 1.0 / 3.0;
+    p = p * q + 1.0;
     return 2.0 * s * p;
 }
 

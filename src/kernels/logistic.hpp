@@ -84,7 +84,7 @@ inline double logistic(double t) {
 }
 
 // log(1 + exp(-m)) for a margin m
-inline double loss(double m) { return (m > 0 ? 0.0 : -m) + log1p_of_unit(exp_of_negative(-std::abs(m))); }
+inline double loss(double m) { return log1p_of_unit(exp_of_negative(-std::abs(m))) - std::min(m, 0.0); }
 
 // A margin that is positive beside the largest one, not by rounding: two rows that are equal but for their class have
 // margins of ±0, and no model separates them.
@@ -347,7 +347,7 @@ class Refinement {
             w[i] = right * wrong;
             aw[i] = a[i] * right * wrong;
             score[i] = a[i] * sign[i] * wrong;  // a (y - mu)
-            gain += a[i] * (dev[i] - ((m > 0 ? 0.0 : -m) + log1p_of_unit(e)));
+            gain += a[i] * (dev[i] + std::min(m, 0.0) - log1p_of_unit(e));
             // rows left out by this candidate, or secured, are explained whatever theta is
             const bool counts = a[i] > 0 || (null_a[i] == 0.0 && watch_idle);
             least = std::min(least, counts ? m : least);

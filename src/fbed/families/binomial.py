@@ -45,7 +45,7 @@ class Binomial:
         self.n = design.n
         self.y = y
         self.certified = certified
-        self.block_size = design.block_size
+        self.block_size = design.scan_size if certified else design.block_size
         mean = float(design.weights @ y / design.n)
         self.null_predictor = float(np.log(mean / (1.0 - mean)))
         self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
@@ -204,11 +204,11 @@ class CertifiedBinomialFit(BinomialFit):
         lower[numeric], upper[numeric] = found[0], found[1]
         self.model.hint((*self.span.selected, int(candidates[numeric[found[2]]])), found[3])
         best = int(numeric[found[2]])
-        for i in numeric:
-            if upper[i] - lower[i] > RESOLVED * max(1.0, lower[i]):
-                if race and _surpassed(lower[best], upper[i], later=candidates[i] > candidates[best]):
-                    continue
-                lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
+        open_ = upper - lower > RESOLVED * np.maximum(1.0, lower)
+        if race:
+            open_ &= ~_surpassed(float(lower[best]), upper, later=candidates > candidates[best])
+        for i in numeric[open_[numeric]]:
+            lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
         return lower, upper
 
     def loss_bounds(self, variables: Indices) -> Bounds:
@@ -226,10 +226,10 @@ class CertifiedBinomialFit(BinomialFit):
         return max(0.0, lower - self.deviance), max(0.0, upper - self.deviance)
 
 
-def _surpassed(best: float, upper: float, later: bool) -> bool:
-    """Whether a statistic of at most `upper` loses to the best: it is smaller, or at most tied and of a higher index."""
+def _surpassed(best: float, upper: Floats, later: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether statistics of at most `upper` lose to the best: they are smaller, or at most tied and of a higher index."""
     tie = TIE * max(1.0, best)
-    return upper < best - 2.0 * tie or (later and upper <= best + tie)
+    return np.asarray((upper < best - 2.0 * tie) | (later & (upper <= best + tie)))
 
 
 class Maximum:
