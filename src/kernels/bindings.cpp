@@ -71,6 +71,15 @@ static OutMatrix new_rows(const std::vector<double>& values, int64_t rows, int64
     return OutMatrix(data, {static_cast<size_t>(rows), static_cast<size_t>(count)}, owner);
 }
 
+// column after column
+static std::vector<double> by_column(const RowMajor& rows) {
+    const size_t n = rows.shape(0), r = rows.shape(1);
+    std::vector<double> out(n * r);
+    for (size_t i = 0; i < n; ++i)
+        for (size_t k = 0; k < r; ++k) out[k * n + i] = rows.data()[i * r + k];
+    return out;
+}
+
 static void check_range(const Which& which, int64_t p) {
     for (size_t j = 0; j < which.shape(0); ++j) require(which(j) >= 0 && which(j) < p, "column index out of range");
 }
@@ -209,7 +218,7 @@ using Explained = std::map<std::vector<int32_t>, Interval>;
 
 struct LogisticNull {
     RowMajor G;
-    std::vector<double> a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
+    std::vector<double> T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
     std::vector<int32_t> by_norm, row_of, place;  // the rows of the model among all rows, and where each row is (-1: nowhere)
     double total_weight = 0, total_ones = 0;
     bool only_intercept = false;  // and every row is active
@@ -257,14 +266,16 @@ struct LogisticNull {
         f.idle_kappa = std::sqrt(idle_kappa);
         const auto same = [&](double v) { return std::abs(v - eta[0]) <= 1e-12; };
         only_intercept = f.r == 1 && n == all && !f.has_idle && std::all_of(eta.begin(), eta.end(), same);
-        f.G = G.data();
+        T = by_column(G);
+        f.G = G.data(), f.T = T.data();
         f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
         f.res = res.data(), f.dev = dev.data(), f.weight = weight.data();
         f.idle_deviance = idle_cost;
         f.deviance = deviance;
         g0.assign(f.r, 0.0);
-        for (size_t i = 0; i < n; ++i)
-            for (int64_t k = 0; k < f.r; ++k) g0[k] += a[i] * res[i] * G.data()[i * f.r + k];
+        std::vector<double> score(n);
+        for (size_t i = 0; i < n; ++i) score[i] = a[i] * res[i];
+        products(f.T, f.n, f.r, score.data(), g0.data());
         for (double v : g0) f.inexact += v * v;
         f.g0 = g0.data();
     }
@@ -275,7 +286,7 @@ struct LogisticNull {
     // x is in work.x, not yet orthogonal; known encloses the statistic so far.
     Interval dense_column(Work& work, const Question& q, Interval known, double total, double& left, double* predictor) const {
         counts[1]++;
-        const double norm = orthogonalise(f, work.x.data(), work.grad.data());
+        const double norm = orthogonalise(f, work.x.data(), work.grad.data(), work.values.data());
         left = norm;
         if (norm <= 1e-13 * total) return {0.0, known.upper};  // as good as in the span: the caller looks closer
         const Interval b = bracket_column(f, work.x.data(), norm);
@@ -565,7 +576,8 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
         std::copy(start.data(), start.data() + r, beta);
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
-        f.G = Z.data(), f.sign = sign.data(), f.weight = weight.data();
+        const std::vector<double> columns = by_column(Z);
+        f.G = Z.data(), f.T = columns.data(), f.sign = sign.data(), f.weight = weight.data();
         fitted = Fitter(f, beta, eta, tolerance, enough).run();
     }
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
@@ -578,7 +590,7 @@ static std::tuple<OutMatrix, OutMatrix> whiten_rows(RowMajor Z, Vector curvature
     Whitened found;
     {
         nb::gil_scoped_release release;
-        found = whiten(Z.data(), static_cast<int64_t>(Z.shape(0)), r, curvature.data());
+        found = whiten(by_column(Z).data(), static_cast<int64_t>(Z.shape(0)), r, curvature.data());
     }
     return {new_rows(found.M, r, found.kept), new_rows(found.free, r, r - found.kept)};
 }

@@ -60,7 +60,7 @@ FBED_HOT inline void take_out(const double* unit, double* v, size_t n) {
     for (size_t i = 0; i < n; ++i) v[i] -= c * unit[i];
 }
 
-// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, sign and weight are read.
+// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, T, sign and weight are read.
 class Fitter {
    public:
     Fitter(const Null& f, double* beta, double* eta, double tolerance, double enough)
@@ -91,14 +91,9 @@ class Fitter {
     }
 
    private:
-    FBED_HOT void predict(const double* b, double* eta) {
-        for (int64_t i = 0; i < f_.n; ++i) {
-            const double* z = f_.G + i * f_.r;
-            double s = 0;
-#pragma omp simd reduction(+ : s)
-            for (int64_t k = 0; k < f_.r; ++k) s += z[k] * b[k];
-            eta[i] = s;
-        }
+    void predict(const double* b, double* eta) {
+        std::fill(eta, eta + f_.n, 0.0);
+        add_columns(f_.T, f_.n, f_.r, b, eta);
     }
 
     FBED_HOT double deviance() {
@@ -173,11 +168,9 @@ class Fitter {
     FBED_HOT double project(const std::vector<int64_t>& rows, std::vector<double>& z) {
         const size_t m = rows.size(), r = static_cast<size_t>(f_.r);
         std::vector<double> columns(m * r), along(m, 0.0), root(m);
-        for (size_t i = 0; i < m; ++i) {
-            root[i] = std::sqrt(work_.aw[rows[i]]);
-            const double* from = f_.G + rows[i] * f_.r;
-            for (size_t k = 0; k < r; ++k) columns[k * m + i] = root[i] * from[k];
-        }
+        for (size_t i = 0; i < m; ++i) root[i] = std::sqrt(work_.aw[rows[i]]);
+        for (size_t k = 0; k < r; ++k)
+            for (size_t i = 0; i < m; ++i) columns[k * m + i] = root[i] * f_.T[k * f_.n + rows[i]];
         size_t rank = 0;  // the first columns become an orthonormal basis
         double lambda2 = 0;
         for (size_t k = 0; k < r; ++k) {
@@ -211,13 +204,7 @@ class Fitter {
     FBED_HOT void newton_step() {
         double *grad = work_.grad.data();
         const double* score = work_.values.data();
-        std::fill(grad, grad + f_.r, 0.0);
-        for (int64_t i = 0; i < f_.n; ++i) {
-            const double t = score[i];
-            const double* z = f_.G + i * f_.r;
-#pragma omp simd
-            for (int64_t k = 0; k < f_.r; ++k) grad[k] += t * z[k];
-        }
+        products(f_.T, f_.n, f_.r, score, grad);
         gram(f_, nullptr, work_.aw.data(), work_.hess.data());
         for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] *= 1.0 + ridge_;
         solve(work_.hess.data(), grad, work_.step.data());

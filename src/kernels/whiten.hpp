@@ -103,15 +103,15 @@ inline void back_substitute(const std::vector<double>& R, int64_t k, int64_t wid
 
 }  // namespace whitening
 
-// Z is n × r, c the curvature of its rows. Columns are brought to the same length first: one with a saturated outlier has
+// T has the n × r matrix Z column after column, c is the curvature of its rows. Columns are brought to the same length first: one with a saturated outlier has
 // little left on the other rows, but what it has there counts. Where they nearly depend on each other, the product of a
 // factor with its inverse is orthonormal to a few digits only, and a second round gives the others.
-inline Whitened whiten(const double* Z, int64_t n, int64_t r, const double* c) {
+inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
     using namespace whitening;
     Whitened out;
     out.r = r;
     Null f;
-    f.n = n, f.r = r, f.G = Z;
+    f.n = n, f.r = r, f.T = T;
     std::vector<double> H(r * r), unit(r), inverse;
     gram(f, nullptr, c, H.data());
     for (int64_t j = 0; j < r; ++j) unit[j] = H[j * r + j] > 0 ? 1.0 / std::sqrt(H[j * r + j]) : 1.0;
@@ -130,8 +130,8 @@ inline Whitened whiten(const double* Z, int64_t n, int64_t r, const double* c) {
         if (c[i] > 0) rows.push_back(i);
     const size_t m = rows.size();
     std::vector<double> columns(m * r), R;
-    for (size_t i = 0; i < m; ++i)
-        for (int64_t k = 0; k < r; ++k) columns[k * m + i] = std::sqrt(c[rows[i]]) * Z[rows[i] * r + k] * unit[k];
+    for (int64_t k = 0; k < r; ++k)
+        for (size_t i = 0; i < m; ++i) columns[k * m + i] = std::sqrt(c[rows[i]]) * T[k * n + rows[i]] * unit[k];
     std::vector<double> original(columns);
     const int64_t kept = out.kept = pivoted(columns, m, r, order, R);
     // coordinates of the orthonormal columns: scaled columns · P · U⁻¹
