@@ -37,9 +37,6 @@ constexpr double kRounding = 1e-15, kClose = 1e-10;
 // A column that keeps less than this part of its norm² beside earlier ones moves none of the rows that are looked at.
 constexpr double kDependent = 1e-22;
 
-// A row that a dual point takes nearly to 0 (at -1), so that it may go beyond in the next.
-constexpr double kOnItsSide = -0.7;
-
 // Coefficients whose pivot is below a part of the curvature do not move when that would gain less than a part of the
 // tolerance; their pivot is then this.
 constexpr double kDoubtful = 1e-8, kIdle = 1e-2, kFixed = 1e150;
@@ -145,7 +142,7 @@ class Fitter {
             }
             size_t stay = 0;
             for (size_t i = 0; i < rows.size(); ++i)
-                if (z[i] > kOnItsSide) rows[stay++] = rows[i];
+                if (z[i] > kNearlyOut) rows[stay++] = rows[i];
             rows.resize(stay);
         }
         return false;
@@ -159,7 +156,7 @@ class Fitter {
         for (int64_t i = 0; i < f_.n; ++i) {
             left[i] = 2.0 * f_.weight[i] * loss(f_.sign[i] * eta_[i]);
             const double wrong = std::abs(work_.values[i]) / f_.weight[i], v = f_.sign[i] * work_.dir[i];
-            if (work_.aw[i] > 0 && std::min(wrong * v, (wrong - 1.0) * v) > kOnItsSide) rows.push_back(i);
+            if (work_.aw[i] > 0 && std::min(wrong * v, (wrong - 1.0) * v) > kNearlyOut) rows.push_back(i);
         }
         return rows;
     }

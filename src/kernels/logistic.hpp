@@ -40,6 +40,9 @@ struct Question {
     bool refine = true;  // whether to go beyond brackets at all
     static constexpr double precision = 1e-10;
 
+    // An upper bound below this settles it.
+    double aim() const { return std::max(critical * (1.0 - 1e-9), resolve ? floor : 0.0); }
+
     bool settled(const Interval& v) const {
         if (v.upper <= critical * (1.0 - 1e-9)) return true;
         if (v.upper - v.lower <= precision * std::max(v.lower, 1e-3)) return true;
@@ -283,6 +286,9 @@ FBED_HOT inline void gram(const Null& f, const double* x, const double* c, doubl
 // Newton's steps are halved as often as this: a saturated outlier has no curvature to show that a step goes too far.
 constexpr double kShortest = 1e-12;
 
+// A dual point takes a row to 0 at z = -1: rows that come near are left out of it, since the next may take them beyond.
+constexpr double kNearlyOut = -0.7;
+
 // One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves.
 class Refinement {
    public:
@@ -317,9 +323,11 @@ class Refinement {
                 out.upper = std::min(out.upper, f_.clip(base_ + 2.0 * value + gap) * (1.0 + 1e-12));
             out.upper = std::max(out.upper, out.lower);
             if (question.settled(out)) return out;
-            if (decrement_ <= 1e-13 * std::max(1.0, out.lower)) {
-                out.upper = std::min(out.upper, std::max(out.lower, saturated_upper(value)));
-                return out;
+            const bool last = decrement_ <= 1e-13 * std::max(1.0, out.lower);
+            if (last || gap == std::numeric_limits<double>::infinity()) {
+                const double without = upper_without_rows(value, last ? std::numeric_limits<double>::infinity() : question.aim());
+                out.upper = std::min(out.upper, std::max(out.lower, without));
+                if (last || question.settled(out)) return out;
             }
             value = advance(value);
         }
@@ -512,29 +520,46 @@ class Refinement {
         return certified_gap(z);
     }
 
-    // Rows that are as good as explained are set to their outcome, the rest is bounded by its own Newton decrement.
-    FBED_HOT double saturated_upper(double value) {
-        const int64_t r = f_.r;
-        std::vector<double> kept(f_.n);
-        double idle = 0;
-        std::fill(k_.grad.begin(), k_.grad.end(), 0.0);
-        for (int64_t i = 0; i < f_.n; ++i) {
-            if (a_[i] == 0.0) continue;
-            const double d = 2.0 * a_[i] * loss(k_.margin[i]);
-            if (d < 1e-9) {
-                idle += d;
-                continue;
-            }
-            kept[i] = k_.aw[i];
-            for (int64_t k = 0; k < r; ++k) k_.grad[k] += k_.values[i] * f_.G[i * r + k];
-            if (x_) k_.grad[r] += k_.values[i] * x_[i];
+    // Rows that the step takes beyond their side, and those that are as good as explained, are set to their outcome; the rest
+    // is bounded by its own Newton decrement. Given up where not even the step's own promise would take the bound below the
+    // aim. Whatever comes of it, the step itself is left as it was.
+    double upper_without_rows(double value, double aim) {
+        const std::vector<double> grad(k_.grad), step(k_.step), dir(k_.dir);
+        const double decrement = decrement_, missing = missing_;
+        double upper = std::numeric_limits<double>::infinity();
+        std::vector<double> kept(k_.aw), score(k_.values);
+        for (int attempt = 0; attempt < 3 && !std::isfinite(upper); ++attempt) {
+            const double cost = leave_rows_out(kept.data(), score.data());
+            if (!(base_ + 2.0 * value + cost + 2.0 * decrement_ < aim)) break;
+            products(f_.T, f_.n, f_.r, score.data(), k_.grad.data());
+            k_.grad[f_.r] = x_ ? std::inner_product(score.begin(), score.end(), x_, 0.0) : 0.0;
+            solve(kept.data());
+            const double gap = certified_gap(extremes(kept.data()));
+            if (std::isfinite(gap)) upper = f_.clip(base_ + 2.0 * value + cost + gap);
+            if (!std::isfinite(decrement_)) break;
         }
-        solve(kept.data());
-        const double gap = certified_gap(extremes(kept.data()));
-        return std::isfinite(gap) ? f_.clip(base_ + 2.0 * value + idle + gap) : gap;
+        k_.grad = grad, k_.step = step, k_.dir = dir;
+        decrement_ = decrement, missing_ = missing;
+        return upper;
     }
 
-    // Take the step, halved until the likelihood rises.
+    // Curvature and score of the rows that may not stay become 0; what all rows left out so far have left to explain.
+    double leave_rows_out(double* kept, double* score) const {
+        double cost = 0;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            if (a_[i] == 0.0) continue;
+            const double deviance = 2.0 * a_[i] * loss(k_.margin[i]), m = k_.mu[i];
+            const double z = std::min((1.0 - m) * k_.dir[i], -m * k_.dir[i]);
+            if (kept[i] == 0.0 || deviance < 1e-9 || !(z > kNearlyOut)) {
+                kept[i] = score[i] = 0.0;
+                cost += deviance;
+            }
+        }
+        return cost;
+    }
+
+    // Take the step, halved until the likelihood rises. Towards infinity, where rows are being separated, steps are all alike
+    // and each adds 1 to a margin: there, double them.
     double advance(double value) {
         double t = 1.0;
         apply(t);
@@ -544,6 +569,20 @@ class Refinement {
             t *= 0.5;
             now = evaluate();
         }
+        if (t == 1.0 && iterations >= 3 && decrement_ > 0.1 * last_decrement_ && !separated_) {
+            for (double more = 1.0; more <= 32.0; more *= 2.0) {
+                apply(more);
+                const double further = evaluate();
+                if (!(further > now)) {
+                    apply(-more);
+                    now = evaluate();
+                    break;
+                }
+                now = further;
+                if (separated_) break;
+            }
+        }
+        last_decrement_ = decrement_;
         return now;
     }
 
@@ -558,7 +597,7 @@ class Refinement {
     const double* x_;
     double norm_, base_;
     int64_t size_;
-    double decrement_ = 0, missing_ = 0;
+    double decrement_ = 0, missing_ = 0, last_decrement_ = 0;
     bool separated_ = false, started_ = false;
 };
 
