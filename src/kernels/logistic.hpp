@@ -115,12 +115,12 @@ inline Interval bracket(const Null& f, double score, double z_min, double z_max,
 
 // Scratch space of one thread.
 struct Work {
-    std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, column, buffer;
+    std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, left, kept, score, column, buffer;
     std::vector<int32_t> support;
     // columns have `all_rows` rows, of which the model may know fewer
     Work(const Null& f, int64_t all_rows)
         : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(f.r + 1), grad(f.r + 1), step(f.r + 1),
-          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), column(all_rows), buffer(3 * f.n), support(all_rows) {}
+          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), left(f.n), kept(f.n), score(f.n), column(all_rows), buffer(3 * f.n), support(all_rows) {}
 };
 
 // Sums over rows, four columns at a time, so that what they share is read a quarter as often.
@@ -375,7 +375,7 @@ class Refinement {
     FBED_HOT double evaluate() {
         double gain = 0, least = std::numeric_limits<double>::infinity(), most = 0;
         const double *sign = f_.sign, *eta = f_.eta, *dev = f_.dev, *a = a_, *null_a = f_.a;
-        double *margin = k_.margin.data(), *mu = k_.mu.data(), *w = k_.w.data(), *aw = k_.aw.data(), *score = k_.values.data();
+        double *margin = k_.margin.data(), *mu = k_.mu.data(), *w = k_.w.data(), *aw = k_.aw.data(), *score = k_.values.data(), *left = k_.left.data();
         const double* v = k_.v.data();
         const bool watch_idle = f_.has_idle;
 #pragma omp simd reduction(+ : gain) reduction(min : least) reduction(max : most)
@@ -388,7 +388,8 @@ class Refinement {
             w[i] = right * wrong;
             aw[i] = a[i] * right * wrong;
             score[i] = a[i] * sign[i] * wrong;  // a (y - mu)
-            gain += a[i] * (dev[i] + std::min(m, 0.0) - log1p_of_unit(e));
+            left[i] = log1p_of_unit(e) - std::min(m, 0.0);
+            gain += a[i] * (dev[i] - left[i]);
             // rows left out by this candidate, or secured, are explained whatever theta is
             const bool counts = a[i] > 0 || (null_a[i] == 0.0 && watch_idle);
             least = std::min(least, counts ? m : least);
@@ -403,7 +404,7 @@ class Refinement {
         double lost = 0;
         if (f_.has_idle) {
             for (int64_t i = 0; i < f_.n; ++i)
-                if (f_.a[i] == 0.0) lost += f_.weight[i] * (loss(k_.margin[i]) - f_.dev[i]);
+                if (f_.a[i] == 0.0) lost += f_.weight[i] * (k_.left[i] - f_.dev[i]);
         }
         return base_ + 2.0 * gain - 2.0 * std::max(lost, 0.0);
     }
@@ -524,36 +525,43 @@ class Refinement {
     // is bounded by its own Newton decrement. Given up where not even the step's own promise would take the bound below the
     // aim. Whatever comes of it, the step itself is left as it was.
     double upper_without_rows(double value, double aim) {
+        constexpr double none = std::numeric_limits<double>::infinity();
+        const auto promises = [&](double cost) { return base_ + 2.0 * value + cost + 2.0 * decrement_ < aim; };
+        if (!promises(0.0)) return none;
+        std::vector<double>&kept = k_.kept, &score = k_.score;
+        std::copy(k_.aw.begin(), k_.aw.end(), kept.begin());
+        double cost = leave_rows_out(kept.data());
+        if (!promises(cost)) return none;
         const std::vector<double> grad(k_.grad), step(k_.step), dir(k_.dir);
         const double decrement = decrement_, missing = missing_;
-        double upper = std::numeric_limits<double>::infinity();
-        std::vector<double> kept(k_.aw), score(k_.values);
-        for (int attempt = 0; attempt < 3 && !std::isfinite(upper); ++attempt) {
-            const double cost = leave_rows_out(kept.data(), score.data());
-            if (!(base_ + 2.0 * value + cost + 2.0 * decrement_ < aim)) break;
+        double upper = none;
+        for (int attempt = 0; attempt < 3 && promises(cost); ++attempt) {
+            for (int64_t i = 0; i < f_.n; ++i) score[i] = kept[i] > 0 ? k_.values[i] : 0.0;
             products(f_.T, f_.n, f_.r, score.data(), k_.grad.data());
             k_.grad[f_.r] = x_ ? std::inner_product(score.begin(), score.end(), x_, 0.0) : 0.0;
             solve(kept.data());
             const double gap = certified_gap(extremes(kept.data()));
-            if (std::isfinite(gap)) upper = f_.clip(base_ + 2.0 * value + cost + gap);
-            if (!std::isfinite(decrement_)) break;
+            if (gap < none) {
+                upper = f_.clip(base_ + 2.0 * value + cost + gap);
+                break;
+            }
+            cost = leave_rows_out(kept.data());
         }
         k_.grad = grad, k_.step = step, k_.dir = dir;
         decrement_ = decrement, missing_ = missing;
         return upper;
     }
 
-    // Curvature and score of the rows that may not stay become 0; what all rows left out so far have left to explain.
-    double leave_rows_out(double* kept, double* score) const {
+    // The curvature of rows that may not stay becomes 0; returns what all rows left out so far have left to explain.
+    FBED_HOT double leave_rows_out(double* kept) const {
+        const double *a = a_, *mu = k_.mu.data(), *dir = k_.dir.data(), *left = k_.left.data();
         double cost = 0;
+#pragma omp simd reduction(+ : cost)
         for (int64_t i = 0; i < f_.n; ++i) {
-            if (a_[i] == 0.0) continue;
-            const double deviance = 2.0 * a_[i] * loss(k_.margin[i]), m = k_.mu[i];
-            const double z = std::min((1.0 - m) * k_.dir[i], -m * k_.dir[i]);
-            if (kept[i] == 0.0 || deviance < 1e-9 || !(z > kNearlyOut)) {
-                kept[i] = score[i] = 0.0;
-                cost += deviance;
-            }
+            const double deviance = 2.0 * a[i] * left[i], z = std::min((1.0 - mu[i]) * dir[i], -mu[i] * dir[i]);
+            const double stay = (deviance >= 1e-9 ? 1.0 : 0.0) * (z > kNearlyOut ? 1.0 : 0.0);
+            kept[i] = kept[i] * stay;
+            cost += kept[i] > 0 ? 0.0 : deviance;
         }
         return cost;
     }
