@@ -302,8 +302,8 @@ struct LogisticNull {
         return out;
     }
 
-    Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, double* predictor,
-                         Explained& explained) const {
+    Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, const std::vector<double>& step,
+                         double* predictor, Explained& explained) const {
         Interval& before = explained.try_emplace({s.rows, s.rows + s.m}, known).first->second;
         if (!f.has_idle) {
             known.lower = std::max(known.lower, before.lower);
@@ -313,6 +313,7 @@ struct LogisticNull {
         std::vector<double> left_out(a);
         for (int64_t i = 0; i < s.m; ++i) left_out[s.rows[i]] = 0.0;
         Refinement refinement(f, work, left_out.data(), nullptr, 0.0, 2.0 * s.gain);
+        if (!step.empty()) refinement.try_step(step);
         counts[5]++;
         const Interval out = refinement.run(q, known);
         counts[6] += refinement.iterations;
@@ -355,17 +356,19 @@ struct LogisticNull {
         if (q.settled(out)) return out;
         bool usable;
         const Interval sharp = bracket_support_sharply(f, s, work.grad.data(), work, usable);
+        const std::vector<double> step = usable ? work.step : std::vector<double>();
         if (usable) {
             out.lower = std::max(out.lower, sharp.lower);
             out.upper = std::max(out.lower, std::min(out.upper, sharp.upper));
         }
         counts[1]++;
         if (q.settled(out) || !q.refine) return out;
-        if (s.pure && !s.conflict) return pure_column(work, s, q, out, predictor, explained);
+        if (s.pure && !s.conflict) return pure_column(work, s, q, out, step, predictor, explained);
         std::fill(work.x.begin(), work.x.end(), 0.0);
         for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];
         Refinement refinement(f, work, f.a, work.x.data(), 0.0, 0.0);
         if (!s.conflict) refinement.start_at(s.b);
+        if (!s.conflict && !step.empty()) refinement.try_step(step);
         const Interval refined = refinement.run(q, out);
         counts[3]++;
         counts[4] += refinement.iterations;
