@@ -113,6 +113,9 @@ inline Interval bracket(const Null& f, double score, double z_min, double z_max,
     return out;
 }
 
+// Short loops run over whole vectors, the last filled up with rows that count nothing.
+constexpr int64_t kLanes = 8;
+
 // Scratch space of one thread.
 struct Work {
     std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, left, kept, score, column, buffer;
@@ -120,7 +123,7 @@ struct Work {
     // columns have `all_rows` rows, of which the model may know fewer
     Work(const Null& f, int64_t all_rows)
         : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(f.r + 1), grad(f.r + 1), step(f.r + 1),
-          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), left(f.n), kept(f.n), score(f.n), column(all_rows), buffer(3 * f.n), support(all_rows) {}
+          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), left(f.n), kept(f.n), score(f.n), column(all_rows), buffer(5 * (f.n + kLanes)), support(all_rows) {}
 };
 
 // Sums over rows, four columns at a time, so that what they share is read a quarter as often.
@@ -644,6 +647,7 @@ struct Support {
     double gain = 0;        // log-likelihood gained along x alone
     double b = 0;
     double slope = 0;  // of the log-likelihood at b, 0 but for rounding
+    const double* mean = nullptr;  // at b, row by row of T
 };
 
 inline void look_for_purity(const Null& f, Support& s) {
@@ -662,24 +666,29 @@ inline void look_for_purity(const Null& f, Support& s) {
 FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
     look_for_purity(f, s);
     s.gain = 0;
+    const int64_t whole = (s.m + kLanes - 1) / kLanes * kLanes;
+    double *mean = buffer, *eta = buffer + whole, *weight = eta + whole, *y = weight + whole, *x = y + whole;
+    s.mean = mean;
     if (s.pure) {
-        for (int64_t i = 0; i < s.m; ++i) s.gain += f.a[s.rows[i]] * f.dev[s.rows[i]];
+        for (int64_t i = 0; i < s.m; ++i) {
+            s.gain += f.a[s.rows[i]] * f.dev[s.rows[i]];
+            mean[i] = f.sign[s.rows[i]] > 0 ? 1.0 : 0.0;
+        }
         return;
     }
-    double reach = 0;
-    double *eta = buffer, *weight = buffer + s.m, *y = buffer + 2 * s.m;
+    double reach = 0, before = 0;
     for (int64_t i = 0; i < s.m; ++i) {
+        const int32_t row = s.rows[i];
         reach = std::max(reach, std::abs(s.x[i]));
-        eta[i] = f.eta[s.rows[i]];
-        weight[i] = f.a[s.rows[i]];
-        y[i] = f.sign[s.rows[i]] > 0 ? 1.0 : 0.0;
+        eta[i] = f.eta[row], weight[i] = f.a[row], y[i] = f.sign[row] > 0 ? 1.0 : 0.0, x[i] = s.x[i];
+        before += f.a[row] * f.dev[row];
     }
+    for (int64_t i = s.m; i < whole; ++i) eta[i] = weight[i] = y[i] = x[i] = 0.0;
     double b = 0, low = -std::numeric_limits<double>::infinity(), high = -low, stride = 4.0 / reach;
-    const double* x = s.x;
     for (int it = 0; it < 200; ++it) {
         double g = 0, h = 0;
 #pragma omp simd reduction(+ : g, h)
-        for (int64_t i = 0; i < s.m; ++i) {
+        for (int64_t i = 0; i < whole; ++i) {
             const double m = logistic(eta[i] + b * x[i]);
             g += weight[i] * (y[i] - m) * x[i];
             h += weight[i] * m * (1.0 - m) * x[i] * x[i];
@@ -696,13 +705,14 @@ FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
         b = next;
     }
     s.b = b;
-    double gain = 0;
-#pragma omp simd reduction(+ : gain)
-    for (int64_t i = 0; i < s.m; ++i) {
-        const double side = 2.0 * y[i] - 1.0;
-        gain += weight[i] * (loss(side * eta[i]) - loss(side * (eta[i] + b * x[i])));
+    double after = 0;
+#pragma omp simd reduction(+ : after)
+    for (int64_t i = 0; i < whole; ++i) {
+        const double t = eta[i] + b * x[i];
+        mean[i] = logistic(t);
+        after += weight[i] * loss((2.0 * y[i] - 1.0) * t);
     }
-    s.gain = gain;
+    s.gain = before - after;
 }
 
 // A difference of sums that has kept less than this part of them has lost more digits than kSlack forgives.
@@ -717,7 +727,7 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
         const int64_t row = s.rows[i];
         if (f.a[row] == 0.0) continue;
         const double* g = f.G + row * r;
-        const double mean = s.pure ? (f.sign[row] > 0 ? 1.0 : 0.0) : logistic(f.eta[row] + s.b * s.x[i]);
+        const double mean = s.mean[i];
         const double t = f.a[row] * (mean - f.mu[row]);
         own += f.a[row] * mean * (1.0 - mean) * s.x[i] * s.x[i];
         double norm = 0;
@@ -746,7 +756,7 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
             double along = 0;
 #pragma omp simd reduction(+ : along)
             for (int64_t k = 0; k < r; ++k) along += g[k] * sum[k];
-            const double m = s.pure ? 0.0 : logistic(f.eta[row] + s.b * s.x[i]);
+            const double m = s.mean[i];
             curvature -= f.a[row] * (f.w[row] - m * (1.0 - m)) * along * along;
         }
         if (curvature > kCancelled * sigma2) {
@@ -774,14 +784,13 @@ FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s
     double* C = work.hess.data();
     double* e = work.step.data();
     double* c = work.theta.data();
-    double* mean = work.margin.data();  // of the rows of T, in their order
+    const double* mean = s.mean;
     std::fill(C, C + r * r, 0.0);
     std::fill(c, c + r + 1, 0.0);
     for (int64_t k = 0; k < r; ++k) C[k * r + k] = 1.0;
     double own = 0;
     for (int64_t i = 0; i < s.m; ++i) {
         const int64_t row = s.rows[i];
-        mean[i] = s.pure ? (f.sign[row] > 0 ? 1.0 : 0.0) : logistic(f.eta[row] + s.b * s.x[i]);
         if (f.a[row] == 0.0) continue;
         const double wb = mean[i] * (1.0 - mean[i]);
         const double* g = f.G + row * r;
