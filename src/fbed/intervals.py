@@ -101,7 +101,7 @@ def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapp
     rows = np.flatnonzero(unknown | ((known.upper > bar) & ~exceeds(known.lower, bar)))
     if len(rows) == 0:
         return
-    known.fit.prepare()
+    known.fit.prepare(len(rows))
     parts = mapped(lambda block: known.fit.gain_bounds(block, critical), known.candidates[rows])
     lower, upper, df = (np.concatenate([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df"))
     known.put(rows, lower, upper, df)

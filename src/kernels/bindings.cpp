@@ -351,18 +351,18 @@ struct LogisticNull {
             if (q.settled(known)) return known;
         }
         along_support(f, s, work.buffer.data());
-        Interval out = bracket_support(f, s, work.grad.data());
-        left = support_norm(s, work);
+        Interval out = bracket_support(f, s, q.aim(), work.grad.data());
+        left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();
         if (q.settled(out)) return out;
         bool usable;
         const Interval sharp = bracket_support_sharply(f, s, work.grad.data(), work, usable);
-        const std::vector<double> step = usable ? work.step : std::vector<double>();
         if (usable) {
             out.lower = std::max(out.lower, sharp.lower);
             out.upper = std::max(out.lower, std::min(out.upper, sharp.upper));
         }
         counts[1]++;
         if (q.settled(out) || !q.refine) return out;
+        const std::vector<double> step = usable ? work.step : std::vector<double>();
         if (s.pure && !s.conflict) return pure_column(work, s, q, out, step, predictor, explained);
         std::fill(work.x.begin(), work.x.end(), 0.0);
         for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];

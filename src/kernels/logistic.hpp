@@ -718,8 +718,9 @@ FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
 // A difference of sums that has kept less than this part of them has lost more digits than kSlack forgives.
 constexpr double kCancelled = 1e-5;
 
-// 2KL_T + what refitting the model around it can add; needs the rows of T to hold less than all of its information.
-FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double* sum) {
+// 2KL_T + what refitting the model around it can add; needs the rows of T to hold less than all of its information. An
+// upper bound below the aim is enough.
+FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double aim, double* sum) {
     const int64_t r = f.r;
     for (int64_t k = 0; k < r; ++k) sum[k] = -f.g0[k];
     double leverage = 0, own = 0;
@@ -730,13 +731,9 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
         const double mean = s.mean[i];
         const double t = f.a[row] * (mean - f.mu[row]);
         own += f.a[row] * mean * (1.0 - mean) * s.x[i] * s.x[i];
-        double norm = 0;
-#pragma omp simd reduction(+ : norm)
-        for (int64_t k = 0; k < r; ++k) {
-            sum[k] += t * g[k];
-            norm += g[k] * g[k];
-        }
-        leverage += f.a[row] * f.w[row] * norm;
+        leverage += f.a[row] * f.w[row] * f.norm[row] * f.norm[row];
+#pragma omp simd
+        for (int64_t k = 0; k < r; ++k) sum[k] += t * g[k];
     }
     double sigma2 = 0;
     for (int64_t k = 0; k < r; ++k) sigma2 += sum[k] * sum[k];
@@ -746,6 +743,8 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
         const double z = -f.kappa * sigma / (1.0 - leverage);
         if (z >= -1.0) out.upper = gain + P(z) * sigma2 / (1.0 - leverage);
     }
+    out.upper = f.clip(std::isfinite(out.upper) ? out.upper * (1.0 + kSlack) : out.upper);
+    if (out.upper < aim) return {0.0, out.upper};  // all that matters
     double idle_step = 0;
     if (sigma2 > 0) {
         double curvature = sigma2;
@@ -772,7 +771,6 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
     idle_step += along_idle;
     out.lower = std::max(out.lower * (1.0 - kSlack) - f.idle_loss(idle_step), 0.0);
     if (s.conflict) out.lower = 0.0;
-    out.upper = f.clip(std::isfinite(out.upper) ? out.upper * (1.0 + kSlack) : out.upper);
     out.lower = std::min(out.lower, out.upper);
     return out;
 }

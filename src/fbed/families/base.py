@@ -56,8 +56,8 @@ class CertifiedFit(Protocol):
 
     reference: Reference
 
-    def prepare(self) -> None:
-        """Whatever all candidates share; called once before the threads start."""
+    def prepare(self, n_candidates: int) -> None:
+        """Whatever so many candidates share; called once before the threads start."""
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for adding each candidate, clear of the critical value of its df."""

@@ -163,9 +163,9 @@ class CertifiedBinomialFit(BinomialFit):
         self.predictor = self.engine.predictor
         self.model.hint(self.span.selected, self.predictor)
 
-    def prepare(self) -> None:
+    def prepare(self, n_candidates: int) -> None:
         """Factor the curvature."""
-        self.engine.prepare()
+        self.engine.prepare(n_candidates)
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Numeric columns by certificates, groups and doubtful columns by fits."""

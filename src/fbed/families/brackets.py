@@ -51,7 +51,7 @@ class BracketedFit(RegressionFit):
 
     reference = ChiSquare()
 
-    def prepare(self) -> None:
+    def prepare(self, n_candidates: int = 0) -> None:
         """The point of the fit on S, which all candidates share."""
         self.point = cast(BracketedPoint, self.model.likelihood.at(self.columns, self.parameters[:, None]))
 

@@ -29,6 +29,7 @@ _COARSE = 0.1  # deviance that a quick upper bound may give away: little beside 
 _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
+_FEW = 32  # candidates for whom a second, coarser look at the rows does not pay
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
 
@@ -83,6 +84,8 @@ class CertifiedLogistic:
         starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in start]
         self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
         self.mean = special.expit(self.predictor)
+        self.coarse: Null | None = None  # for upper bounds only
+        self._without_known: dict[int, tuple[Floats, Floats]] = {}
 
     def _fitted(
         self, Z: Floats, starts: Sequence[Floats], tolerance: float = _EXACT, enough: float = np.inf
@@ -116,8 +119,7 @@ class CertifiedLogistic:
         self.deviance -= float(self.row_deviance[secured].sum())  # in the supremum those rows are explained
         return Null(self, np.where(secured, 0.0, weights), 0.0, forget=True)
 
-    @cached_property
-    def coarse(self) -> Null | None:
+    def _coarse(self) -> Null | None:
         """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
 
         Near separation those rows are most rows, and the ones that make bounds wide: they can move far at little cost.
@@ -131,10 +133,10 @@ class CertifiedLogistic:
         active[idle] = 0.0
         return Null(self, active, float(self.row_deviance[idle].sum()), forget=True)
 
-    def prepare(self) -> None:
-        """What all candidates share, before threads ask for it."""
-        if self.span.rank > 1:
-            _ = self.coarse
+    def prepare(self, n_candidates: int) -> None:
+        """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
+        if n_candidates >= _FEW and self.span.rank > 1 and self.coarse is None:
+            self.coarse = self._coarse()
         _ = self.null
 
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
@@ -242,10 +244,13 @@ class CertifiedLogistic:
         From the triangle with the variable's columns taken out, not from its inverse: coefficients may be on their way
         to infinity, and the least part of the variable that a rounded basis left in would grow with them.
         """
-        place = self.span.place(variable)
-        width = place.stop - place.start
-        basis, _ = linalg.qr_delete(np.eye(self.span.rank), self._triangle, place.start, width, which="col")
-        return basis[:, self.span.rank - width :], basis[:, : self.span.rank - width]
+        if variable not in self._without_known:
+            place = self.span.place(variable)
+            width = place.stop - place.start
+            basis, _ = linalg.qr_delete(np.eye(self.span.rank), self._triangle, place.start, width, which="col")
+            kept = self.span.rank - width
+            self._without_known[variable] = basis[:, kept:], basis[:, :kept]
+        return self._without_known[variable]
 
     @cached_property
     def _triangle(self) -> Floats:
@@ -271,7 +276,8 @@ class CertifiedLogistic:
             own = self._triangle[:, self.span.place(variable)]
             start = self.coefficients - own @ np.linalg.solve(functional.T @ own, functional.T @ self.coefficients)
         # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
-        starts = [part * (rest.T @ start) for part in (1.0, 0.5, 0.2, 0.1)] + [rest.T @ self._centre()]
+        parts = (1.0,) if near is not None else (1.0, 0.5, 0.2, 0.1)
+        starts = [part * (rest.T @ start) for part in parts] + [rest.T @ self._centre()]
         _, _, attained, certain = self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH, enough)
         return (certain, attained) if certain > enough else (attained, attained)
 
