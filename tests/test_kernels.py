@@ -184,7 +184,7 @@ def test_sizes_are_checked():
         lambda: DenseColumns(np.ones(4)),
         lambda: DenseColumns(np.ones((4, 4), dtype=np.complex128)),
         lambda: LogisticNull(np.ones((4, 1)), np.ones(3), np.ones(4), np.zeros(4), np.ones(4), np.arange(4), 1.0, 0.0),
-        lambda: fit_logistic(np.ones((4, 2)), np.ones(4), np.ones(4), np.zeros(1), 1e-12, np.inf),
+        lambda: fit_logistic(np.ones((4, 2)), np.ones(4), np.ones(4), np.zeros((1, 1)), 1e-12, np.inf),
     ):
         with pytest.raises((ValueError, TypeError)):
             wrong()
@@ -204,7 +204,7 @@ def test_fit_is_a_maximum(seed):
     y[:2] = 0, 1
     weights = rng.uniform(0.2, 3, n)
     coefficients, predictor, deviance, certain, decrement, is_separated, _ = fit_logistic(
-        Z, weights, y, np.zeros(r + 1), 1e-12, np.inf
+        Z, weights, y, np.zeros((1, r + 1)), 1e-12, np.inf
     )
     np.testing.assert_allclose(predictor, Z @ coefficients, rtol=1e-12, atol=1e-12)
     if is_separated:

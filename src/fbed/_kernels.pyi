@@ -73,10 +73,10 @@ class LogisticNull:
         """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
 
 def fit_logistic(
-    Z: Floats, weight: Floats, y: Floats, start: Floats, tolerance: float, enough: float
+    Z: Floats, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
 ) -> tuple[Floats, Floats, float, float, float, bool, int]:
     """Coefficients, linear predictor, deviance attained, lower bound on the deviance, squared Newton decrement, whether
-    separated, number of iterations. Ends early when the deviance is certain to be more than `enough`; otherwise the
+    separated, number of iterations. Begins at the best of the rows of `starts`. Ends early when the deviance is certain to be more than `enough`; otherwise the
     bound is the deviance itself, or 0 if the fit did not converge."""
 
 def whiten(Z: Floats, curvature: Floats) -> tuple[Floats, Floats]:

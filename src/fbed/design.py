@@ -88,6 +88,8 @@ class Design:
 
     def columns(self, variable: int) -> Floats:
         """All design columns of one variable, n × width."""
+        if self.numeric[variable] and self.width[variable]:
+            return self.block([variable])
         return np.hstack([self._column(j) for j in self.table.columns(variable)])
 
     def _column(self, j: int) -> Floats:

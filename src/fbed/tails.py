@@ -28,6 +28,8 @@ _MAX_TERMS = 20_000  # the fractions converge in O(√a) terms; this is far beyo
 def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLike) -> Floats:
     """Critical values for each df; there are few different ones, and each is slow to find."""
     df = np.asarray(df, dtype=float)
+    if df.size and (df == df.flat[0]).all():
+        return np.full(df.shape, critical(alpha, float(df.flat[0])))
     out = np.full(df.shape, np.nan)
     todo = ~np.isnan(df)
     while todo.any():

@@ -565,10 +565,10 @@ struct LogisticNull {
 };
 
 static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_logistic(RowMajor Z, Vector weight, Vector y,
-                                                                                        Vector start, double tolerance,
+                                                                                        RowMajor starts, double tolerance,
                                                                                         double enough) {
     const size_t n = Z.shape(0), r = Z.shape(1);
-    require(weight.shape(0) == n && y.shape(0) == n && start.shape(0) == r, "sizes");
+    require(weight.shape(0) == n && y.shape(0) == n && starts.shape(0) > 0 && starts.shape(1) == r, "sizes");
     double *beta, *eta;
     OutVector b = new_vector(r, beta), e = new_vector(n, eta);
     Fitted fitted;
@@ -576,12 +576,11 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
         nb::gil_scoped_release release;
         std::vector<double> sign(n);
         for (size_t i = 0; i < n; ++i) sign[i] = y.data()[i] > 0.5 ? 1.0 : -1.0;
-        std::copy(start.data(), start.data() + r, beta);
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
         const std::vector<double> columns = by_column(Z);
         f.G = Z.data(), f.T = columns.data(), f.sign = sign.data(), f.weight = weight.data();
-        fitted = Fitter(f, beta, eta, tolerance, enough).run();
+        fitted = Fitter(f, beta, eta, tolerance, enough).run(starts.data(), starts.shape(0));
     }
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
 }

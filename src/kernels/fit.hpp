@@ -63,7 +63,16 @@ class Fitter {
     Fitter(const Null& f, double* beta, double* eta, double tolerance, double enough)
         : f_(f), work_(f, f.n), beta_(beta), eta_(eta), tolerance_(tolerance), enough_(enough), trial_(f.r) {}
 
-    Fitted run() {
+    // From the best of several starts, one a row.
+    Fitted run(const double* starts, size_t count) {
+        out_.deviance = std::numeric_limits<double>::infinity();
+        for (size_t j = 0; j < count; ++j) {
+            predict(starts + j * f_.r, eta_);
+            const double here = deviance();
+            if (j > 0 && !(here < out_.deviance)) continue;
+            std::copy(starts + j * f_.r, starts + (j + 1) * f_.r, beta_);
+            out_.deviance = here;
+        }
         predict(beta_, eta_);
         out_.deviance = deviance();
         bool done = false;  // the last step costs little and takes the fit from the tolerance to rounding

@@ -95,11 +95,9 @@ class CertifiedLogistic:
         The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
         """
         weights, y = self.model.design.weights, self.model.y
-        sign = 1.0 - 2.0 * y
-        deviances = [float(weights @ np.logaddexp(0.0, sign * (Z @ start))) for start in starts]
-        found = fit_logistic(Z, weights, y, starts[int(np.argmin(deviances))], tolerance, enough)
+        found = fit_logistic(Z, weights, y, np.array(starts), tolerance, enough)
         if found[4] > _CONVERGED and not found[5] and found[3] <= enough:  # it got stuck: begin at the centre
-            found = fit_logistic(Z, weights, y, starts[-1], tolerance, enough)
+            found = fit_logistic(Z, weights, y, np.array(starts[-1:]), tolerance, enough)
         return found[:4]
 
     @cached_property
