@@ -97,8 +97,11 @@ def best_by_intervals(known: Intervals, rule: Rule, k: int, mapped: Mapped, n_ru
 def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> None:
     """Move every interval clear of its critical value."""
     unknown = np.isnan(known.df)
-    bar = critical(np.where(unknown, 0.0, known.df))
-    rows = np.flatnonzero(unknown | ((known.upper > bar) & ~exceeds(known.lower, bar)))
+    if unknown.all():
+        rows = np.arange(len(unknown), dtype=np.intp)
+    else:
+        bar = critical(np.where(unknown, 0.0, known.df))
+        rows = np.flatnonzero(unknown | ((known.upper > bar) & ~exceeds(known.lower, bar)))
     if len(rows) == 0:
         return
     known.fit.prepare(len(rows))

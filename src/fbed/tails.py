@@ -109,14 +109,20 @@ def chi2_log_sf(statistic: ArrayLike, df: ArrayLike) -> Floats:
     """log Q(df/2, statistic/2), the logarithm of the upper χ² tail, finite for any finite statistic."""
     statistic, df = np.broadcast_arrays(np.asarray(statistic, dtype=float), np.asarray(df, dtype=float))
     x, a = np.maximum(statistic, 0.0) / 2.0, df / 2.0
-    out = np.zeros(statistic.shape)
     one = df == 1.0
-    out[one] = np.log(2.0) + special.log_ndtr(-np.sqrt(2.0 * x[one]))
+    if one.all():
+        return np.asarray(np.minimum(_log_two_normal_tails(x), 0.0))
+    out = np.zeros(statistic.shape)
+    out[one] = _log_two_normal_tails(x[one])
     far = ~one & (df > 0) & (x > a + 1.0)
     out[far] = _log_upper_gamma(a[far], x[far])
     near = ~one & (df > 0) & ~far
     out[near] = np.log1p(-special.gammainc(a[near], x[near]))
     return np.minimum(out, 0.0)
+
+
+def _log_two_normal_tails(x: Floats) -> Floats:
+    return np.asarray(np.log(2.0) + special.log_ndtr(-np.sqrt(2.0 * x)))
 
 
 def _log_upper_gamma(a: Floats, x: Floats) -> Floats:

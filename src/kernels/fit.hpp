@@ -48,15 +48,6 @@ FBED_HOT inline double dot(const double* a, const double* b, size_t n) {
     return sum;
 }
 
-// v less its part along a unit vector
-FBED_HOT inline void take_out(const double* unit, double* v, size_t n) {
-    double c = 0;
-#pragma omp simd reduction(+ : c)
-    for (size_t i = 0; i < n; ++i) c += v[i] * unit[i];
-#pragma omp simd
-    for (size_t i = 0; i < n; ++i) v[i] -= c * unit[i];
-}
-
 // Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, T, sign and weight are read.
 class Fitter {
    public:
@@ -173,7 +164,7 @@ class Fitter {
     // Squared norm of the projection of the rows' residuals on the model, and the least z of the step along it, row by row.
     FBED_HOT double project(const std::vector<int64_t>& rows, std::vector<double>& z) {
         const size_t m = rows.size(), r = static_cast<size_t>(f_.r);
-        std::vector<double> columns(m * r), along(m, 0.0), root(m);
+        std::vector<double> columns(m * r), along(m, 0.0), root(m), along_basis(r);
         for (size_t i = 0; i < m; ++i) root[i] = std::sqrt(work_.aw[rows[i]]);
         for (size_t k = 0; k < r; ++k)
             for (size_t i = 0; i < m; ++i) columns[k * m + i] = root[i] * f_.T[k * f_.n + rows[i]];
@@ -184,7 +175,9 @@ class Fitter {
             const double before = dot(left, left, m);
             double after = before;
             for (int pass = 0; pass < 2; ++pass) {
-                for (size_t q = 0; q < rank; ++q) take_out(columns.data() + q * m, left, m);
+                products(columns.data(), m, rank, left, along_basis.data());
+                for (double& c : along_basis) c = -c;
+                add_columns(columns.data(), m, rank, along_basis.data(), left);
                 const double last = after;
                 after = dot(left, left, m);
                 if (after > 0.1 * last) break;  // rounding has not grown

@@ -170,23 +170,25 @@ class CertifiedBinomialFit(BinomialFit):
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Numeric columns by certificates, groups and doubtful columns by fits."""
         design = self.model.design
-        lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
+        one = critical(np.ones(1))
         numeric = design.numeric[candidates] & (design.width[candidates] == 1)
-        one = float(critical(np.ones(1))[0])
+        if numeric.all():
+            return self._numeric_bounds(candidates, one)
+        lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
         if numeric.any():
-            df[numeric] = 1.0
-            lower[numeric], upper[numeric], suspect = self.engine.bounds(candidates[numeric], one)
-            undecided = (upper > one) & ~exceeds(lower, np.full(len(lower), one))
-            undecided[numeric] |= suspect & (upper[numeric] > one)
-        else:
-            undecided = np.zeros(len(candidates), dtype=bool)
-        groups = ~numeric & (design.width[candidates] > 0)
-        for i in np.flatnonzero(undecided):
-            lower[i], df[i] = self._single_gain(int(candidates[i]))
-            upper[i] = lower[i]
-        for i in np.flatnonzero(groups):
+            found = self._numeric_bounds(candidates[numeric], one)
+            lower[numeric], upper[numeric], df[numeric] = found.lower, found.upper, found.df
+        for i in np.flatnonzero(~numeric & (design.width[candidates] > 0)):
             larger, df[i] = self._group_deviance(int(candidates[i]))
             lower[i] = upper[i] = max(0.0, self.deviance - larger)
+        return Bounds(lower, upper, df, self.reference)
+
+    def _numeric_bounds(self, candidates: Indices, critical: Floats) -> Bounds:
+        lower, upper, suspect = self.engine.bounds(candidates, float(critical[0]))
+        df = np.ones(len(candidates))
+        for i in np.flatnonzero((upper > critical) & (suspect | ~exceeds(lower, critical))):
+            lower[i], df[i] = self._single_gain(int(candidates[i]))
+            upper[i] = lower[i]
         return Bounds(lower, upper, df, self.reference)
 
     def _single_gain(self, candidate: int) -> tuple[float, float]:
