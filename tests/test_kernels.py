@@ -321,8 +321,11 @@ def test_bounds_allow_for_a_fit_that_stops_short(seed, short):
     design = fitted.fit.model.design
     block = design.matrix.gather(design.positions(fitted.others), design.center, design.scale)
     projections = block.T @ (G * curvature[:, None])
-    fitted.assert_holds(*null.dense(block, projections, 1e-9, False)[:2])
-    lower, upper, _ = null.dense(block, projections, 1e-9, True)
+    looked = null.look(block, projections)
+    fitted.assert_holds(*looked[:2])
+    orthogonal = (block.T - projections @ G.T).T
+    fitted.assert_holds(*null.dense(orthogonal, looked[3], looked[0], looked[1], 1e-9, False)[:2])
+    lower, upper, _ = null.dense(orthogonal, looked[3], looked[0], looked[1], 1e-9, True)
     fitted.assert_holds(lower - (deviance - engine.deviance), upper)  # refined: the gain over these coefficients
 
 

@@ -22,10 +22,11 @@ class Answers:
     def saturated(self, selected):
         return self.is_saturated(tuple(selected))
 
-    def forward(self, selected, candidates):
+    def forward(self, selected, candidates, everybody):
         self.asked.append(("forward", tuple(selected), tuple(candidates.tolist())))
         merit = np.array([self.merit(j, frozenset(selected)) for j in candidates.tolist()], dtype=float)
-        return answer(candidates, merit, merit > 0, int(np.argmax(merit)), (merit > 0).any())
+        passes = (merit > 0) if everybody else np.ones(len(merit), dtype=bool)
+        return answer(candidates, merit, passes, int(np.argmax(merit)), (merit > 0).any())
 
     def backward(self, selected, variables):
         self.asked.append(("backward", tuple(selected), tuple(variables.tolist())))

@@ -52,11 +52,24 @@ class LogisticNull:
     ) -> None:
         """G has a row for each of `rows`. Upper bounds pay `idle_cost`; lower bounds watch what idle rows lose."""
     def support(
-        self, columns: DenseColumns | SparseColumns, which: Which, scale: Floats, critical: float, refine: bool
+        self,
+        columns: DenseColumns | SparseColumns,
+        which: Which,
+        scale: Floats,
+        critical: float,
+        refine: bool,
+        spare_wide: bool,
     ) -> tuple[Floats, Floats, Floats]:
-        """Bounds of the statistic for columns that are mostly 0, and the norm² left of each after the model."""
-    def dense(self, X: Floats, projections: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
-        """The same for columns of a dense block."""
+        """Bounds of the statistic for columns that are mostly 0, and the norm² left of each after the model.
+
+        That norm² is NaN for undecided columns that were spared since they have too many entries.
+        """
+    def look(self, X: Floats, projections: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """The same for columns of a dense block, from their projections on the model, and their norm² before it."""
+    def dense(
+        self, X: Floats, total: Floats, lower: Floats, upper: Floats, critical: float, refine: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """The same for columns that are orthogonal to the model, from what is known of them and of their norm²."""
     def first(self, u: Floats, low: Floats, high: Floats, norm: float) -> tuple[Floats, Floats]:
         """Bounds for a model with an intercept only, from scores and extremes of standardised columns."""
     def contest(

@@ -64,14 +64,19 @@ def _nothing(count: int) -> tuple[Floats, Floats, Floats]:
     return np.zeros(count), np.full(count, np.inf), np.full(count, np.nan)
 
 
-def best_by_intervals(known: Intervals, rule: Rule, k: int, mapped: Mapped, n_runners_up: int) -> list[int]:
-    """Positions of the winner and the runners-up among those who pass; sets `known.passes`."""
+def best_by_intervals(
+    known: Intervals, rule: Rule, k: int, mapped: Mapped, n_runners_up: int, everybody: bool = True
+) -> list[int]:
+    """Positions of the winner and the runners-up among those who pass; sets `known.passes`.
+
+    When not everybody has to be told whether he passes, those who are certain to lose may be left out.
+    """
     fit = known.fit
 
     def critical(df: Floats) -> Floats:
         return rule.critical(df, k, fit.reference)
 
-    _settle(known, critical, mapped)
+    _settle(known, critical if everybody or not fit.looks_are_cheap else _raised(known, critical, mapped), mapped)
     known.passes = exceeds(known.lower, critical(known.df))
     rows = np.flatnonzero(known.passes)
     if len(rows) == 0:
@@ -92,6 +97,19 @@ def best_by_intervals(known: Intervals, rule: Rule, k: int, mapped: Mapped, n_ru
     winner = int(tied[np.argmin(known.candidates[rows[tied]])])
     others = np.argsort(-value(known.upper[rows]), kind="stable")[: n_runners_up + 1]
     return [int(rows[winner]), *(int(rows[i]) for i in others if i != winner)][: n_runners_up + 1]
+
+
+def _raised(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> Callable[[Floats], Floats]:
+    """Critical values that leave out those who lose to a candidate who seems to be best; ties with it stay in."""
+    _settle(known, lambda df: np.full(df.shape, np.inf), mapped)  # a look, no more
+    if not (known.df == known.df[0]).all():  # the largest statistic need not be the best then
+        return critical
+    first = np.array([np.argmax(known.lower)], dtype=np.intp)
+    found = known.fit.contest(known.candidates[first], known.lower[first], known.upper[first], True)
+    known.put(first, *found)
+    statistic = float(known.lower[first[0]])
+    bar = statistic - 4.0 * TIE * max(1.0, statistic)
+    return lambda df: np.maximum(critical(df), bar)
 
 
 def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -66,10 +67,11 @@ class Oracle:
         """Never: faithful distributions leave some noise."""
         return False
 
-    def forward(self, selected: Sequence[int], candidates: Indices) -> Scan:
+    def forward(self, selected: Sequence[int], candidates: Indices, everybody: bool = True) -> Scan:
         """Who is connected to the target given S?"""
         passes = self._reached(selected)[candidates]
-        return _answer(candidates, passes, chosen_pass=True)
+        scan = _answer(candidates, passes, chosen_pass=True)
+        return scan if everybody else replace(scan, passes=np.ones(len(candidates), dtype=bool))
 
     def backward(self, selected: Sequence[int], variables: Indices) -> Scan:
         """Who is connected to the target given the rest of S? The first of the others is removed."""

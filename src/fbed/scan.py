@@ -97,14 +97,14 @@ class Scanner:
         """Whether S explains the outcome completely."""
         return self._fit(selected).saturated
 
-    def forward(self, selected: Sequence[int], candidates: Indices) -> Scan:
-        """Who passes, and whose addition is best?"""
+    def forward(self, selected: Sequence[int], candidates: Indices, everybody: bool = True) -> Scan:
+        """Who passes, and whose addition is best? Where only the best matters, everybody else counts as passing."""
         self.check_time()
         fit = self._fit(selected)
         k = len(selected) - self.n_forced
         if is_certified(fit):
             known = Intervals(fit, candidates, self.memo.gains(selected) if self.memo else None)
-            order = best_by_intervals(known, self.rule, k, self._mapped, _RUNNERS_UP)
+            order = best_by_intervals(known, self.rule, k, self._mapped, _RUNNERS_UP, everybody)
             passes = known.passes
         else:
             evidence = self._computed(fit.gains, candidates, self.memo.gains(selected) if self.memo else None)
@@ -112,7 +112,7 @@ class Scanner:
             merit = np.where(passes, self.rule.merit(evidence, k), -np.inf)
             order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
             known = Intervals.exact(candidates, evidence)
-        return self._answer(known, passes, order, bool(order), k)
+        return self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
 
     def backward(self, selected: Sequence[int], variables: Indices) -> Scan:
         """Who would be kept, and whose removal costs least? `chosen` is None when every variable is kept."""

@@ -32,8 +32,8 @@ class Questions(Protocol):
     def saturated(self, selected: list[int]) -> bool:
         """Whether S explains the outcome completely."""
 
-    def forward(self, selected: list[int], candidates: Indices) -> Scan:
-        """Who passes, and whose addition is best?"""
+    def forward(self, selected: list[int], candidates: Indices, everybody: bool) -> Scan:
+        """Who passes, and whose addition is best? Where only the best matters, everybody else counts as passing."""
 
     def backward(self, selected: list[int], variables: Indices) -> Scan:
         """Who is kept, and whose removal costs least?"""
@@ -122,12 +122,11 @@ def one_run(ask: Questions, plan: Plan, trail: Trail, run: int) -> str:
             return "converged"
         if ask.saturated(trail.selected):
             return "saturated"
-        scan = ask.forward(trail.selected, remaining)
-        keep = scan.passes if plan.early_dropping else np.ones(len(remaining), dtype=bool)
-        best = trail.record("forward", run, scan, remaining[~keep])
+        scan = ask.forward(trail.selected, remaining, plan.early_dropping)
+        best = trail.record("forward", run, scan, remaining[~scan.passes])
         if best is None:
             return "converged"
-        remaining = remaining[keep & (remaining != best.variable)]
+        remaining = remaining[scan.passes & (remaining != best.variable)]
 
 
 def backward_phase(ask: Questions, plan: Plan, trail: Trail) -> None:

@@ -283,10 +283,13 @@ struct LogisticNull {
 
     int64_t all_rows() const { return static_cast<int64_t>(place.size()); }
 
-    // x is in work.x, not yet orthogonal; known encloses the statistic so far.
-    Interval dense_column(Work& work, const Question& q, Interval known, double total, double& left, double* predictor) const {
+    // x is in work.x; known encloses the statistic so far. `total` is the norm² of x; an x that has kept most of it in a
+    // projection that was done elsewhere is orthogonal to the model already.
+    Interval dense_column(Work& work, const Question& q, Interval known, double total, double& left, double* predictor,
+                          bool projected = false) const {
         counts[1]++;
-        const double norm = orthogonalise(f, work.x.data(), work.grad.data(), work.values.data());
+        double norm = projected ? weighted_square(work.x.data()) : 0.0;
+        if (!(norm > 0.1 * total)) norm = orthogonalise(f, work.x.data(), work.grad.data(), work.values.data());
         left = norm;
         if (norm <= 1e-13 * total) return {0.0, known.upper};  // as good as in the span: the caller looks closer
         const Interval b = bracket_column(f, work.x.data(), norm);
@@ -354,6 +357,10 @@ struct LogisticNull {
         Interval out = bracket_support(f, s, q.aim(), work.grad.data());
         left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();
         if (q.settled(out)) return out;
+        if (q.spare_wide && s.m * f.r > f.n) {
+            left = std::numeric_limits<double>::quiet_NaN();
+            return out;
+        }
         bool usable;
         const Interval sharp = bracket_support_sharply(f, s, work.grad.data(), work, usable);
         if (usable) {
@@ -414,9 +421,10 @@ struct LogisticNull {
         return total;
     }
 
-    // Intervals for columns that are mostly 0, whatever they are stored in.
+    // Intervals for columns that are mostly 0, whatever they are stored in. Those that are better looked at with all their
+    // rows, several in one matrix product, may be spared; the norm² left of them is NaN.
     template <class Columns>
-    Answer support(const Columns& columns, Which which, Vector scale, double critical, bool refine) const {
+    Answer support(const Columns& columns, Which which, Vector scale, double critical, bool refine, bool spare_wide) const {
         require(columns.m.n == all_rows(), "rows");
         require(static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
         check_range(which, columns.m.p);
@@ -426,7 +434,7 @@ struct LogisticNull {
         nb::gil_scoped_release release;
         Work work(f, all_rows());
         Explained explained;
-        const Question q{critical, 0.0, false, refine};
+        const Question q{critical, 0.0, false, refine, spare_wide};
         for (size_t j = 0; j < count; ++j) {
             const int64_t column = which.data()[j];
             const Interval v = support_column(columns.m, column, scale.data()[column], work, q, left[j], nullptr, explained);
@@ -435,11 +443,36 @@ struct LogisticNull {
         return {l, u, e};
     }
 
-    // Columns n × count, centred and scaled; projections G'aw x, count × r (row-major), of a matrix product elsewhere.
-    Answer dense(ColumnMajor X, RowMajor projections, double critical, bool refine) const {
+    FBED_HOT double weighted_square(const double* x) const {
+        const double *aa = f.a, *ww = f.w;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < f.n; ++i) sum += aa[i] * ww[i] * x[i] * x[i];
+        return sum;
+    }
+
+    // A first look at columns n × count, centred and scaled, with projections G'aw x, count × r (row-major), of a matrix
+    // product elsewhere: bounds, the norm² left of each after the model, and before.
+    std::tuple<OutVector, OutVector, OutVector, OutVector> look(ColumnMajor X, RowMajor projections) const {
         const size_t count = X.shape(1);
         require(static_cast<int64_t>(X.shape(0)) == f.n, "rows");
         require(projections.shape(0) == count && static_cast<int64_t>(projections.shape(1)) == f.r, "projections");
+        double *lower, *upper, *left, *total;
+        OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left), t = new_vector(count, total);
+        nb::gil_scoped_release release;
+        for (size_t j = 0; j < count; ++j) {
+            double reach;
+            const Interval v = crude(X.data() + j * f.n, projections.data() + j * f.r, total[j], reach, left[j]);
+            lower[j] = v.lower, upper[j] = v.upper;
+        }
+        return {l, u, e, t};
+    }
+
+    // Columns less their projections on the model, with the norm² that they had before, and what is known of them.
+    Answer dense(ColumnMajor X, Vector total, Vector known_lower, Vector known_upper, double critical, bool refine) const {
+        const size_t count = X.shape(1);
+        require(static_cast<int64_t>(X.shape(0)) == f.n, "rows");
+        require(total.shape(0) == count && known_lower.shape(0) == count && known_upper.shape(0) == count, "sizes");
         double *lower, *upper, *left;
         OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left);
         nb::gil_scoped_release release;
@@ -447,12 +480,9 @@ struct LogisticNull {
         const Question q{critical, 0.0, false, refine};
         for (size_t j = 0; j < count; ++j) {
             const double* x = X.data() + j * f.n;
-            double total, reach;
-            Interval v = crude(x, projections.data() + j * f.r, total, reach, left[j]);
-            if (!q.settled(v) || v.upper > critical) {
-                std::copy(x, x + f.n, work.x.begin());
-                v = dense_column(work, q, v, total, left[j], nullptr);
-            }
+            std::copy(x, x + f.n, work.x.begin());
+            const Interval known{known_lower.data()[j], known_upper.data()[j]};
+            const Interval v = dense_column(work, q, known, total.data()[j], left[j], nullptr, true);
             lower[j] = v.lower, upper[j] = v.upper;
         }
         return {l, u, e};
@@ -614,6 +644,7 @@ NB_MODULE(_kernels, m) {
         .def("support", &LogisticNull::support<SparseColumns>)
         .def("support", &LogisticNull::support<DenseColumns>)
         .def_prop_ro("counts", [](const LogisticNull& s) { return std::vector<int64_t>(s.counts.begin(), s.counts.end()); })
+        .def("look", &LogisticNull::look)
         .def("dense", &LogisticNull::dense)
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)

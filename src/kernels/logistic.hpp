@@ -38,6 +38,7 @@ struct Question {
     double floor = 0;
     bool resolve = false;
     bool refine = true;  // whether to go beyond brackets at all
+    bool spare_wide = false;  // whether to leave columns with many entries to others
     static constexpr double precision = 1e-10;
 
     // An upper bound below this settles it.
@@ -744,7 +745,8 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
         if (z >= -1.0) out.upper = gain + P(z) * sigma2 / (1.0 - leverage);
     }
     out.upper = f.clip(std::isfinite(out.upper) ? out.upper * (1.0 + kSlack) : out.upper);
-    if (out.upper < aim) return {0.0, out.upper};  // all that matters
+    if (out.upper < aim)  // all that matters
+        return {f.has_idle || s.conflict ? 0.0 : std::min(std::max(gain * (1.0 - kSlack), 0.0), out.upper), out.upper};
     double idle_step = 0;
     if (sigma2 > 0) {
         double curvature = sigma2;

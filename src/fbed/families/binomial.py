@@ -156,6 +156,7 @@ class CertifiedBinomialFit(BinomialFit):
     """The same answers from certified bounds; models are fitted only where a decision needs it."""
 
     reference = ChiSquare()
+    looks_are_cheap = True
 
     def _maximise(self) -> None:
         self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected))

@@ -50,6 +50,7 @@ class BracketedFit(RegressionFit):
     """A fit that answers scans by intervals."""
 
     reference = ChiSquare()
+    looks_are_cheap = False
 
     def prepare(self, n_candidates: int = 0) -> None:
         """The point of the fit on S, which all candidates share."""

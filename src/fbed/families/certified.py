@@ -71,7 +71,15 @@ class Null:
     def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
         """Bounds for the columns of a dense block, and the norm² left of each after the model."""
         known = block if self.rows is None else block.T[:, self.rows].T
-        return self.kernel.dense(known, known.T @ self.weighted, critical, refine)
+        projections = known.T @ self.weighted
+        lower, upper, left, total = self.kernel.look(known, projections)
+        rest = np.flatnonzero((upper > critical * (1.0 - 1e-9)))
+        if len(rest):
+            orthogonal = known.T[rest] - projections[rest] @ self.G.T
+            lower[rest], upper[rest], left[rest] = self.kernel.dense(
+                orthogonal.T, total[rest], lower[rest], upper[rest], critical, refine
+            )
+        return lower, upper, left
 
 
 class CertifiedLogistic:
@@ -141,11 +149,12 @@ class CertifiedLogistic:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
         which = self.model.design.positions(candidates)
         lower, upper, suspect = np.zeros(len(which)), np.full(len(which), np.inf), np.zeros(len(which), dtype=bool)
-        if self.span.rank == 1 and not self.model.design.is_sparse:
+        first = self.span.rank == 1 and not self.model.design.is_sparse
+        if first:
             lower, upper = self._first_scan(which)
-        elif self.coarse is not None:
+        elif self.coarse is not None and np.isfinite(critical):  # it has no lower bounds to tell
             upper = self._brackets(self.coarse, which, critical, refine=True)[1]
-        still = np.flatnonzero(_unsettled(lower, upper, critical))
+        still = np.flatnonzero(_unsettled(lower, upper, critical) | (np.isinf(critical) and not first))
         if len(still):
             lower[still], fine, suspect[still] = self._brackets(self.null, which[still], critical, refine=True)
             upper[still] = np.maximum(np.minimum(upper[still], fine), lower[still])
@@ -155,17 +164,19 @@ class CertifiedLogistic:
         self, null: Null, which: NDArray[np.int64], critical: float, refine: bool
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         design = self.model.design
-        lower, upper, left = (np.empty(len(which)) for _ in range(3))
+        lower, upper, left = np.zeros(len(which)), np.full(len(which), np.inf), np.full(len(which), np.nan)
         some = np.flatnonzero(design.mostly_zero[which])
         if len(some):
             lower[some], upper[some], left[some] = null.kernel.support(
-                design.matrix, which[some], design.scale, critical, refine
+                design.matrix, which[some], design.scale, critical, refine, True
             )
-        rest = np.flatnonzero(~design.mostly_zero[which])
+        rest = np.flatnonzero(np.isnan(left))
         for start in range(0, len(rest), design.block_size):
             part = rest[start : start + design.block_size]
             block = design.matrix.gather(which[part], design.center, design.scale)
-            lower[part], upper[part], left[part] = null.brackets(block, critical, refine)
+            low, high, left[part] = null.brackets(block, critical, refine)
+            lower[part] = np.maximum(lower[part], low)
+            upper[part] = np.maximum(np.minimum(upper[part], high), lower[part])
         return lower, upper, 4.0 * left <= _SUSPECT * design.n
 
     def _first_scan(self, which: NDArray[np.int64]) -> tuple[Floats, Floats]:
