@@ -16,6 +16,8 @@ from fbed.families.base import Bounds, CertifiedFit, Indices
 from fbed.memo import Known
 from fbed.tails import Floats, Reference
 
+_FAVOURITES = 10  # candidates who seem to be best, of whom the best is found first
+
 Mapped = Callable[[Callable[[Indices], Bounds], Indices], list[Bounds]]
 
 
@@ -104,10 +106,9 @@ def _raised(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapp
     _settle(known, lambda df: np.full(df.shape, np.inf), mapped)  # a look, no more
     if not (known.df == known.df[0]).all():  # the largest statistic need not be the best then
         return critical
-    first = np.array([np.argmax(known.lower)], dtype=np.intp)
-    found = known.fit.contest(known.candidates[first], known.lower[first], known.upper[first], True)
-    known.put(first, *found)
-    statistic = float(known.lower[first[0]])
+    first = np.argsort(-known.lower, kind="stable")[:_FAVOURITES]
+    known.put(first, *known.fit.contest(known.candidates[first], known.lower[first], known.upper[first], True))
+    statistic = float(known.lower[first].max())
     bar = statistic - 4.0 * TIE * max(1.0, statistic)
     return lambda df: np.maximum(critical(df), bar)
 

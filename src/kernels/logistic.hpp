@@ -305,6 +305,9 @@ FBED_HOT inline void gram(const Null& f, const double* x, const double* c, doubl
 // Newton's steps are halved as often as this: a saturated outlier has no curvature to show that a step goes too far.
 constexpr double kShortest = 1e-12;
 
+// Steps of a refinement.
+constexpr int kMost = 60;
+
 // A dual point takes a row to 0 at z = -1: rows that come near are left out of it, since the next may take them beyond.
 constexpr double kNearlyOut = -0.7;
 
@@ -340,7 +343,7 @@ class Refinement {
         if (x_ && !started_) start_along_x();
         double value = evaluate();
         bool stale = !started_ && a_ == f_.a;
-        for (int iteration = 0; iteration < 60; ++iteration) {
+        for (int iteration = 0; iteration < kMost; ++iteration) {
             iterations = iteration;
             if (separated_) return {f_.deviance, f_.deviance};
             out.lower = std::max(out.lower, std::min(attained(value), out.upper));
@@ -351,7 +354,7 @@ class Refinement {
             if (gap < std::numeric_limits<double>::infinity())
                 out.upper = std::min(out.upper, f_.clip(base_ + 2.0 * value + gap) * (1.0 + 1e-12));
             out.upper = std::max(out.upper, out.lower);
-            if (question.settled(out)) return out;
+            if (question.settled(out) || is_stuck(iteration)) return out;
             const bool last = decrement_ <= 1e-13 * std::max(1.0, out.lower);
             if (last || gap == std::numeric_limits<double>::infinity()) {
                 const double without = upper_without_rows(value, last ? std::numeric_limits<double>::infinity() : question.aim());
@@ -371,6 +374,14 @@ class Refinement {
     }
 
    private:
+    // Newton's steps gain less and less, towards a maximum and towards infinity alike. Those that do not go in a direction
+    // that rounding hides; the caller fits the model instead.
+    bool is_stuck(int iteration) {
+        const double before = recent_[iteration % 3];
+        recent_[iteration % 3] = decrement_;
+        return iteration >= 6 && decrement_ > 0.5 * before;
+    }
+
     // 1-D Newton on b: the best start that costs no product with G.
     FBED_HOT void start_along_x() {
         const double *eta = f_.eta, *sign = f_.sign, *a = a_, *x = x_;
@@ -635,6 +646,7 @@ class Refinement {
     double norm_, base_;
     int64_t size_;
     double decrement_ = 0, missing_ = 0, last_decrement_ = 0;
+    double recent_[3] = {0, 0, 0};  // decrements of the last iterations
     bool separated_ = false, started_ = false;
 };
 

@@ -27,6 +27,7 @@ _IDLE = 1e-9  # rows with less deviance than this are saturated: they are bounde
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
 _COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
 _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
+_ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _FEW = 32  # candidates for whom a second, coarser look at the rows does not pay
@@ -40,18 +41,21 @@ class Null:
     `whitener` times those on G, and `free` are the directions that move no active row.
     """
 
-    def __init__(self, fit: CertifiedLogistic, active: Floats, idle_cost: float, forget: bool = False) -> None:
+    def __init__(
+        self, fit: CertifiedLogistic, active: Floats, idle_cost: float, forget: bool = False, at: Floats | None = None
+    ) -> None:
         weights, y = fit.model.design.weights, fit.model.y
+        predictor, mean = (fit.predictor, fit.mean) if at is None else (at, special.expit(at))
         self.rows = np.flatnonzero(active) if forget else None
         rows = np.arange(len(y)) if self.rows is None else self.rows
         Z = fit.Z if self.rows is None else fit.Z[rows]
-        self.curvature = active * fit.mean * (1.0 - fit.mean)
-        self.score = active * (y - fit.mean)
+        self.curvature = active * mean * (1.0 - mean)
+        self.score = active * (y - mean)
         self._known = self.curvature if self.rows is None else self.curvature[rows]
         self.whitener, self.free = whiten(Z, self._known)
         self.G = Z @ self.whitener
         self.idle_cost = idle_cost
-        self.kernel = LogisticNull(self.G, weights, y, fit.predictor, active, rows, fit.deviance, idle_cost)
+        self.kernel = LogisticNull(self.G, weights, y, predictor, active, rows, fit.deviance, idle_cost)
 
     @cached_property
     def weighted(self) -> Floats:
@@ -129,7 +133,8 @@ class CertifiedLogistic:
         """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
 
         Near separation those rows are most rows, and the ones that make bounds wide: they can move far at little cost.
-        Setting them to their outcome costs the deviance they have left, and no more.
+        Setting them to their outcome costs the deviance they have left, and no more. The others are looked at where they
+        fit best on their own; what they gain on the way there is added to that cost.
         """
         order = np.argsort(self.row_deviance)
         idle = order[np.cumsum(self.row_deviance[order]) <= _COARSE]
@@ -137,7 +142,15 @@ class CertifiedLogistic:
             return None
         active = self.model.design.weights.copy()
         active[idle] = 0.0
-        return Null(self, active, float(self.row_deviance[idle].sum()), forget=True)
+        rows = np.flatnonzero(active)
+        predictor = self.predictor.copy()
+        predictor[rows] = fit_logistic(
+            self.Z[rows], active[rows], self.model.y[rows], self.coefficients[None], _ROUGH, np.inf
+        )[1]
+        left = 2.0 * active * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * predictor)
+        active[left < _ROUGH] = 0.0  # explained on the way
+        cost = float(self.row_deviance.sum()) * (1.0 + 1e-12) - float(left[active > 0].sum())
+        return Null(self, active, cost, forget=True, at=predictor) if active.any() else None
 
     def prepare(self, n_candidates: int) -> None:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
