@@ -8,6 +8,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "columns.hpp"
@@ -219,7 +220,9 @@ using Explained = std::map<std::vector<int32_t>, Interval>;
 struct LogisticNull {
     RowMajor G;
     std::vector<double> T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
-    std::vector<int32_t> by_norm, row_of, place;  // the rows of the model among all rows, and where each row is (-1: nowhere)
+    mutable std::vector<int32_t> by_norm;
+    mutable std::once_flag sorted;
+    std::vector<int32_t> row_of, place;  // the rows of the model among all rows, and where each row is (-1: nowhere)
     double total_weight = 0, total_ones = 0;
     bool only_intercept = false;  // and every row is active
     Null f;
@@ -236,7 +239,6 @@ struct LogisticNull {
         all_eta.assign(eta_.data(), eta_.data() + all);
         f.n = static_cast<int64_t>(n);
         f.r = static_cast<int64_t>(G.shape(1));
-        double kappa = 0, idle_kappa = 0;
         for (size_t i = 0; i < n; ++i) {
             const size_t row = static_cast<size_t>(rows(i));
             row_of[i] = static_cast<int32_t>(row);
@@ -245,29 +247,14 @@ struct LogisticNull {
             sign[i] = y(row) > 0.5 ? 1.0 : -1.0;
             total_weight += a[i];
             total_ones += sign[i] > 0 ? a[i] : 0.0;
-            const double m = sign[i] * eta[i], e = std::exp(-std::abs(m));
-            const double wrong = m >= 0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
-            const double right = m >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
-            mu[i] = sign[i] > 0 ? right : wrong;
-            w[i] = wrong * right;
-            res[i] = sign[i] * wrong;
-            dev[i] = loss(m);
-            const bool idle = a[i] == 0.0;
-            double square = 0;
-            for (int64_t k = 0; k < f.r; ++k) square += G.data()[i * f.r + k] * G.data()[i * f.r + k];
-            norm[i] = std::sqrt(square);
-            (idle ? idle_kappa : kappa) = std::max(idle ? idle_kappa : kappa, square);
-            f.has_idle = f.has_idle || idle;
+            f.has_idle = f.has_idle || a[i] == 0.0;
         }
-        for (size_t i = 0; i < n; ++i) by_norm[i] = static_cast<int32_t>(i);
-        std::sort(by_norm.begin(), by_norm.end(), [&](int32_t p, int32_t q) { return norm[p] > norm[q]; });
-        f.by_norm = by_norm.data(), f.norm = norm.data();
-        f.kappa = std::sqrt(kappa);
-        f.idle_kappa = std::sqrt(idle_kappa);
-        const auto same = [&](double v) { return std::abs(v - eta[0]) <= 1e-12; };
-        only_intercept = f.r == 1 && n == all && !f.has_idle && std::all_of(eta.begin(), eta.end(), same);
         T = by_column(G);
         f.G = G.data(), f.T = T.data();
+        look_at_rows();
+        f.by_norm = by_norm.data(), f.norm = norm.data();
+        const auto same = [&](double v) { return std::abs(v - eta[0]) <= 1e-12; };
+        only_intercept = f.r == 1 && n == all && !f.has_idle && std::all_of(eta.begin(), eta.end(), same);
         f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
         f.res = res.data(), f.dev = dev.data(), f.weight = weight.data();
         f.idle_deviance = idle_cost;
@@ -280,6 +267,39 @@ struct LogisticNull {
         f.g0 = g0.data();
     }
     LogisticNull(const LogisticNull&) = delete;
+
+    FBED_HOT void look_at_rows() {
+        const double *s = sign.data(), *linear = eta.data();
+        double *mean = mu.data(), *curvature = w.data(), *residual = res.data(), *left = dev.data(), *length = norm.data();
+#pragma omp simd
+        for (int64_t i = 0; i < f.n; ++i) {
+            const double m = s[i] * linear[i], e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
+            const double wrong = m >= 0 ? e * one : one, right = m >= 0 ? one : e * one;
+            mean[i] = s[i] > 0 ? right : wrong;
+            curvature[i] = wrong * right;
+            residual[i] = s[i] * wrong;
+            left[i] = log1p_of_unit(e) - std::min(m, 0.0);
+            length[i] = 0.0;
+        }
+        for (int64_t k = 0; k < f.r; ++k) {
+            const double* t = f.T + k * f.n;
+#pragma omp simd
+            for (int64_t i = 0; i < f.n; ++i) length[i] += t[i] * t[i];
+        }
+        for (int64_t i = 0; i < f.n; ++i) {
+            length[i] = std::sqrt(length[i]);
+            double& most = a[i] == 0.0 ? f.idle_kappa : f.kappa;
+            most = std::max(most, length[i]);
+        }
+    }
+
+    // Rows, those with the largest norm first: only some columns ask for them.
+    void sort_rows() const {
+        std::call_once(sorted, [this] {
+            std::iota(by_norm.begin(), by_norm.end(), 0);
+            std::sort(by_norm.begin(), by_norm.end(), [this](int32_t p, int32_t q) { return norm[p] > norm[q]; });
+        });
+    }
 
     int64_t all_rows() const { return static_cast<int64_t>(place.size()); }
 
@@ -361,6 +381,7 @@ struct LogisticNull {
             left = std::numeric_limits<double>::quiet_NaN();
             return out;
         }
+        sort_rows();
         bool usable;
         const Interval sharp = bracket_support_sharply(f, s, work.grad.data(), work, usable);
         if (usable) {
