@@ -107,6 +107,8 @@ def _raised(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapp
     if not (known.df == known.df[0]).all():  # the largest statistic need not be the best then
         return critical
     first = np.argsort(-known.lower, kind="stable")[:_FAVOURITES]
+    bounds = known.fit.gain_bounds(known.candidates[first], critical)  # a closer look may find a column degenerate
+    known.put(first, bounds.lower, bounds.upper, bounds.df)
     known.put(first, *known.fit.contest(known.candidates[first], known.lower[first], known.upper[first], True))
     statistic = float(known.lower[first].max())
     bar = statistic - 4.0 * TIE * max(1.0, statistic)

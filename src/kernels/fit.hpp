@@ -11,6 +11,7 @@
 #include "elementary.hpp"
 #include "hot.hpp"
 #include "logistic.hpp"
+#include "whiten.hpp"
 
 namespace fbed {
 
@@ -52,10 +53,11 @@ FBED_HOT inline double dot(const double* a, const double* b, size_t n) {
 class Fitter {
    public:
     Fitter(const Null& f, double* beta, double* eta, double tolerance, double enough)
-        : f_(f), work_(f, f.n), beta_(beta), eta_(eta), tolerance_(tolerance), enough_(enough), trial_(f.r) {}
+        : f_(f), work_(f, f.n), beta_(beta), eta_(eta), tolerance_(tolerance), enough_(enough), trial_(f.r), whole_(f.r) {}
 
     // From the best of several starts, one a row.
     Fitted run(const double* starts, size_t count) {
+        for (int64_t k = 0; k < f_.r; ++k) whole_[k] = dot(f_.T + k * f_.n, f_.T + k * f_.n, f_.n);
         out_.deviance = std::numeric_limits<double>::infinity();
         for (size_t j = 0; j < count; ++j) {
             predict(starts + j * f_.r, eta_);
@@ -206,15 +208,18 @@ class Fitter {
         products(f_.T, f_.n, f_.r, score, grad);
         gram(f_, nullptr, work_.aw.data(), work_.hess.data());
         for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] *= 1.0 + ridge_;
-        solve(work_.hess.data(), grad, work_.step.data());
+        if (!solve(work_.hess.data(), grad, work_.step.data())) solve_with_care(grad, work_.step.data());
         out_.decrement = 0;
         for (int64_t k = 0; k < f_.r; ++k) out_.decrement += grad[k] * work_.step[k];
     }
 
     // step = H⁻¹ grad by Cholesky. A column that depends on others but for saturated rows has a pivot that is rounding, and
-    // the step along it would be any number: where nothing is to be gained from it either, it stays where it is.
-    FBED_HOT void solve(double* H, const double* grad, double* step) const {
+    // the step along it would be any number: where nothing is to be gained from it either, it stays where it is. False where
+    // that is not certain.
+    FBED_HOT bool solve(double* H, const double* grad, double* step) const {
         const int64_t r = f_.r;
+        const double most = *std::max_element(work_.aw.begin(), work_.aw.end());
+        bool certain = true;
         for (int64_t j = 0; j < r; ++j) {
             double* row = H + j * r;
             const double diagonal = row[j];
@@ -232,7 +237,9 @@ class Fitter {
                 slope -= row[l] * step[l];
             }
             const double least = diagonal > 0 ? kLifted * diagonal : 1.0;
-            const bool idle = !(pivot > kDoubtful * diagonal) && slope * slope <= kIdle * tolerance_ * std::max(pivot, least);
+            const bool doubtful = !(pivot > kDoubtful * diagonal), nothing = !(diagonal > kNoise * whole_[j] * most);
+            const bool idle = nothing || (doubtful && slope * slope <= kIdle * tolerance_ * std::max(pivot, least));
+            certain = certain && (idle || !doubtful);
             row[j] = idle ? kFixed : std::sqrt(std::max(pivot, least));
             step[j] = slope / row[j];
         }
@@ -241,12 +248,40 @@ class Fitter {
             for (int64_t l = i + 1; l < r; ++l) s -= H[l * r + i] * step[l];
             step[i] = s / H[i * r + i];
         }
+        return certain;
+    }
+
+    // The same from a basis that is orthonormal in the metric of the curvature, however small some curvatures are. Along a
+    // direction in which they are, what rounding leaves of a slope would be a long step: such directions stay.
+    void solve_with_care(const double* grad, double* step) const {
+        const int64_t n = f_.n, r = f_.r;
+        const Whitened basis = whiten(f_.T, n, r, work_.aw.data());
+        std::vector<double> size(r, 0.0);
+        for (int64_t k = 0; k < r; ++k)
+            for (int64_t i = 0; i < n; ++i) size[k] += std::abs(work_.values[i] * f_.T[k * n + i]);
+        std::fill(step, step + r, 0.0);
+        for (int64_t j = 0; j < basis.kept; ++j) {
+            double along = 0, rounding = 0;
+            for (int64_t k = 0; k < r; ++k) {
+                const double m = basis.M[k * basis.kept + j];
+                along += m * grad[k];
+                rounding += kRounding * std::abs(m) * size[k];
+            }
+            if (std::abs(along) <= rounding) continue;
+            for (int64_t k = 0; k < r; ++k) step[k] += basis.M[k * basis.kept + j] * along / (1.0 + ridge_);
+        }
     }
 
     double deviance_at(double t) {
         for (int64_t k = 0; k < f_.r; ++k) trial_[k] = beta_[k] + t * work_.step[k];
         predict(trial_.data(), eta_);
         return deviance();
+    }
+
+    bool stay() {
+        predict(beta_, eta_);
+        deviance();
+        return false;
     }
 
     // Halve the step until the deviance falls; false when a thousandth of it does not help. Towards infinity, where rows are
@@ -259,18 +294,14 @@ class Fitter {
             now = deviance_at(t);
         }
         const double shortest = 1e-3 * t;
-        while (!(now <= out_.deviance * (1.0 + 1e-12))) {
+        while (!(now <= out_.deviance * (1.0 + 1e-12)) || reach_ > kFurthest) {
             t *= 0.5;
-            if (t < shortest) {
-                predict(beta_, eta_);
-                deviance();
-                return false;
-            }
+            if (t < shortest) return stay();
             now = deviance_at(t);
         }
         if (t == 1.0 && out_.iterations >= 4 && out_.decrement > 0.1 * last_decrement_) {
             double further = deviance_at(2.0 * t);
-            while (further < now && t < 64.0) {
+            while (further < now && t < 64.0 && reach_ <= kFurthest) {
                 t *= 2.0;
                 now = further;
                 further = deviance_at(2.0 * t);
@@ -287,7 +318,7 @@ class Fitter {
     Work work_;
     double *beta_, *eta_;
     double tolerance_, enough_;
-    std::vector<double> trial_;
+    std::vector<double> trial_, whole_;  // whole_: norm² of each column, saturated rows and all
     double last_decrement_ = 0, ridge_ = 0;
     double reach_ = 0;  // largest linear predictor, in size, of the model looked at last
     Fitted out_;

@@ -96,6 +96,11 @@ inline double loss(double m) { return log1p_of_unit(exp_of_negative(-std::abs(m)
 // margins of ±0, and no model separates them.
 constexpr double kClear = 1e-9;
 
+// No linear predictor goes beyond this. Rows of a basis are right to 1e-16: coefficients so large would separate two rows
+// that are equal but for their class by what rounding has made of them. An outlier a million times its neighbours, on its
+// way to probability 1, stays well below.
+constexpr double kFurthest = 1e10;
+
 // Bracket from the score statistic and the extremes of z, with fourth moments where they help.
 inline Interval bracket(const Null& f, double score, double z_min, double z_max, double s3, double s4, double idle_step) {
     Interval out;
@@ -119,12 +124,13 @@ constexpr int64_t kLanes = 8;
 
 // Scratch space of one thread.
 struct Work {
-    std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, left, kept, score, column, buffer;
+    std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, left, kept, score, from, theta_from, column, buffer;
     std::vector<int32_t> support;
     // columns have `all_rows` rows, of which the model may know fewer
     Work(const Null& f, int64_t all_rows)
         : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(f.r + 1), grad(f.r + 1), step(f.r + 1),
-          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), left(f.n), kept(f.n), score(f.n), column(all_rows), buffer(5 * (f.n + kLanes)), support(all_rows) {}
+          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), left(f.n), kept(f.n), score(f.n),
+          from(f.n), theta_from(f.r + 1), column(all_rows), buffer(5 * (f.n + kLanes)), support(all_rows) {}
 };
 
 // Sums over rows, four columns at a time, so that what they share is read a quarter as often.
@@ -333,8 +339,9 @@ class Refinement {
         std::copy(step.begin(), step.begin() + size_, k_.step.begin());
         direction();
         const double before = evaluate();
-        apply(1.0);
-        if (!(evaluate() >= before)) apply(-1.0);
+        remember();
+        move(1.0);
+        if (!(evaluate() >= before)) move(0.0);
         started_ = true;
     }
 
@@ -436,6 +443,7 @@ class Refinement {
             most = std::max(most, m);
         }
         separated_ = least > kClear * std::max(1.0, most);
+        reach_ = std::max(most, -least);
         return gain;
     }
 
@@ -609,34 +617,41 @@ class Refinement {
     // Take the step, halved until the likelihood rises. Towards infinity, where rows are being separated, steps are all alike
     // and each adds 1 to a margin: there, double them.
     double advance(double value) {
-        double t = 1.0;
-        apply(t);
-        double now = evaluate();
-        while (now < value - 1e-12 * std::abs(value) - 1e-14 && t > kShortest) {
-            apply(-0.5 * t);
+        remember();
+        double t = 1.0, now = at(t);
+        while ((now < value - 1e-12 * std::abs(value) - 1e-14 || reach_ > kFurthest) && t > kShortest) {
             t *= 0.5;
-            now = evaluate();
+            now = at(t);
         }
-        if (t == 1.0 && iterations >= 3 && decrement_ > 0.1 * last_decrement_ && !separated_) {
-            for (double more = 1.0; more <= 32.0; more *= 2.0) {
-                apply(more);
-                const double further = evaluate();
-                if (!(further > now)) {
-                    apply(-more);
-                    now = evaluate();
+        if (t == 1.0 && iterations >= 3 && decrement_ > 0.1 * last_decrement_) {
+            while (t < 64.0 && !separated_) {
+                const double further = at(2.0 * t);
+                if (!(further > now) || reach_ > kFurthest) {
+                    now = at(t);
                     break;
                 }
+                t *= 2.0;
                 now = further;
-                if (separated_) break;
             }
         }
         last_decrement_ = decrement_;
         return now;
     }
 
-    void apply(double t) {
-        for (int64_t k = 0; k < size_; ++k) k_.theta[k] += t * k_.step[k];
-        for (int64_t i = 0; i < f_.n; ++i) k_.v[i] += t * k_.dir[i];
+    double at(double t) {
+        move(t);
+        return evaluate();
+    }
+
+    // Steps are measured from where they begin: a wrong one may be so long that its way back would leave rounding behind.
+    void remember() {
+        k_.from = k_.v;
+        k_.theta_from = k_.theta;
+    }
+
+    void move(double t) {
+        for (int64_t k = 0; k < size_; ++k) k_.theta[k] = k_.theta_from[k] + t * k_.step[k];
+        for (int64_t i = 0; i < f_.n; ++i) k_.v[i] = k_.from[i] + t * k_.dir[i];
     }
 
     const Null& f_;
@@ -646,6 +661,7 @@ class Refinement {
     double norm_, base_;
     int64_t size_;
     double decrement_ = 0, missing_ = 0, last_decrement_ = 0;
+    double reach_ = 0;              // largest linear predictor, in size
     double recent_[3] = {0, 0, 0};  // decrements of the last iterations
     bool separated_ = false, started_ = false;
 };

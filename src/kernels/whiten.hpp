@@ -15,6 +15,9 @@ namespace fbed {
 // Directions in which the rows move less than this, relative, move saturated rows only.
 constexpr double kWeak = 1e-11;
 
+// What is left of a column's norm² on the rows that count is rounding if it is less than this part.
+constexpr double kNoise = 1e-28;
+
 // Pivots above this give an orthonormal basis to 1e-10.
 constexpr double kPlain = 1e-5;
 
@@ -112,9 +115,15 @@ inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
     out.r = r;
     Null f;
     f.n = n, f.r = r, f.T = T;
-    std::vector<double> H(r * r), unit(r), inverse;
+    std::vector<double> H(r * r), unit(r), counts(r), inverse;
     gram(f, nullptr, c, H.data());
-    for (int64_t j = 0; j < r; ++j) unit[j] = H[j * r + j] > 0 ? 1.0 / std::sqrt(H[j * r + j]) : 1.0;
+    const double most = n ? *std::max_element(c, c + n) : 0.0;
+    for (int64_t j = 0; j < r; ++j) {
+        const double whole = product(T + j * n, T + j * n, n) * most;
+        if (!(H[j * r + j] > kNoise * whole)) H[j * r + j] = 0.0;
+        unit[j] = H[j * r + j] > 0 ? 1.0 / std::sqrt(H[j * r + j]) : 1.0;
+        counts[j] = H[j * r + j] > 0 ? 1.0 : 0.0;
+    }
     for (int64_t j = 0; j < r; ++j)
         for (int64_t i = 0; i <= j; ++i) H[j * r + i] *= unit[i] * unit[j];
     if (r == 0 || cholesky(H.data(), r) > kPlain) {
@@ -131,7 +140,7 @@ inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
     const size_t m = rows.size();
     std::vector<double> columns(m * r), R;
     for (int64_t k = 0; k < r; ++k)
-        for (size_t i = 0; i < m; ++i) columns[k * m + i] = std::sqrt(c[rows[i]]) * T[k * n + rows[i]] * unit[k];
+        for (size_t i = 0; i < m; ++i) columns[k * m + i] = counts[k] * std::sqrt(c[rows[i]]) * T[k * n + rows[i]] * unit[k];
     std::vector<double> original(columns);
     const int64_t kept = out.kept = pivoted(columns, m, r, order, R);
     // coordinates of the orthonormal columns: scaled columns · P · U⁻¹

@@ -30,6 +30,7 @@ _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, 
 # A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
 _RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
+_FURTHEST = 1e10  # size of predictors beyond which the rounding of a basis would separate rows that are alike
 _MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
@@ -197,6 +198,10 @@ class CertifiedBinomialFit(BinomialFit):
         degenerate = bool(self.span.residuals(column[:, None])[1][0])
         return (0.0, 0.0) if degenerate else (self.engine.gain(column), 1.0)
 
+    def _group_deviance(self, variable: int) -> tuple[float, int]:
+        new = self.span.group(variable) * (np.sqrt(self.model.n) / self.span.root)[:, None]
+        return self.engine.deviance_with(new), new.shape[1]
+
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Numeric columns by refinement, by fits of their own where certificates do not close; groups are known."""
         lower, upper = lower.copy(), upper.copy()
@@ -343,7 +348,7 @@ def _damped(
         trial = beta + size * step
         predictor = _predict(Z, x, trial)
         new = np.atleast_1d(deviance(predictor, y, weights))
-        worse = (new > value * (1.0 + 1e-12)) & (size > 0)
+        worse = ((new > value * (1.0 + 1e-12)) | (np.abs(predictor).max(axis=0) > _FURTHEST)) & (size > 0)
         if not worse.any():
             return trial, predictor, new, size > 0
         size[worse] = np.where(size[worse] > 1e-3, size[worse] / 2.0, 0.0)

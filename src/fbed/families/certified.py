@@ -216,9 +216,13 @@ class CertifiedLogistic:
     def gain(self, column: Floats) -> float:
         """The statistic of one more column by a fit of its own, where certificates do not close."""
         unit, _ = self.span.residuals(column[:, None])
-        x = unit * (np.sqrt(self.model.n) / self.span.root)[:, None]
-        starts = [np.append(self.coefficients, 0.0), np.append(self._centre(), 0.0)]
-        return max(0.0, self.deviance - self._fitted(np.hstack([self.Z, x]), starts, _ENOUGH)[2])
+        return max(0.0, self.deviance - self.deviance_with(unit * (np.sqrt(self.model.n) / self.span.root)[:, None]))
+
+    def deviance_with(self, columns: Floats) -> float:
+        """Deviance of the model with more columns, which are orthogonal to it."""
+        none = np.zeros(columns.shape[1])
+        starts = [np.append(self.coefficients, none), np.append(self._centre(), none)]
+        return self._fitted(np.hstack([self.Z, columns]), starts, _ENOUGH)[2]
 
     def _centre(self) -> Floats:
         """Coefficients of the model with an intercept only."""
