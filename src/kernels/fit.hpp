@@ -42,6 +42,9 @@ constexpr double kDependent = 1e-22;
 // tolerance; their pivot is then this.
 constexpr double kDoubtful = 1e-8, kIdle = 1e-2, kFixed = 1e150;
 
+// A pivot below this part of the curvature has few digits.
+constexpr double kHidden = 1e-12;
+
 FBED_HOT inline double dot(const double* a, const double* b, size_t n) {
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -239,7 +242,7 @@ class Fitter {
             const double least = diagonal > 0 ? kLifted * diagonal : 1.0;
             const bool doubtful = !(pivot > kDoubtful * diagonal), nothing = !(diagonal > kNoise * whole_[j] * most);
             const bool idle = nothing || (doubtful && slope * slope <= kIdle * tolerance_ * std::max(pivot, least));
-            certain = certain && (idle || !doubtful);
+            certain = certain && (idle || pivot > kHidden * diagonal);
             row[j] = idle ? kFixed : std::sqrt(std::max(pivot, least));
             step[j] = slope / row[j];
         }

@@ -30,6 +30,7 @@ _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergenc
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
+_ATTEMPTS = 4  # to find rows that are explained for good
 _FEW = 32  # candidates for whom a second, coarser look at the rows does not pay
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
@@ -122,10 +123,9 @@ class CertifiedLogistic:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
         weights = self.model.design.weights
         idle = self.row_deviance < _IDLE
-        active = np.where(idle, 0.0, weights)
-        secured = _secured(self, whiten(self.Z, active * self.mean * (1.0 - self.mean))[1], idle) if idle.any() else None
+        secured = _secured(self, idle) if idle.any() else None
         if secured is None:
-            return Null(self, active, float(self.row_deviance[idle].sum()))
+            return Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle].sum()))
         self.deviance -= float(self.row_deviance[secured].sum())  # in the supremum those rows are explained
         return Null(self, np.where(secured, 0.0, weights), 0.0, forget=True)
 
@@ -308,15 +308,24 @@ class CertifiedLogistic:
         return (certain, attained) if certain > enough else (attained, attained)
 
 
-def _secured(fit: CertifiedLogistic, free: Floats, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Idle rows that one direction of the model moves, each to its own side, moving no other row; None if it does.
+def _secured(fit: CertifiedLogistic, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Idle rows that one direction of the model moves, each to its own side, moving no other row; None if none does.
 
-    Whatever a candidate does to those rows, a long enough step along that direction mends it at no cost.
+    Whatever a candidate does to those rows, a long enough step along that direction mends it at no cost. The direction
+    is the part of the fit that moves idle rows only; rows that it would move to the other side have to stay as well.
     """
-    moved = (2.0 * fit.model.y - 1.0) * (fit.Z @ (free @ (free.T @ fit.coefficients)))
-    clear = 1e-6 * float(np.abs(moved).max())
-    secured = idle & (moved > clear)
-    return secured if (np.abs(moved[~secured]) <= 1e-3 * clear).all() else None
+    curvature = np.where(idle, 0.0, fit.model.design.weights * fit.mean * (1.0 - fit.mean))
+    sign = 2.0 * fit.model.y - 1.0
+    for _ in range(_ATTEMPTS):
+        free = whiten(fit.Z, curvature)[1]
+        moved = sign * (fit.Z @ (free @ (free.T @ fit.coefficients)))
+        clear = 1e-6 * float(np.abs(moved).max())
+        secured = idle & (moved > clear)
+        stray = ~secured & (np.abs(moved) > 1e-3 * clear)
+        if not stray.any():
+            return secured if secured.any() else None
+        curvature[stray] = 1.0
+    return None
 
 
 def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:
