@@ -30,6 +30,7 @@ _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergenc
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
+_LARGE = 1e6  # coefficients of a basis that leave rounding in rows that they should not move
 _ATTEMPTS = 4  # to find rows that are explained for good
 _FEW = 32  # candidates for whom a second, coarser look at the rows does not pay
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
@@ -38,16 +39,21 @@ _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inne
 class Null:
     """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows.
 
-    It has all rows, or, where the others are out of the question altogether, the active ones only. Coefficients on Z are
-    `whitener` times those on G, and `free` are the directions that move no active row.
+    It has all rows, or, where the others are out of the question altogether, those that are `known`. Coefficients on Z
+    are `whitener` times those on G, and `free` are the directions that move no active row.
     """
 
     def __init__(
-        self, fit: CertifiedLogistic, active: Floats, idle_cost: float, forget: bool = False, at: Floats | None = None
+        self,
+        fit: CertifiedLogistic,
+        active: Floats,
+        idle_cost: float,
+        known: NDArray[np.bool_] | None = None,
+        at: Floats | None = None,
     ) -> None:
         weights, y = fit.model.design.weights, fit.model.y
         predictor, mean = (fit.predictor, fit.mean) if at is None else (at, special.expit(at))
-        self.rows = np.flatnonzero(active) if forget else None
+        self.rows = None if known is None else np.flatnonzero(known)
         rows = np.arange(len(y)) if self.rows is None else self.rows
         Z = fit.Z if self.rows is None else fit.Z[rows]
         self.curvature = active * mean * (1.0 - mean)
@@ -127,7 +133,10 @@ class CertifiedLogistic:
         if secured is None:
             return Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle].sum()))
         self.deviance -= float(self.row_deviance[secured].sum())  # in the supremum those rows are explained
-        return Null(self, np.where(secured, 0.0, weights), 0.0, forget=True)
+        null = Null(self, np.where(secured, 0.0, weights), 0.0, ~secured)
+        if np.abs(null.whitener).max(initial=0.0) < _LARGE:
+            return null
+        return Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle & ~secured].sum()), ~secured)
 
     def _coarse(self) -> Null | None:
         """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
@@ -150,7 +159,7 @@ class CertifiedLogistic:
         left = 2.0 * active * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * predictor)
         active[left < _ROUGH] = 0.0  # explained on the way
         cost = float(self.row_deviance.sum()) * (1.0 + 1e-12) - float(left[active > 0].sum())
-        return Null(self, active, cost, forget=True, at=predictor) if active.any() else None
+        return Null(self, active, cost, active > 0, predictor) if active.any() else None
 
     def prepare(self, n_candidates: int) -> None:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
