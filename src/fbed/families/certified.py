@@ -30,6 +30,7 @@ _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergenc
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
+_STILL = 1e-9  # of a row that a direction does not move
 _LARGE = 1e6  # coefficients of a basis that leave rounding in rows that they should not move
 _ATTEMPTS = 4  # to find rows that are explained for good
 _FEW = 32  # candidates for whom a second, coarser look at the rows does not pay
@@ -134,7 +135,8 @@ class CertifiedLogistic:
             return Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle].sum()))
         self.deviance -= float(self.row_deviance[secured].sum())  # in the supremum those rows are explained
         null = Null(self, np.where(secured, 0.0, weights), 0.0, ~secured)
-        if np.abs(null.whitener).max(initial=0.0) < _LARGE:
+        moved = np.abs(self.Z[~secured] @ null.free).max(initial=0.0)
+        if moved < _STILL and np.abs(null.whitener).max(initial=0.0) < _LARGE:
             return null
         return Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle & ~secured].sum()), ~secured)
 
