@@ -112,6 +112,15 @@ def both(X, y, criterion=None, weights=None, forced=(), **algorithm):
 # What random data have brought to light.
 
 
+@pytest.mark.parametrize("number", [342, 404, 1233, 1284, 1663, 2785, 4281, 4553, 4706, 5857, 6772, 7663])
+def test_random_data_that_were_hard(number):
+    """Found among ten thousand: rows of little weight, idle rows that the model moves, steps that rounding made."""
+    case = KINDS[number % len(KINDS)](np.random.default_rng([777, number]), "binomial")
+    criterion = CRITERIA[(number // len(KINDS)) % len(CRITERIA)]
+    algorithm = ALGORITHMS[(number // 3) % len(ALGORITHMS)]
+    assert_same(*(trail_of(case, "binomial", criterion, engine, **algorithm) for engine in ("exhaustive", "certified")))
+
+
 @pytest.mark.parametrize("size", [1e2, 1e4, 1e6])
 def test_an_outlier_on_a_sparse_column_does_not_hide_the_other_rows(size):
     """The outlier saturates at once; the optimum along the column is `size` times farther away."""

@@ -96,10 +96,9 @@ inline double loss(double m) { return log1p_of_unit(exp_of_negative(-std::abs(m)
 // margins of ±0, and no model separates them.
 constexpr double kClear = 1e-9;
 
-// No linear predictor goes beyond this. Rows of a basis are right to 1e-16: coefficients so large would separate two rows
-// that are equal but for their class by what rounding has made of them. An outlier a million times its neighbours, on its
-// way to probability 1, stays well below.
-constexpr double kFurthest = 1e10;
+// No linear predictor goes beyond this. Rows of a basis are right to 1e-16: larger coefficients would separate two rows that
+// are equal but for their class by what rounding has made of them. Outliers on their way to probability 1 stay below.
+constexpr double kFurthest = 1e13;
 
 // Bracket from the score statistic and the extremes of z, with fourth moments where they help.
 inline Interval bracket(const Null& f, double score, double z_min, double z_max, double s3, double s4, double idle_step) {

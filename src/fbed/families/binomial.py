@@ -30,7 +30,6 @@ _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, 
 # A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
 _RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
-_FURTHEST = 1e10  # size of predictors beyond which the rounding of a basis would separate rows that are alike
 _MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
@@ -348,7 +347,7 @@ def _damped(
         trial = beta + size * step
         predictor = _predict(Z, x, trial)
         new = np.atleast_1d(deviance(predictor, y, weights))
-        worse = ((new > value * (1.0 + 1e-12)) | (np.abs(predictor).max(axis=0) > _FURTHEST)) & (size > 0)
+        worse = (new > value * (1.0 + 1e-12)) & (size > 0)
         if not worse.any():
             return trial, predictor, new, size > 0
         size[worse] = np.where(size[worse] > 1e-3, size[worse] / 2.0, 0.0)
