@@ -33,7 +33,7 @@ _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _STILL = 1e-9  # of a row that a direction does not move
 _LARGE = 1e6  # coefficients of a basis that leave rounding in rows that they should not move
 _ATTEMPTS = 4  # to find rows that are explained for good
-_FEW = 32  # candidates for whom a second, coarser look at the rows does not pay
+_FEW = 200  # candidates for whom a second, coarser look at the rows does not pay
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
 
