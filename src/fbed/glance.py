@@ -118,8 +118,7 @@ def _column(design: Design, variable: int) -> Column:
     table = design.table
     if design.numeric[variable] and design.width[variable] == 1:
         place = table.position[variable]
-        center, scale = float(design.center[place]), float(design.scale[place])
-        return _number(design, variable, str(table.column_name(variable)), center, scale)
+        return _number(design, variable, str(table.column_name(variable)), design.center[place], design.scale[place])
     terms = tuple(design.labels(variable))
     center, scale = design.moments(variable)
     columns = table.columns(variable)
@@ -132,7 +131,7 @@ def _column(design: Design, variable: int) -> Column:
         return Column(terms, scales, levels=tuple(levels))
     if len(terms) != 1:
         return Column(terms, scales)
-    return replace(_number(design, variable, terms[0], float(center[0]), float(scale[0])), scales=scales)
+    return replace(_number(design, variable, terms[0], center[0], scale[0]), scales=scales)
 
 
 def _number(design: Design, variable: int, term: str, center: float, scale: float) -> Column:
