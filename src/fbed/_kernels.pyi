@@ -89,8 +89,10 @@ def fit_logistic(
     Z: Floats, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
 ) -> tuple[Floats, Floats, float, float, float, bool, int]:
     """Coefficients, linear predictor, deviance attained, lower bound on the deviance, squared Newton decrement, whether
-    separated, number of iterations. Begins at the best of the rows of `starts`. Ends early when the deviance is certain to be more than `enough`; otherwise the
-    bound is the deviance itself, or 0 if the fit did not converge."""
+    separated, number of iterations.
+
+    Begins at the best of the rows of `starts`. Ends early when the deviance is certain to be more than `enough`;
+    otherwise the bound is the deviance itself, or 0 if the fit did not converge."""
 
 def whiten(Z: Floats, curvature: Floats) -> tuple[Floats, Floats]:
     """M such that Z·M is orthonormal in the curvature of the rows, and orthonormal directions that move no such row."""

@@ -7,7 +7,7 @@ read back still has it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,9 @@ def glance(design: Design, outcome: Outcome, selected: Sequence[int]) -> Glance:
 
 def _column(design: Design, variable: int) -> Column:
     table = design.table
+    if design.numeric[variable] and design.width[variable] == 1:
+        place = table.position[variable]
+        return _number(design, variable, str(table.column_name(variable)), design.center[place], design.scale[place])
     terms = tuple(design.labels(variable))
     center, scale = design.moments(variable)
     columns = table.columns(variable)
@@ -128,12 +131,16 @@ def _column(design: Design, variable: int) -> Column:
         return Column(terms, scales, levels=tuple(levels))
     if len(terms) != 1:
         return Column(terms, scales)
-    values = design.columns(variable)[:, 0] * scale[0] + center[0]
+    return replace(_number(design, variable, terms[0], center[0], scale[0]), scales=scales)
+
+
+def _number(design: Design, variable: int, term: str, center: float, scale: float) -> Column:
+    values = design.columns(variable)[:, 0] * scale + center
     low, high = float(values.min()), float(values.max())
     near = 1e-9 * max(abs(low), abs(high))  # values come back from the scaled column, up to rounding
-    common = max(float(design.weights[np.abs(values - value) <= near].sum()) for value in (low, high, 0.0))
-    mean, low, high = _rounded([center[0], low, high])
-    return Column(terms, scales, mean=mean, low=low, high=high, uncommon=design.n - common)
+    common = max(float(design.weights @ (np.abs(values - value) <= near)) for value in (low, high, 0.0))
+    mean, low, high, sd = _rounded([center, low, high, scale])
+    return Column((term,), (sd,), mean=mean, low=low, high=high, uncommon=design.n - common)
 
 
 def _outcome(outcome: Outcome, weights: Floats) -> OutcomeGlance:

@@ -43,7 +43,7 @@ constexpr double kDependent = 1e-22;
 constexpr double kDoubtful = 1e-8, kIdle = 1e-2, kFixed = 1e150;
 
 // A pivot below this part of the curvature has few digits.
-constexpr double kHidden = 1e-12;
+constexpr double kHidden = 2e-14;
 
 FBED_HOT inline double dot(const double* a, const double* b, size_t n) {
     double sum = 0;
@@ -71,22 +71,27 @@ class Fitter {
         }
         predict(beta_, eta_);
         out_.deviance = deviance();
-        bool done = false;  // the last step costs little and takes the fit from the tolerance to rounding
+        double promised = 0;  // by the last step without a ridge
+        bool done = false;    // the last step costs little and takes the fit from the tolerance to rounding
         for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
             score_rows();
             newton_step();
             const bool sound = out_.decrement >= 0;  // not NaN, nor what rounding leaves of a singular curvature
             if (sound && is_enough()) return out_;
             done = sound && out_.decrement <= tolerance_ && ridge_ < kGentle;
+            if (ridge_ < kGentle) promised = sound ? out_.decrement : std::numeric_limits<double>::infinity();
             const double before = out_.deviance;
             if (sound && advance() && before - out_.deviance > kRounding * before) {
                 ridge_ = ridge_ > kLeastRidge ? ridge_ * 0.01 : 0.0;
+                careful_ = false;
             } else {
                 const bool close = sound && out_.decrement <= kClose && ridge_ < kGentle;
                 done = done || close || ridge_ > kSteep;  // rounding hides the rest, or not even the gradient leads anywhere
-                ridge_ = std::max(kLeastRidge, ridge_ * 1e3);
+                if (careful_) ridge_ = std::max(kLeastRidge, ridge_ * 1e3);
+                careful_ = true;
             }
         }
+        out_.decrement = promised;
         if (out_.separated) out_.deviance = 0;
         out_.certain = done || out_.separated ? out_.deviance : 0.0;
         return out_;
@@ -211,7 +216,7 @@ class Fitter {
         products(f_.T, f_.n, f_.r, score, grad);
         gram(f_, nullptr, work_.aw.data(), work_.hess.data());
         for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] *= 1.0 + ridge_;
-        if (!solve(work_.hess.data(), grad, work_.step.data())) solve_with_care(grad, work_.step.data());
+        if (careful_ || !solve(work_.hess.data(), grad, work_.step.data())) solve_with_care(grad, work_.step.data());
         out_.decrement = 0;
         for (int64_t k = 0; k < f_.r; ++k) out_.decrement += grad[k] * work_.step[k];
     }
@@ -323,6 +328,7 @@ class Fitter {
     double tolerance_, enough_;
     std::vector<double> trial_, whole_;  // whole_: norm² of each column, saturated rows and all
     double last_decrement_ = 0, ridge_ = 0;
+    bool careful_ = false;  // since the last step failed
     double reach_ = 0;  // largest linear predictor, in size, of the model looked at last
     Fitted out_;
 };

@@ -55,41 +55,50 @@ inline void invert(const double* L, int64_t k, std::vector<double>& out) {
     }
 }
 
+// a -= c·b; returns what is left of |a|².
+FBED_HOT inline double subtract_and_measure(double* a, double c, const double* b, size_t n) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = 0; i < n; ++i) {
+        a[i] -= c * b[i];
+        sum += a[i] * a[i];
+    }
+    return sum;
+}
+
 // Orthonormalise the columns in place, the longest that is left first; those that vanish come last, as they are.
 // R (rank × r, row-major) has the coordinates of the columns in their new order.
-FBED_HOT inline int64_t pivoted(std::vector<double>& columns, size_t m, int64_t r, std::vector<int64_t>& order,
-                                std::vector<double>& R) {
+inline int64_t pivoted(std::vector<double>& columns, int64_t m, int64_t r, std::vector<int64_t>& order, std::vector<double>& R) {
     order.resize(r);
     std::iota(order.begin(), order.end(), 0);
     R.assign(r * r, 0.0);
+    std::vector<double> norm(r), along(r);
+    for (int64_t j = 0; j < r; ++j) norm[j] = subtract_and_measure(&columns[j * m], 0.0, &columns[j * m], m);
     double longest = 0;
     for (int64_t k = 0; k < r; ++k) {
-        int64_t best = k;
-        double most = -1;
-        for (int64_t j = k; j < r; ++j) {
-            const double norm = product(&columns[j * m], &columns[j * m], m);
-            if (norm > most) most = norm, best = j;
-        }
-        longest = std::max(longest, std::sqrt(most));
-        if (!(std::sqrt(most) > kWeak * longest)) return k;
+        const int64_t best = std::max_element(norm.begin() + k, norm.end()) - norm.begin();
+        longest = std::max(longest, std::sqrt(norm[best]));
+        if (!(std::sqrt(norm[best]) > kWeak * longest)) return k;
+        double* unit = &columns[k * m];
         if (best != k) {
-            std::swap_ranges(&columns[k * m], &columns[k * m] + m, &columns[best * m]);
+            std::swap_ranges(unit, unit + m, &columns[best * m]);
             std::swap(order[k], order[best]);
+            std::swap(norm[k], norm[best]);
             for (int64_t q = 0; q < k; ++q) std::swap(R[q * r + k], R[q * r + best]);
         }
-        double* unit = &columns[k * m];
-        for (int64_t q = 0; q < k; ++q) {  // what rounding left of the earlier ones
-            const double c = product(unit, &columns[q * m], m);
-            subtract(unit, c, &columns[q * m], m);
-            R[q * r + k] += c;
+        products(columns.data(), m, k, unit, along.data());  // what rounding left of the earlier ones
+        for (int64_t q = 0; q < k; ++q) {
+            R[q * r + k] += along[q];
+            along[q] = -along[q];
         }
-        const double length = std::sqrt(product(unit, unit, m));
+        add_columns(columns.data(), m, k, along.data(), unit);
+        const double length = std::sqrt(subtract_and_measure(unit, 0.0, unit, m));
         R[k * r + k] = length;
-        for (size_t i = 0; i < m; ++i) unit[i] /= length;
+        for (int64_t i = 0; i < m; ++i) unit[i] /= length;
+        products(&columns[(k + 1) * m], m, r - k - 1, unit, along.data());
         for (int64_t j = k + 1; j < r; ++j) {
-            const double c = product(&columns[j * m], unit, m);
-            subtract(&columns[j * m], c, unit, m);
-            R[k * r + j] = c;
+            R[k * r + j] = along[j - k - 1];
+            norm[j] = subtract_and_measure(&columns[j * m], R[k * r + j], unit, m);
         }
     }
     return r;
@@ -119,7 +128,9 @@ inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
     gram(f, nullptr, c, H.data());
     const double most = n ? *std::max_element(c, c + n) : 0.0;
     for (int64_t j = 0; j < r; ++j) {
-        const double whole = product(T + j * n, T + j * n, n) * most;
+        double whole;
+        products(T + j * n, n, 1, T + j * n, &whole);
+        whole *= most;
         if (!(H[j * r + j] > kNoise * whole)) H[j * r + j] = 0.0;
         unit[j] = H[j * r + j] > 0 ? 1.0 / std::sqrt(H[j * r + j]) : 1.0;
         counts[j] = H[j * r + j] > 0 ? 1.0 : 0.0;
@@ -137,10 +148,11 @@ inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
     std::vector<int64_t> rows, order;
     for (int64_t i = 0; i < n; ++i)
         if (c[i] > 0) rows.push_back(i);
-    const size_t m = rows.size();
-    std::vector<double> columns(m * r), R;
+    const int64_t m = static_cast<int64_t>(rows.size());
+    std::vector<double> columns(m * r), R, root(m);
+    for (int64_t i = 0; i < m; ++i) root[i] = std::sqrt(c[rows[i]]);
     for (int64_t k = 0; k < r; ++k)
-        for (size_t i = 0; i < m; ++i) columns[k * m + i] = counts[k] * std::sqrt(c[rows[i]]) * T[k * n + rows[i]] * unit[k];
+        for (int64_t i = 0; i < m; ++i) columns[k * m + i] = counts[k] * unit[k] * root[i] * T[k * n + rows[i]];
     std::vector<double> original(columns);
     const int64_t kept = out.kept = pivoted(columns, m, r, order, R);
     // coordinates of the orthonormal columns: scaled columns · P · U⁻¹
@@ -153,11 +165,11 @@ inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
     }
     // again, with the columns as they come out of that
     std::vector<double> again(m * kept, 0.0), A(kept * kept);
-    for (int64_t j = 0; j < kept; ++j)
-        for (int64_t k = 0; k < r; ++k)
-            if (first[k * kept + j] != 0.0) subtract(&again[j * m], -first[k * kept + j], &original[k * m], m);
-    for (int64_t j = 0; j < kept; ++j)
-        for (int64_t i = 0; i <= j; ++i) A[j * kept + i] = product(&again[j * m], &again[i * m], m);
+    for (int64_t j = 0; j < kept; ++j) {
+        for (int64_t k = 0; k < r; ++k) b[k] = first[k * kept + j];
+        add_columns(original.data(), m, r, b.data(), &again[j * m]);
+        products(again.data(), m, j + 1, &again[j * m], &A[j * kept]);
+    }
     cholesky(A.data(), kept);
     invert(A.data(), kept, inverse);
     out.M.assign(r * kept, 0.0);

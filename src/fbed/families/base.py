@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, TypeGuard
 
 import numpy as np
@@ -149,7 +150,7 @@ class Span:
         """
         return all(self.rank_of[variable] == self.design.width[variable] for variable in self.selected)
 
-    @property
+    @cached_property
     def Z(self) -> Floats:  # noqa: N802
         """Basis of the linear predictors, with unit weighted mean square."""
         return self.Q * (np.sqrt(self.design.n) / self.root)[:, None]

@@ -234,7 +234,7 @@ class CertifiedBinomialFit(BinomialFit):
 
 
 def _surpassed(best: float, upper: Floats, later: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether statistics of at most `upper` lose to the best: they are smaller, or at most tied and of a higher index."""
+    """Whether statistics of at most `upper` lose to the best: smaller, or at most tied and of a higher index."""
     tie = TIE * max(1.0, best)
     return np.asarray((upper < best - 2.0 * tie) | (later & (upper <= best + tie)))
 

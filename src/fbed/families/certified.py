@@ -33,7 +33,7 @@ _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _STILL = 1e-9  # of a row that a direction does not move
 _LARGE = 1e6  # coefficients of a basis that leave rounding in rows that they should not move
 _ATTEMPTS = 4  # to find rows that are explained for good
-_FEW = 32  # candidates for whom a second, coarser look at the rows does not pay
+_FEW = 200  # candidates for whom a second, coarser look at the rows does not pay
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
 
@@ -85,7 +85,7 @@ class Null:
         known = block if self.rows is None else block.T[:, self.rows].T
         projections = known.T @ self.weighted
         lower, upper, left, total = self.kernel.look(known, projections)
-        rest = np.flatnonzero((upper > critical * (1.0 - 1e-9)))
+        rest = np.flatnonzero(upper > critical * (1.0 - 1e-9))
         if len(rest):
             orthogonal = known.T[rest] - projections[rest] @ self.G.T
             lower[rest], upper[rest], left[rest] = self.kernel.dense(
@@ -144,8 +144,8 @@ class CertifiedLogistic:
         """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
 
         Near separation those rows are most rows, and the ones that make bounds wide: they can move far at little cost.
-        Setting them to their outcome costs the deviance they have left, and no more. The others are looked at where they
-        fit best on their own; what they gain on the way there is added to that cost.
+        Setting them to their outcome costs the deviance they have left, and no more. The others are looked at where
+        they fit best on their own; what they gain on the way there is added to that cost.
         """
         order = np.argsort(self.row_deviance)
         idle = order[np.cumsum(self.row_deviance[order]) <= _COARSE]
