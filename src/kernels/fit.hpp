@@ -10,7 +10,9 @@
 #include "bounds.hpp"
 #include "elementary.hpp"
 #include "hot.hpp"
+#include "linear.hpp"
 #include "logistic.hpp"
+#include "refine.hpp"
 #include "whiten.hpp"
 
 namespace fbed {
@@ -214,7 +216,7 @@ class Fitter {
         double *grad = work_.grad.data();
         const double* score = work_.values.data();
         products(f_.T, f_.n, f_.r, score, grad);
-        gram(f_, nullptr, work_.aw.data(), work_.hess.data());
+        gram(f_.T, f_.n, f_.r, nullptr, work_.aw.data(), work_.hess.data());
         for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] *= 1.0 + ridge_;
         if (careful_ || !solve(work_.hess.data(), grad, work_.step.data())) solve_with_care(grad, work_.step.data());
         out_.decrement = 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hot.hpp"
-#include "logistic.hpp"
+#include "linear.hpp"
 
 namespace fbed {
 
@@ -27,7 +27,6 @@ struct Whitened {
     std::vector<double> M, free;  // r × kept and r × (r - kept), row-major
 };
 
-// Matrices here are small and column-major: column j of A begins at A + j·length.
 namespace whitening {
 
 inline double product(const double* a, const double* b, size_t n) {
@@ -42,7 +41,7 @@ inline void subtract(double* a, double c, const double* b, size_t n) {
     for (size_t i = 0; i < n; ++i) a[i] -= c * b[i];
 }
 
-// Inverse of a lower triangle (row-major k × k, in place of nothing: `out` is row-major and lower as well).
+// Inverse of a lower triangle (k × k, row-major).
 inline void invert(const double* L, int64_t k, std::vector<double>& out) {
     out.assign(k * k, 0.0);
     for (int64_t j = 0; j < k; ++j) {
@@ -113,25 +112,88 @@ inline void back_substitute(const std::vector<double>& R, int64_t k, int64_t wid
     }
 }
 
+// The columns in the order of their pivots, and their coordinates R on the orthonormal ones.
+struct Pivots {
+    int64_t r = 0, kept = 0;
+    std::vector<int64_t> order;
+    std::vector<double> R;
+};
+
+// Coordinates r × kept of an orthonormal basis on the columns: P·U⁻¹, and once more with what comes out of that.
+inline std::vector<double> basis_on(const Pivots& p, const std::vector<double>& columns, int64_t m) {
+    const int64_t r = p.r, kept = p.kept;
+    std::vector<double> first(r * kept, 0.0), b(r), again(m * kept, 0.0), A(kept * kept), inverse, out(r * kept, 0.0);
+    for (int64_t j = 0; j < kept; ++j) {
+        std::fill(b.begin(), b.end(), 0.0);
+        b[j] = 1.0;
+        back_substitute(p.R, kept, r, b.data());
+        for (int64_t i = 0; i < kept; ++i) first[p.order[i] * kept + j] = b[i];
+    }
+    for (int64_t j = 0; j < kept; ++j) {
+        for (int64_t k = 0; k < r; ++k) b[k] = first[k * kept + j];
+        add_columns(columns.data(), m, r, b.data(), &again[j * m]);
+        products(again.data(), m, j + 1, &again[j * m], &A[j * kept]);
+    }
+    cholesky(A.data(), kept);
+    invert(A.data(), kept, inverse);
+    for (int64_t i = 0; i < r; ++i)
+        for (int64_t j = 0; j < kept; ++j)
+            for (int64_t l = 0; l <= j; ++l) out[i * kept + j] += first[i * kept + l] * inverse[j * kept + l];
+    return out;
+}
+
+// Directions that move none of the rows, orthonormal, r × (r - kept): each last column less its coordinates on the first
+// ones, in the units of the columns.
+inline std::vector<double> free_directions(const Pivots& p, const std::vector<double>& unit) {
+    const int64_t r = p.r, kept = p.kept, none = r - kept;
+    std::vector<double> free(none * r, 0.0), b(r), out(r * none);
+    for (int64_t j = 0; j < none; ++j) {
+        double* direction = &free[j * r];
+        for (int64_t i = 0; i < kept; ++i) b[i] = p.R[i * r + kept + j];
+        back_substitute(p.R, kept, r, b.data());
+        for (int64_t i = 0; i < kept; ++i) direction[p.order[i]] = -b[i] * unit[p.order[i]];
+        direction[p.order[kept + j]] = unit[p.order[kept + j]];
+        for (int pass = 0; pass < 3; ++pass) {
+            const double length = std::sqrt(product(direction, direction, r));
+            for (int64_t i = 0; i < r; ++i) direction[i] /= length;
+            for (int64_t q = 0; pass < 2 && q < j; ++q) subtract(direction, product(direction, &free[q * r], r), &free[q * r], r);
+        }
+        for (int64_t i = 0; i < r; ++i) out[i * none + j] = direction[i];
+    }
+    return out;
+}
+
+// Rows that count, times the root of their curvature, in columns that are brought to one length; 0 where that is rounding.
+inline std::vector<double> scaled_columns(const double* T, int64_t n, const double* c, const std::vector<double>& unit,
+                                          const std::vector<double>& counts, int64_t& m) {
+    std::vector<int64_t> rows;
+    for (int64_t i = 0; i < n; ++i)
+        if (c[i] > 0) rows.push_back(i);
+    m = static_cast<int64_t>(rows.size());
+    std::vector<double> out(m * unit.size());
+    for (size_t k = 0; k < unit.size(); ++k)
+        for (int64_t i = 0; i < m; ++i)
+            out[k * m + i] = counts[k] * unit[k] * std::sqrt(c[rows[i]]) * T[k * n + rows[i]];
+    return out;
+}
+
 }  // namespace whitening
 
-// T has the n × r matrix Z column after column, c is the curvature of its rows. Columns are brought to the same length first: one with a saturated outlier has
-// little left on the other rows, but what it has there counts. Where they nearly depend on each other, the product of a
-// factor with its inverse is orthonormal to a few digits only, and a second round gives the others.
+// T has the n × r matrix Z column after column, c is the curvature of its rows. Columns are brought to the same length
+// first: one with a saturated outlier has little left on the other rows, but what it has there counts. Where they nearly
+// depend on each other, the product of a factor with its inverse is orthonormal to a few digits only, and pivots and a
+// second round give the others.
 inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
     using namespace whitening;
     Whitened out;
     out.r = r;
-    Null f;
-    f.n = n, f.r = r, f.T = T;
     std::vector<double> H(r * r), unit(r), counts(r), inverse;
-    gram(f, nullptr, c, H.data());
+    gram(T, n, r, nullptr, c, H.data());
     const double most = n ? *std::max_element(c, c + n) : 0.0;
     for (int64_t j = 0; j < r; ++j) {
         double whole;
         products(T + j * n, n, 1, T + j * n, &whole);
-        whole *= most;
-        if (!(H[j * r + j] > kNoise * whole)) H[j * r + j] = 0.0;
+        if (!(H[j * r + j] > kNoise * whole * most)) H[j * r + j] = 0.0;
         unit[j] = H[j * r + j] > 0 ? 1.0 / std::sqrt(H[j * r + j]) : 1.0;
         counts[j] = H[j * r + j] > 0 ? 1.0 : 0.0;
     }
@@ -145,60 +207,16 @@ inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
             for (int64_t j = i; j < r; ++j) out.M[i * r + j] = unit[i] * inverse[j * r + i];
         return out;
     }
-    std::vector<int64_t> rows, order;
-    for (int64_t i = 0; i < n; ++i)
-        if (c[i] > 0) rows.push_back(i);
-    const int64_t m = static_cast<int64_t>(rows.size());
-    std::vector<double> columns(m * r), R, root(m);
-    for (int64_t i = 0; i < m; ++i) root[i] = std::sqrt(c[rows[i]]);
-    for (int64_t k = 0; k < r; ++k)
-        for (int64_t i = 0; i < m; ++i) columns[k * m + i] = counts[k] * unit[k] * root[i] * T[k * n + rows[i]];
-    std::vector<double> original(columns);
-    const int64_t kept = out.kept = pivoted(columns, m, r, order, R);
-    // coordinates of the orthonormal columns: scaled columns · P · U⁻¹
-    std::vector<double> first(r * kept, 0.0), b(r);
-    for (int64_t j = 0; j < kept; ++j) {
-        std::fill(b.begin(), b.end(), 0.0);
-        b[j] = 1.0;
-        back_substitute(R, kept, r, b.data());
-        for (int64_t i = 0; i < kept; ++i) first[order[i] * kept + j] = b[i];
-    }
-    // again, with the columns as they come out of that
-    std::vector<double> again(m * kept, 0.0), A(kept * kept);
-    for (int64_t j = 0; j < kept; ++j) {
-        for (int64_t k = 0; k < r; ++k) b[k] = first[k * kept + j];
-        add_columns(original.data(), m, r, b.data(), &again[j * m]);
-        products(again.data(), m, j + 1, &again[j * m], &A[j * kept]);
-    }
-    cholesky(A.data(), kept);
-    invert(A.data(), kept, inverse);
-    out.M.assign(r * kept, 0.0);
+    int64_t m;
+    const std::vector<double> columns = scaled_columns(T, n, c, unit, counts, m);
+    std::vector<double> orthonormal(columns);
+    Pivots p;
+    p.r = r;
+    p.kept = out.kept = pivoted(orthonormal, m, r, p.order, p.R);
+    out.M = basis_on(p, columns, m);
     for (int64_t i = 0; i < r; ++i)
-        for (int64_t j = 0; j < kept; ++j) {
-            double s = 0;
-            for (int64_t l = 0; l <= j; ++l) s += first[i * kept + l] * inverse[j * kept + l];
-            out.M[i * kept + j] = unit[i] * s;
-        }
-    // what is left moves none of the rows: each last column less its coordinates on the first ones
-    const int64_t none = r - kept;
-    std::vector<double> free(none * r, 0.0);
-    for (int64_t j = 0; j < none; ++j) {
-        for (int64_t i = 0; i < kept; ++i) b[i] = R[i * r + kept + j];
-        back_substitute(R, kept, r, b.data());
-        for (int64_t i = 0; i < kept; ++i) free[j * r + order[i]] = -b[i] * unit[order[i]];
-        free[j * r + order[kept + j]] = unit[order[kept + j]];
-    }
-    for (int64_t j = 0; j < none; ++j) {
-        const double scale = std::sqrt(product(&free[j * r], &free[j * r], r));
-        for (int64_t i = 0; i < r; ++i) free[j * r + i] /= scale;
-        for (int pass = 0; pass < 2; ++pass)
-            for (int64_t q = 0; q < j; ++q) subtract(&free[j * r], product(&free[j * r], &free[q * r], r), &free[q * r], r);
-        const double length = std::sqrt(product(&free[j * r], &free[j * r], r));
-        for (int64_t i = 0; i < r; ++i) free[j * r + i] /= length;
-    }
-    out.free.resize(r * none);
-    for (int64_t i = 0; i < r; ++i)
-        for (int64_t j = 0; j < none; ++j) out.free[i * none + j] = free[j * r + i];
+        for (int64_t j = 0; j < out.kept; ++j) out.M[i * out.kept + j] *= unit[i];
+    out.free = free_directions(p, unit);
     return out;
 }
 

@@ -1,0 +1,86 @@
+// Arrays that come from Python and go back to it, their sizes checked at the door.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "columns.hpp"
+
+namespace fbed {
+
+namespace nb = nanobind;
+
+using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using RowMajor = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using ColumnMajor = nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
+using Which = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Anything = nb::ndarray<nb::ro, nb::device::cpu>;
+using OutVector = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+using OutMatrix = nb::ndarray<nb::numpy, double, nb::ndim<2>>;
+
+inline void require(bool ok, const char* what) {
+    if (!ok) throw std::invalid_argument(what);
+}
+
+inline Kind kind_of(const nb::dlpack::dtype& t) {
+    using C = nb::dlpack::dtype_code;
+    const auto code = static_cast<C>(t.code);
+    if (code == C::Int) {
+        if (t.bits == 8) return Kind::i8;
+        if (t.bits == 16) return Kind::i16;
+        if (t.bits == 32) return Kind::i32;
+        if (t.bits == 64) return Kind::i64;
+    }
+    if (code == C::UInt) {
+        if (t.bits == 8) return Kind::u8;
+        if (t.bits == 16) return Kind::u16;
+        if (t.bits == 32) return Kind::u32;
+        if (t.bits == 64) return Kind::u64;
+    }
+    if (code == C::Float && t.bits == 32) return Kind::f32;
+    if (code == C::Float && t.bits == 64) return Kind::f64;
+    throw std::invalid_argument("unsupported element type");
+}
+
+inline OutVector new_vector(size_t n, double*& data) {
+    data = new double[n]();
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return OutVector(data, {n}, owner);
+}
+
+// n × count, column-major
+inline OutMatrix new_columns(size_t n, size_t count, double*& data) {
+    data = new double[n * count];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return OutMatrix(data, {n, count}, owner, {1, static_cast<int64_t>(n)});
+}
+
+// a copy, row-major
+inline OutMatrix new_rows(const std::vector<double>& values, int64_t rows, int64_t count) {
+    double* data = new double[values.size()];
+    std::copy(values.begin(), values.end(), data);
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return OutMatrix(data, {static_cast<size_t>(rows), static_cast<size_t>(count)}, owner);
+}
+
+// column after column
+inline std::vector<double> by_column(const RowMajor& rows) {
+    const size_t n = rows.shape(0), r = rows.shape(1);
+    std::vector<double> out(n * r);
+    for (size_t i = 0; i < n; ++i)
+        for (size_t k = 0; k < r; ++k) out[k * n + i] = rows.data()[i * r + k];
+    return out;
+}
+
+inline void check_range(const Which& which, int64_t p) {
+    for (size_t j = 0; j < which.shape(0); ++j) require(which(j) >= 0 && which(j) < p, "column index out of range");
+}
+
+}  // namespace fbed

@@ -1,0 +1,423 @@
+// A fitted logistic model, asked about columns that could join it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
+#include "arrays.hpp"
+#include "logistic.hpp"
+#include "refine.hpp"
+#include "support.hpp"
+
+namespace fbed {
+
+// Lower and upper bounds, and the norm² that is left of each column after the model, all for one set of candidates.
+using Answer = std::tuple<OutVector, OutVector, OutVector>;
+
+// Supports of one sign on rows of one class explain those rows and no others, so that all that matters is which rows: of
+// many columns, the same sets come again and again once few rows are left to explain.
+using Explained = std::map<std::vector<int32_t>, Interval>;
+
+struct LogisticNull {
+    RowMajor G;
+    std::vector<double> T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
+    mutable std::vector<int32_t> by_norm;
+    mutable std::once_flag sorted;
+    std::vector<int32_t> row_of, place;  // the rows of the model among all rows, and where each row is (-1: nowhere)
+    double total_weight = 0, total_ones = 0;
+    bool only_intercept = false;  // and every row is active
+    Null f;
+    mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
+
+    // G has a row for every entry of `rows`; all the other arrays have one for every row of the data.
+    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, Which rows, double deviance, double idle_cost)
+        : G(G_) {
+        const size_t n = G.shape(0), all = weight_.shape(0);
+        require(rows.shape(0) == n && y.shape(0) == all && eta_.shape(0) == all && active.shape(0) == all, "one value a row");
+        check_range(rows, static_cast<int64_t>(all));
+        a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n), norm.resize(n), by_norm.resize(n);
+        eta.resize(n), weight.resize(n), row_of.resize(n), place.assign(all, -1);
+        all_eta.assign(eta_.data(), eta_.data() + all);
+        f.n = static_cast<int64_t>(n);
+        f.r = static_cast<int64_t>(G.shape(1));
+        for (size_t i = 0; i < n; ++i) {
+            const size_t row = static_cast<size_t>(rows(i));
+            row_of[i] = static_cast<int32_t>(row);
+            place[row] = static_cast<int32_t>(i);
+            eta[i] = eta_(row), weight[i] = weight_(row), a[i] = active(row);
+            sign[i] = y(row) > 0.5 ? 1.0 : -1.0;
+            total_weight += a[i];
+            total_ones += sign[i] > 0 ? a[i] : 0.0;
+            f.has_idle = f.has_idle || a[i] == 0.0;
+        }
+        T = by_column(G);
+        f.G = G.data(), f.T = T.data();
+        look_at_rows();
+        f.by_norm = by_norm.data(), f.norm = norm.data();
+        const auto same = [&](double v) { return std::abs(v - eta[0]) <= 1e-12; };
+        only_intercept = f.r == 1 && n == all && !f.has_idle && std::all_of(eta.begin(), eta.end(), same);
+        f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
+        f.res = res.data(), f.dev = dev.data(), f.weight = weight.data();
+        f.idle_deviance = idle_cost;
+        f.deviance = deviance;
+        g0.assign(f.r, 0.0);
+        std::vector<double> score(n);
+        for (size_t i = 0; i < n; ++i) score[i] = a[i] * res[i];
+        products(f.T, f.n, f.r, score.data(), g0.data());
+        for (double v : g0) f.inexact += v * v;
+        f.g0 = g0.data();
+    }
+    LogisticNull(const LogisticNull&) = delete;
+
+    FBED_HOT void look_at_rows() {
+        const double *s = sign.data(), *linear = eta.data();
+        double *mean = mu.data(), *curvature = w.data(), *residual = res.data(), *left = dev.data(), *length = norm.data();
+#pragma omp simd
+        for (int64_t i = 0; i < f.n; ++i) {
+            const double m = s[i] * linear[i], e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
+            const double wrong = m >= 0 ? e * one : one, right = m >= 0 ? one : e * one;
+            mean[i] = s[i] > 0 ? right : wrong;
+            curvature[i] = wrong * right;
+            residual[i] = s[i] * wrong;
+            left[i] = log1p_of_unit(e) - std::min(m, 0.0);
+            length[i] = 0.0;
+        }
+        for (int64_t k = 0; k < f.r; ++k) {
+            const double* t = f.T + k * f.n;
+#pragma omp simd
+            for (int64_t i = 0; i < f.n; ++i) length[i] += t[i] * t[i];
+        }
+        for (int64_t i = 0; i < f.n; ++i) {
+            length[i] = std::sqrt(length[i]);
+            double& most = a[i] == 0.0 ? f.idle_kappa : f.kappa;
+            most = std::max(most, length[i]);
+        }
+    }
+
+    // Rows, those with the largest norm first: only some columns ask for them.
+    void sort_rows() const {
+        std::call_once(sorted, [this] {
+            std::iota(by_norm.begin(), by_norm.end(), 0);
+            std::sort(by_norm.begin(), by_norm.end(), [this](int32_t p, int32_t q) { return norm[p] > norm[q]; });
+        });
+    }
+
+    int64_t all_rows() const { return static_cast<int64_t>(place.size()); }
+
+    // x is in work.x; known encloses the statistic so far. `total` is the norm² of x; an x that has kept most of it in a
+    // projection that was done elsewhere is orthogonal to the model already.
+    Interval dense_column(Work& work, const Question& q, Interval known, double total, double& left, double* predictor,
+                          bool projected = false) const {
+        counts[1]++;
+        double norm = projected ? weighted_square(work.x.data()) : 0.0;
+        if (!(norm > 0.1 * total)) norm = orthogonalise(f, work.x.data(), work.grad.data(), work.values.data());
+        left = norm;
+        if (norm <= 1e-13 * total) return {0.0, known.upper};  // as good as in the span: the caller looks closer
+        const Interval b = bracket_column(f, work.x.data(), norm);
+        known.lower = std::max(known.lower, b.lower);
+        known.upper = std::max(known.lower, std::min(known.upper, b.upper));
+        counts[2]++;
+        if (q.settled(known) || !q.refine) return known;
+        counts[3]++;
+        Refinement refinement(f, work, f.a, work.x.data(), norm, 0.0);
+        const Interval out = refinement.run(q, known);
+        counts[4] += refinement.iterations;
+        if (predictor) refinement.predictor(predictor);
+        return out;
+    }
+
+    Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, const std::vector<double>& step,
+                         double* predictor, Explained& explained) const {
+        Interval& before = explained.try_emplace({s.rows, s.rows + s.m}, known).first->second;
+        if (!f.has_idle) {
+            known.lower = std::max(known.lower, before.lower);
+            known.upper = std::max(known.lower, std::min(known.upper, before.upper));
+            if (q.settled(known)) return known;
+        }
+        std::vector<double> left_out(a);
+        for (int64_t i = 0; i < s.m; ++i) left_out[s.rows[i]] = 0.0;
+        Refinement refinement(f, work, left_out.data(), nullptr, 0.0, 2.0 * s.gain);
+        if (!step.empty()) refinement.try_step(step);
+        counts[5]++;
+        const Interval out = refinement.run(q, known);
+        counts[6] += refinement.iterations;
+        before = out;
+        if (predictor) {
+            refinement.predictor(predictor);
+            double b = 0;  // far enough along x that every row of T is explained
+            for (int64_t i = 0; i < s.m; ++i) {
+                const double margin = sign[s.rows[i]] * predictor[s.rows[i]];
+                b = std::max(b, (36.0 - margin) / std::abs(s.x[i]));
+            }
+            const double side = s.m && s.x[0] * sign[s.rows[0]] > 0 ? 1.0 : -1.0;
+            for (int64_t i = 0; i < s.m; ++i) predictor[s.rows[i]] += side * std::min(b, 1e8) * s.x[i];
+        }
+        return out;
+    }
+
+    // The column in units of its spread: the sums with it are then of the same size as those with G.
+    template <class Matrix>
+    Interval support_column(const Matrix& m, int64_t j, double scale, Work& work, const Question& q, double& left,
+                            double* predictor, Explained& explained) const {
+        Support s;
+        const int64_t stored = m.support(j, work.support.data(), work.column.data());
+        for (int64_t i = 0; i < stored; ++i) {
+            const int32_t row = place[work.support[i]];
+            work.support[s.m] = row;
+            work.column[s.m] = work.column[i] / scale;
+            s.m += row >= 0;
+        }
+        s.rows = work.support.data();
+        s.x = work.column.data();
+        counts[0]++;
+        if (only_intercept && !q.resolve && is_indicator(s)) {
+            const Interval known = two_groups(s, left);
+            if (q.settled(known)) return known;
+        }
+        along_support(f, s, work.buffer.data());
+        Interval out = bracket_support(f, s, q.aim(), work.grad.data());
+        left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();
+        if (q.settled(out)) return out;
+        if (q.spare_wide && s.m * f.r > f.n) {
+            left = std::numeric_limits<double>::quiet_NaN();
+            return out;
+        }
+        sort_rows();
+        bool usable;
+        const Interval sharp = bracket_support_sharply(f, s, work.grad.data(), work, usable);
+        if (usable) {
+            out.lower = std::max(out.lower, sharp.lower);
+            out.upper = std::max(out.lower, std::min(out.upper, sharp.upper));
+        }
+        counts[1]++;
+        if (q.settled(out) || !q.refine) return out;
+        const std::vector<double> step = usable ? work.step : std::vector<double>();
+        if (s.pure && !s.conflict) return pure_column(work, s, q, out, step, predictor, explained);
+        std::fill(work.x.begin(), work.x.end(), 0.0);
+        for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];
+        Refinement refinement(f, work, f.a, work.x.data(), 0.0, 0.0);
+        if (!s.conflict) refinement.start_at(s.b);
+        if (!s.conflict && !step.empty()) refinement.try_step(step);
+        const Interval refined = refinement.run(q, out);
+        counts[3]++;
+        counts[4] += refinement.iterations;
+        if (predictor) refinement.predictor(predictor);
+        return refined;
+    }
+
+    static bool is_indicator(const Support& s) {
+        return std::all_of(s.x, s.x + s.m, [&](double v) { return v == s.x[0]; });
+    }
+
+    // The statistic of an indicator beside an intercept: two groups, each with its own mean. In closed form.
+    Interval two_groups(const Support& s, double& left) const {
+        double size = 0, ones = 0;
+        for (int64_t i = 0; i < s.m; ++i) {
+            size += a[s.rows[i]];
+            ones += sign[s.rows[i]] > 0 ? a[s.rows[i]] : 0.0;
+        }
+        const double mean = mu[0], rest = total_weight - size;
+        auto divergence = [mean](double of, double all) {  // all · KL(of/all ‖ mean)
+            const double no = all - of;
+            return (of > 0 ? of * std::log(of / (all * mean)) : 0.0) + (no > 0 ? no * std::log(no / (all * (1.0 - mean))) : 0.0);
+        };
+        left = s.m ? mean * (1.0 - mean) * size * rest / total_weight * s.x[0] * s.x[0] : 0.0;
+        if (!(size > 0) || !(rest > 0)) return {0.0, 0.0};
+        const double statistic = 2.0 * (divergence(ones, size) + divergence(total_ones - ones, rest));
+        const double rounding = kSlack * statistic + 1e-14 * total_weight;
+        return {std::max(statistic - rounding, 0.0), f.clip(statistic + rounding)};
+    }
+
+    // What is left of a sparse column after the model, in the metric of the fit: sum a w x² - |G'aw x|².
+    double support_norm(const Support& s, Work& work) const {
+        std::fill(work.step.begin(), work.step.end(), 0.0);
+        double total = 0;
+        for (int64_t i = 0; i < s.m; ++i) {
+            const int64_t row = s.rows[i];
+            const double t = a[row] * w[row] * s.x[i];
+            total += t * s.x[i];
+            const double* g = f.G + row * f.r;
+            for (int64_t k = 0; k < f.r; ++k) work.step[k] += t * g[k];
+        }
+        for (int64_t k = 0; k < f.r; ++k) total -= work.step[k] * work.step[k];
+        return total;
+    }
+
+    // Intervals for columns that are mostly 0, whatever they are stored in. Those that are better looked at with all their
+    // rows, several in one matrix product, may be spared; the norm² left of them is NaN.
+    template <class Columns>
+    Answer support(const Columns& columns, Which which, Vector scale, double critical, bool refine, bool spare_wide) const {
+        require(columns.m.n == all_rows(), "rows");
+        require(static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
+        check_range(which, columns.m.p);
+        double *lower, *upper, *left;
+        const size_t count = which.shape(0);
+        OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left);
+        nb::gil_scoped_release release;
+        Work work(f, all_rows());
+        Explained explained;
+        const Question q{critical, 0.0, false, refine, spare_wide};
+        for (size_t j = 0; j < count; ++j) {
+            const int64_t column = which.data()[j];
+            const Interval v = support_column(columns.m, column, scale.data()[column], work, q, left[j], nullptr, explained);
+            lower[j] = v.lower, upper[j] = v.upper;
+        }
+        return {l, u, e};
+    }
+
+    FBED_HOT double weighted_square(const double* x) const {
+        const double *aa = f.a, *ww = f.w;
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < f.n; ++i) sum += aa[i] * ww[i] * x[i] * x[i];
+        return sum;
+    }
+
+    // A first look at columns n × count, centred and scaled, with projections G'aw x, count × r (row-major), of a matrix
+    // product elsewhere: bounds, the norm² left of each after the model, and before.
+    std::tuple<OutVector, OutVector, OutVector, OutVector> look(ColumnMajor X, RowMajor projections) const {
+        const size_t count = X.shape(1);
+        require(static_cast<int64_t>(X.shape(0)) == f.n, "rows");
+        require(projections.shape(0) == count && static_cast<int64_t>(projections.shape(1)) == f.r, "projections");
+        double *lower, *upper, *left, *total;
+        OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left), t = new_vector(count, total);
+        nb::gil_scoped_release release;
+        for (size_t j = 0; j < count; ++j) {
+            double reach;
+            const Interval v = crude(X.data() + j * f.n, projections.data() + j * f.r, total[j], reach, left[j]);
+            lower[j] = v.lower, upper[j] = v.upper;
+        }
+        return {l, u, e, t};
+    }
+
+    // Columns less their projections on the model, with the norm² that they had before, and what is known of them.
+    Answer dense(ColumnMajor X, Vector total, Vector known_lower, Vector known_upper, double critical, bool refine) const {
+        const size_t count = X.shape(1);
+        require(static_cast<int64_t>(X.shape(0)) == f.n, "rows");
+        require(total.shape(0) == count && known_lower.shape(0) == count && known_upper.shape(0) == count, "sizes");
+        double *lower, *upper, *left;
+        OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left);
+        nb::gil_scoped_release release;
+        Work work(f, f.n);
+        const Question q{critical, 0.0, false, refine};
+        for (size_t j = 0; j < count; ++j) {
+            const double* x = X.data() + j * f.n;
+            std::copy(x, x + f.n, work.x.begin());
+            const Interval known{known_lower.data()[j], known_upper.data()[j]};
+            const Interval v = dense_column(work, q, known, total.data()[j], left[j], nullptr, true);
+            lower[j] = v.lower, upper[j] = v.upper;
+        }
+        return {l, u, e};
+    }
+
+    // Bracket from the projections alone: |x - Gc| is at most |x| + kappa|c|, no need to form it.
+    FBED_HOT Interval crude(const double* x, const double* c, double& total, double& reach, double& left) const {
+        double norm = 0, u = 0, top = 0;
+#pragma omp simd reduction(+ : norm, u) reduction(max : top)
+        for (int64_t i = 0; i < f.n; ++i) {
+            norm += f.a[i] * f.w[i] * x[i] * x[i];
+            u += f.a[i] * f.res[i] * x[i];
+            top = std::max(top, std::abs(x[i]));
+        }
+        double c2 = 0;
+        for (int64_t k = 0; k < f.r; ++k) {
+            c2 += c[k] * c[k];
+            u -= c[k] * f.g0[k];  // what the fit itself has left is no merit of x
+        }
+        total = norm;
+        reach = top + f.kappa * std::sqrt(c2);
+        left = norm - c2;
+        // one pass loses digits where the column is nearly in the span: two passes there
+        if (!(left > 0) || f.n * 1.2e-16 * norm > 1e-10 * left || f.has_idle)
+            return {0.0, std::numeric_limits<double>::infinity()};
+        const double delta = u / left, step = std::abs(delta) * reach;
+        return bracket(f, u * delta, -step, step, 0.0, 0.0, 0.0);
+    }
+
+    // Brackets for a model with an intercept only, where a column's extremes are all that is needed: u = x'a(y - mu) of the
+    // standardised columns, low and high their extremes, norm = sum a w x².
+    std::tuple<OutVector, OutVector> first(Vector u, Vector low, Vector high, double norm) const {
+        const size_t count = u.shape(0);
+        require(low.shape(0) == count && high.shape(0) == count, "sizes");
+        double *lower, *upper;
+        OutVector l = new_vector(count, lower), h = new_vector(count, upper);
+        nb::gil_scoped_release release;
+        const double m = mu[0];
+        for (size_t j = 0; j < count; ++j) {
+            const double delta = u.data()[j] / norm;
+            const double one = delta * low.data()[j], two = delta * high.data()[j];
+            const double bottom = std::min(one, two), top = std::max(one, two);
+            const Interval v = bracket(f, u.data()[j] * delta, std::min((1.0 - m) * bottom, -m * top),
+                                       std::max((1.0 - m) * top, -m * bottom), 0.0, 0.0, 0.0);
+            lower[j] = v.lower, upper[j] = v.upper;
+        }
+        return {l, h};
+    }
+
+    // The best of several candidates. lower and upper are what is known of them; they come best first. Each is refined until
+    // it is resolved or out of the race: below the best so far, or at most tied with it and of a higher index. Also tells
+    // the linear predictor of the model with the best.
+    template <class Evaluate>
+    std::tuple<OutVector, OutVector, int64_t, OutVector> best_of(Which which, Vector known_lower, Vector known_upper, bool race,
+                                                                 Evaluate&& evaluate) const {
+        const size_t count = which.shape(0);
+        require(known_lower.shape(0) == count && known_upper.shape(0) == count, "sizes");
+        double *lower, *upper, *predictor;
+        OutVector l = new_vector(count, lower), u = new_vector(count, upper), out = new_vector(place.size(), predictor);
+        int64_t best = -1;
+        {
+            nb::gil_scoped_release release;
+            Work work(f, all_rows());
+            std::vector<double> trial(f.n);
+            std::copy(all_eta.begin(), all_eta.end(), predictor);
+            double bar = 0;
+            for (size_t j = 0; j < count; ++j) {
+                Interval v{known_lower.data()[j], known_upper.data()[j]};
+                const double tie = 1e-9 * std::max(1.0, bar);
+                const bool later = best >= 0 && which.data()[j] > which.data()[best];
+                const bool out_of_race = best >= 0 && race && (v.upper < bar - 2.0 * tie || (later && v.upper <= bar + tie));
+                if (!out_of_race) {
+                    const double floor_ = best >= 0 && race ? bar - 2.0 * tie : 0.0;
+                    std::copy(f.eta, f.eta + f.n, trial.begin());  // what stays when brackets settle it
+                    const Interval found = evaluate(j, work, Question{0.0, floor_, true}, trial.data());
+                    v.lower = std::max(v.lower, found.lower);
+                    v.upper = std::max(v.lower, std::min(v.upper, found.upper));
+                    if (best < 0 || v.lower > bar + tie) {
+                        best = static_cast<int64_t>(j);
+                        bar = v.lower;
+                        const bool sound = std::all_of(trial.begin(), trial.end(), [](double v) { return std::isfinite(v); });
+                        for (int64_t i = 0; i < f.n; ++i) predictor[row_of[i]] = sound ? trial[i] : eta[i];
+                    }
+                }
+                lower[j] = v.lower, upper[j] = v.upper;
+            }
+        }
+        return {l, u, best, out};
+    }
+
+    // `mostly_zero` says which columns are better looked at by their support.
+    template <class Columns>
+    std::tuple<OutVector, OutVector, int64_t, OutVector> contest(const Columns& columns, Which which, Vector center, Vector scale,
+                                                                 Vector mostly_zero, Vector lower, Vector upper, bool race) const {
+        require(columns.m.n == all_rows() && mostly_zero.shape(0) == which.shape(0), "columns");
+        require(static_cast<int64_t>(center.shape(0)) == columns.m.p && static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
+        check_range(which, columns.m.p);
+        Explained explained;
+        return best_of(which, lower, upper, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
+            double left, total = 0;
+            const int64_t column = which.data()[j];
+            if (mostly_zero.data()[j] != 0.0)
+                return support_column(columns.m, column, scale.data()[column], work, q, left, predictor, explained);
+            columns.m.gather(&column, 1, center.data(), scale.data(), work.column.data());
+            for (int64_t i = 0; i < f.n; ++i) work.x[i] = work.column[row_of[i]];
+            for (int64_t i = 0; i < f.n; ++i) total += f.a[i] * f.w[i] * work.x[i] * work.x[i];
+            return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
+        });
+    }
+};
+
+}  // namespace fbed

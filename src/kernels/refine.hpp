@@ -1,0 +1,377 @@
+// One candidate, refined until a question about its statistic is answered.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "bounds.hpp"
+#include "elementary.hpp"
+#include "hot.hpp"
+#include "linear.hpp"
+#include "logistic.hpp"
+
+namespace fbed {
+
+// Newton's steps are halved as often as this: a saturated outlier has no curvature to show that a step goes too far.
+constexpr double kShortest = 1e-12;
+
+// Steps of a refinement.
+constexpr int kMost = 60;
+
+// A dual point takes a row to 0 at z = -1: rows that come near are left out of it, since the next may take them beyond.
+constexpr double kNearlyOut = -0.7;
+
+// One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves.
+class Refinement {
+   public:
+    Refinement(const Null& f, Work& work, const double* a, const double* x, double norm, double base_gain)
+        : f_(f), k_(work), a_(a), x_(x), norm_(norm), base_(base_gain) {
+        std::fill(k_.theta.begin(), k_.theta.end(), 0.0);
+        std::fill(k_.v.begin(), k_.v.end(), 0.0);
+        size_ = x ? f.r + 1 : f.r;
+    }
+
+    // Start at v = b·x, which has been found already; x need not be orthogonal to G then.
+    void start_at(double b) {
+        k_.theta[f_.r] = b;
+        for (int64_t i = 0; i < f_.n; ++i) k_.v[i] = b * x_[i];
+        started_ = true;
+    }
+
+    // And go on by a step that has been found already, if it leads upwards.
+    void try_step(const std::vector<double>& step) {
+        std::copy(step.begin(), step.begin() + size_, k_.step.begin());
+        direction();
+        const double before = evaluate();
+        remember();
+        move(1.0);
+        if (!(evaluate() >= before)) move(0.0);
+        started_ = true;
+    }
+
+    Interval run(const Question& question, const Interval& known) {
+        Interval out = known;
+        if (x_ && !started_) start_along_x();
+        double value = evaluate();
+        bool stale = !started_ && a_ == f_.a;
+        for (int iteration = 0; iteration < kMost; ++iteration) {
+            iterations = iteration;
+            if (separated_) return {f_.deviance, f_.deviance};
+            out.lower = std::max(out.lower, std::min(attained(value), out.upper));
+            gradient();
+            const double gap = stale ? stale_gap() : newton_gap(out, value);
+            stale = false;
+            if (!std::isfinite(decrement_)) return out;  // no step could be found: the caller fits the model instead
+            if (gap < std::numeric_limits<double>::infinity())
+                out.upper = std::min(out.upper, f_.clip(base_ + 2.0 * value + gap) * (1.0 + 1e-12));
+            out.upper = std::max(out.upper, out.lower);
+            if (question.settled(out) || is_stuck(iteration)) return out;
+            const bool last = decrement_ <= 1e-13 * std::max(1.0, out.lower);
+            if (last || gap == std::numeric_limits<double>::infinity()) {
+                const double without = upper_without_rows(value, last ? std::numeric_limits<double>::infinity() : question.aim());
+                out.upper = std::min(out.upper, std::max(out.lower, without));
+                if (last || question.settled(out)) return out;
+            }
+            value = advance(value);
+        }
+        return out;
+    }
+
+    int iterations = 0;
+
+    // The linear predictor where the refinement ended.
+    void predictor(double* out) const {
+        for (int64_t i = 0; i < f_.n; ++i) out[i] = f_.eta[i] + k_.v[i];
+    }
+
+   private:
+    // Newton's steps gain less and less, towards a maximum and towards infinity alike. Those that do not go in a direction
+    // that rounding hides; the caller fits the model instead.
+    bool is_stuck(int iteration) {
+        const double before = recent_[iteration % 3];
+        recent_[iteration % 3] = decrement_;
+        return iteration >= 6 && decrement_ > 0.5 * before;
+    }
+
+    // 1-D Newton on b: the best start that costs no product with G.
+    FBED_HOT void start_along_x() {
+        const double *eta = f_.eta, *sign = f_.sign, *a = a_, *x = x_;
+        double b = 0, low = -std::numeric_limits<double>::infinity(), high = -low;
+        double reach = 0;
+        for (int64_t i = 0; i < f_.n; ++i)
+            if (a_[i] > 0) reach = std::max(reach, std::abs(x_[i]));
+        for (int it = 0; it < 8; ++it) {
+            double g = 0, h = 0;
+#pragma omp simd reduction(+ : g, h)
+            for (int64_t i = 0; i < f_.n; ++i) {
+                const double m = logistic(eta[i] + b * x[i]);
+                const double y = sign[i] > 0 ? 1.0 : 0.0;
+                g += a[i] * (y - m) * x[i];
+                h += a[i] * m * (1.0 - m) * x[i] * x[i];
+            }
+            (g > 0 ? low : high) = b;
+            double d = g / std::max(h, 1e-300);
+            d = std::clamp(d, -4.0 / reach, 4.0 / reach);
+            double next = b + d;
+            if (next <= low || next >= high) next = 0.5 * (low + high);
+            const bool done = g * g <= 1e-6 * h;
+            b = next;
+            if (done) break;
+        }
+        k_.theta[f_.r] = b;
+        for (int64_t i = 0; i < f_.n; ++i) k_.v[i] = b * x_[i];
+    }
+
+    // mu, w at eta + v; returns the gain in log-likelihood over the active rows.
+    FBED_HOT double evaluate() {
+        double gain = 0, least = std::numeric_limits<double>::infinity(), most = 0;
+        const double *sign = f_.sign, *eta = f_.eta, *dev = f_.dev, *a = a_, *null_a = f_.a;
+        double *margin = k_.margin.data(), *mu = k_.mu.data(), *w = k_.w.data(), *aw = k_.aw.data(), *score = k_.values.data(), *left = k_.left.data();
+        const double* v = k_.v.data();
+        const bool watch_idle = f_.has_idle;
+#pragma omp simd reduction(+ : gain) reduction(min : least) reduction(max : most)
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double m = sign[i] * (eta[i] + v[i]);
+            const double e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
+            const double right = m >= 0 ? one : e * one, wrong = m >= 0 ? e * one : one;
+            margin[i] = m;
+            mu[i] = sign[i] > 0 ? right : wrong;
+            w[i] = right * wrong;
+            aw[i] = a[i] * right * wrong;
+            score[i] = a[i] * sign[i] * wrong;  // a (y - mu)
+            left[i] = log1p_of_unit(e) - std::min(m, 0.0);
+            gain += a[i] * (dev[i] - left[i]);
+            // rows left out by this candidate, or secured, are explained whatever theta is
+            const bool counts = a[i] > 0 || (null_a[i] == 0.0 && watch_idle);
+            least = std::min(least, counts ? m : least);
+            most = std::max(most, m);
+        }
+        separated_ = least > kClear * std::max(1.0, most);
+        reach_ = std::max(most, -least);
+        return gain;
+    }
+
+    // What the coefficients attain over all rows: the idle rows may have lost something.
+    double attained(double gain) const {
+        double lost = 0;
+        if (f_.has_idle) {
+            for (int64_t i = 0; i < f_.n; ++i)
+                if (f_.a[i] == 0.0) lost += f_.weight[i] * (k_.left[i] - f_.dev[i]);
+        }
+        return base_ + 2.0 * gain - 2.0 * std::max(lost, 0.0);
+    }
+
+    // Rows that do not count have score 0.
+    FBED_HOT void gradient() {
+        products(f_.T, f_.n, f_.r, k_.values.data(), k_.grad.data());
+        double along = 0;
+        if (x_) {
+            const double* score = k_.values.data();
+#pragma omp simd reduction(+ : along)
+            for (int64_t i = 0; i < f_.n; ++i) along += score[i] * x_[i];
+        }
+        k_.grad[f_.r] = along;
+    }
+
+    FBED_HOT void direction() {
+        double* dir = k_.dir.data();
+        const double* d = k_.step.data();
+        if (x_) {
+#pragma omp simd
+            for (int64_t i = 0; i < f_.n; ++i) dir[i] = d[f_.r] * x_[i];
+        } else {
+            std::fill(dir, dir + f_.n, 0.0);
+        }
+        add_columns(f_.T, f_.n, f_.r, d, dir);
+    }
+
+    // Dual point mu + w0·dir with the weights of the null fit: exact, because [G x] is orthogonal in those weights.
+    FBED_HOT double stale_gap() {
+        const int64_t r = f_.r;
+        for (int64_t k = 0; k < r; ++k) k_.step[k] = k_.grad[k];
+        k_.step[r] = x_ ? k_.grad[r] / norm_ : 0.0;
+        decrement_ = 0;
+        for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
+        direction();
+        double z_min = 0, sum = 0;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            if (a_[i] == 0.0) continue;
+            const double shift = f_.w[i] * k_.dir[i];
+            z_min = std::min(z_min, std::min(shift / k_.mu[i], -shift / (1.0 - k_.mu[i])));
+            sum += a_[i] * shift * shift / std::max(k_.w[i], 1e-300);
+        }
+        return z_min >= -1.0 && std::isfinite(sum) ? P(z_min) * sum * (1.0 + kSlack) : std::numeric_limits<double>::infinity();
+    }
+
+    // d = H⁻¹g for the curvature c of the rows, into `step` and `dir`; sets `decrement_` = g'd and `missing_`, the norm in
+    // H⁻¹ of g - Hd. Where columns nearly depend on each other, g - Hd is computed row by row and the step corrected.
+    FBED_HOT void solve(const double* c) {
+        gram(f_.T, f_.n, f_.r, x_, c, k_.hess.data());
+        bool blind = false;  // a slope where nothing shows how far to go
+        for (int64_t k = 0; k < size_; ++k) blind |= !(k_.hess[k * size_ + k] > 0) && k_.grad[k] != 0;
+        const double weakest = cholesky(k_.hess.data(), size_);
+        std::copy(k_.grad.begin(), k_.grad.begin() + size_, k_.step.begin());
+        cholesky_solve(k_.hess.data(), size_, k_.step.data());
+        direction();
+        missing_ = 0;
+        for (int round = 0; weakest < kSound && round < 4; ++round) {
+            std::vector<double> left(size_), more, bent(f_.n);
+            for (int64_t i = 0; i < f_.n; ++i) bent[i] = c[i] * k_.dir[i];
+            products(f_.T, f_.n, f_.r, bent.data(), left.data());
+            if (x_) left[f_.r] = std::inner_product(bent.begin(), bent.end(), x_, 0.0);
+            for (int64_t k = 0; k < size_; ++k) left[k] = k_.grad[k] - left[k];
+            more = left;
+            cholesky_solve(k_.hess.data(), size_, more.data());
+            double norm = 0, total = 0;
+            for (int64_t k = 0; k < size_; ++k) {
+                norm += left[k] * more[k];
+                total += k_.grad[k] * k_.step[k];
+            }
+            missing_ = std::sqrt(std::max(norm, 0.0));
+            if (norm <= 1e-20 * total || round == 3) break;
+            for (int64_t k = 0; k < size_; ++k) k_.step[k] += more[k];
+            direction();
+        }
+        decrement_ = 0;
+        for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
+        if (!(decrement_ >= 0)) decrement_ = std::numeric_limits<double>::infinity();  // rounding has made this no step
+        if (blind) missing_ = std::numeric_limits<double>::infinity();
+    }
+
+    // Extremes of z: the largest over all rows, since the step moves them all, the least over those that c counts, since
+    // the others stay where they are in the dual point. What the step misses could move row i by `missing_`/sqrt(a w).
+    FBED_HOT Extremes extremes(const double* c) const {
+        Extremes z;
+        for (int64_t i = 0; i < f_.n; ++i) {
+            if (a_[i] == 0.0) continue;
+            const double m = k_.mu[i], one = (1.0 - m) * k_.dir[i], zero = -m * k_.dir[i];
+            z.max = std::max(z.max, std::max(one, zero));
+            if (c[i] == 0.0) continue;
+            const double extra = missing_ > 0 ? missing_ * std::max(m, 1.0 - m) * std::sqrt(1.0 / c[i]) : 0.0;
+            z.min = std::min(z.min, std::min(one, zero) - extra);
+        }
+        return z;
+    }
+
+    // (lambda + missing)²·P(z_min) bounds what a feasible dual point leaves. `missing_` is measured with lifted pivots: where
+    // it is not small, a direction that rounding hides may hold more.
+    double certified_gap(const Extremes& z) const {
+        const double lambda = std::sqrt(decrement_), all = lambda + missing_;
+        const bool hidden = missing_ > 1e-2 * lambda && missing_ > 1e-6;
+        if (!(z.min >= -1.0) || !std::isfinite(all) || hidden) return std::numeric_limits<double>::infinity();
+        return all * all * P(z.min) * (1.0 + kSlack);
+    }
+
+    // Newton step on the current weights; lambda²·P(z_min) bounds what is left, lambda²·P(z_max) is certain to come.
+    double newton_gap(Interval& out, double value) {
+        solve(k_.aw.data());
+        const Extremes z = extremes(k_.aw.data());
+        if (!f_.has_idle && missing_ == 0.0) {  // the step not yet taken would attain this much; idle rows could lose in it
+            const double sure = base_ + 2.0 * value + decrement_ * P(z.max) * (1.0 - kSlack);
+            out.lower = std::max(out.lower, std::min(out.upper, sure * (1.0 - 1e-12)));
+        }
+        return certified_gap(z);
+    }
+
+    // Rows that the step takes beyond their side, and those that are as good as explained, are set to their outcome; the rest
+    // is bounded by its own Newton decrement. Given up where not even the step's own promise would take the bound below the
+    // aim. Whatever comes of it, the step itself is left as it was.
+    double upper_without_rows(double value, double aim) {
+        constexpr double none = std::numeric_limits<double>::infinity();
+        const auto promises = [&](double cost) { return base_ + 2.0 * value + cost + 2.0 * decrement_ < aim; };
+        if (!promises(0.0)) return none;
+        std::vector<double>&kept = k_.kept, &score = k_.score;
+        std::copy(k_.aw.begin(), k_.aw.end(), kept.begin());
+        double cost = leave_rows_out(kept.data());
+        if (!promises(cost)) return none;
+        const std::vector<double> grad(k_.grad), step(k_.step), dir(k_.dir);
+        const double decrement = decrement_, missing = missing_;
+        double upper = none;
+        for (int attempt = 0; attempt < 3 && promises(cost); ++attempt) {
+            for (int64_t i = 0; i < f_.n; ++i) score[i] = kept[i] > 0 ? k_.values[i] : 0.0;
+            products(f_.T, f_.n, f_.r, score.data(), k_.grad.data());
+            k_.grad[f_.r] = x_ ? std::inner_product(score.begin(), score.end(), x_, 0.0) : 0.0;
+            solve(kept.data());
+            const double gap = certified_gap(extremes(kept.data()));
+            if (gap < none) {
+                upper = f_.clip(base_ + 2.0 * value + cost + gap);
+                break;
+            }
+            cost = leave_rows_out(kept.data());
+        }
+        k_.grad = grad, k_.step = step, k_.dir = dir;
+        decrement_ = decrement, missing_ = missing;
+        return upper;
+    }
+
+    // The curvature of rows that may not stay becomes 0; returns what all rows left out so far have left to explain.
+    FBED_HOT double leave_rows_out(double* kept) const {
+        const double *a = a_, *mu = k_.mu.data(), *dir = k_.dir.data(), *left = k_.left.data();
+        double cost = 0;
+#pragma omp simd reduction(+ : cost)
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double deviance = 2.0 * a[i] * left[i], z = std::min((1.0 - mu[i]) * dir[i], -mu[i] * dir[i]);
+            const double stay = (deviance >= 1e-9 ? 1.0 : 0.0) * (z > kNearlyOut ? 1.0 : 0.0);
+            kept[i] = kept[i] * stay;
+            cost += kept[i] > 0 ? 0.0 : deviance;
+        }
+        return cost;
+    }
+
+    // Take the step, halved until the likelihood rises. Towards infinity, where rows are being separated, steps are all alike
+    // and each adds 1 to a margin: there, double them.
+    double advance(double value) {
+        remember();
+        double t = 1.0, now = at(t);
+        while ((now < value - 1e-12 * std::abs(value) - 1e-14 || reach_ > kFurthest) && t > kShortest) {
+            t *= 0.5;
+            now = at(t);
+        }
+        if (t == 1.0 && iterations >= 3 && decrement_ > 0.1 * last_decrement_) {
+            while (t < 64.0 && !separated_) {
+                const double further = at(2.0 * t);
+                if (!(further > now) || reach_ > kFurthest) {
+                    now = at(t);
+                    break;
+                }
+                t *= 2.0;
+                now = further;
+            }
+        }
+        last_decrement_ = decrement_;
+        return now;
+    }
+
+    double at(double t) {
+        move(t);
+        return evaluate();
+    }
+
+    // Steps are measured from where they begin: a wrong one may be so long that its way back would leave rounding behind.
+    void remember() {
+        k_.from = k_.v;
+        k_.theta_from = k_.theta;
+    }
+
+    void move(double t) {
+        for (int64_t k = 0; k < size_; ++k) k_.theta[k] = k_.theta_from[k] + t * k_.step[k];
+        for (int64_t i = 0; i < f_.n; ++i) k_.v[i] = k_.from[i] + t * k_.dir[i];
+    }
+
+    const Null& f_;
+    Work& k_;
+    const double* a_;
+    const double* x_;
+    double norm_, base_;
+    int64_t size_;
+    double decrement_ = 0, missing_ = 0, last_decrement_ = 0;
+    double reach_ = 0;              // largest linear predictor, in size
+    double recent_[3] = {0, 0, 0};  // decrements of the last iterations
+    bool separated_ = false, started_ = false;
+};
+
+}  // namespace fbed
