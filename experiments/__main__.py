@@ -30,9 +30,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        options.data = options.data or data.folder_of_data()
-        if not options.data.is_dir():
-            raise data.DataError(f"{options.data} is no folder: set FBED_DATA_DIR or give --data")
+        if options.part != "null":  # simulated data need no folder
+            options.data = options.data or data.folder_of_data()
+            if not options.data.is_dir():
+                raise data.DataError(f"{options.data} is no folder: set FBED_DATA_DIR or give --data")
         PARTS[options.part](options)
     except data.DataError as error:
         print(f"experiments: {error}", file=sys.stderr)

@@ -398,3 +398,9 @@ def test_the_tables_of_a_document_are_brought_up_to_date(tmp_path):
         "Text\n<!-- table: One -->\n| a | b |\n| --- | --- |\n| 1 | **2** |\n<!-- end -->\nmore\n"
         "<!-- table: Two -->\nkept\n<!-- end -->\n"
     )
+
+
+def test_simulations_need_no_data(tmp_path, monkeypatch):
+    monkeypatch.delenv("FBED_DATA_DIR", raising=False)
+    assert command.main(["null", "--quick", "--repetitions", "2", "--output", str(tmp_path)]) == 0
+    assert len(pd.read_csv(tmp_path / "null.csv")) >= 12
