@@ -291,7 +291,8 @@ def test_drop_one_bounds_hold_the_statistic(seed, kind, size):
     fitted = Fitted(case, variables.tolist())
     if fitted.fit.saturated:
         return
-    bounds, evidence = fitted.fit.loss_bounds(variables), fitted.exhaustive.losses(variables)
+    evidence = fitted.exhaustive.losses(variables)
+    bounds = fitted.fit.loss_bounds(variables, lambda df: np.full(df.shape, np.inf))
     tested = evidence.df > 0
     slack = 1e-8 * (1 + evidence.statistic)
     assert (bounds.lower - slack <= evidence.statistic)[tested].all()

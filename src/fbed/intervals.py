@@ -140,7 +140,9 @@ def worst_by_intervals(
     """
     everybody = np.arange(len(known.candidates), dtype=np.intp)
     if np.isnan(known.df).any():
-        bounds = known.fit.loss_bounds(known.candidates)
+        bounds = known.fit.loss_bounds(
+            known.candidates, lambda df: rule.critical(df, k, known.fit.reference, staying=True)
+        )
         lower = np.minimum(np.maximum(bounds.lower, at_least), bounds.upper)
         known.put(everybody, lower, bounds.upper, bounds.df)
     bar = rule.critical(known.df, k, known.fit.reference, staying=True)

@@ -94,7 +94,7 @@ class Refinement {
     bool is_stuck(int iteration) {
         const double before = recent_[iteration % 3];
         recent_[iteration % 3] = decrement_;
-        return iteration >= 6 && decrement_ > 0.5 * before;
+        return iteration >= 12 && decrement_ > 0.5 * before;
     }
 
     // 1-D Newton on b: the best start that costs no product with G.

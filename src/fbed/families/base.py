@@ -71,8 +71,8 @@ class CertifiedFit(Protocol):
         below the best, or ties with it at most and has a higher index.
         """
 
-    def loss_bounds(self, variables: Indices) -> Bounds:
-        """Intervals for removing each variable."""
+    def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Intervals for removing each variable; they may be wide where they are above the critical value."""
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, or an interval that is above `enough`."""

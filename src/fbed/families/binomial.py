@@ -218,13 +218,13 @@ class CertifiedBinomialFit(BinomialFit):
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
         return lower, upper
 
-    def loss_bounds(self, variables: Indices) -> Bounds:
+    def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Drop-one intervals from the fit on S."""
         if not self.span.full_rank:
             exact = self.losses(variables)
             return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
-        lower, upper = self.engine.loss_bounds(variables)
         df = np.array([self.span.rank_of[int(variable)] for variable in variables], dtype=float)
+        lower, upper = self.engine.loss_bounds(variables, float(critical(df).max()))
         return Bounds(lower, upper, df, self.reference)
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:

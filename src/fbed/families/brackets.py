@@ -118,7 +118,7 @@ class BracketedFit(RegressionFit):
         if len(rows):
             lower[rows] = upper[rows] = self.gains(candidates[rows]).statistic
 
-    def loss_bounds(self, variables: Indices) -> Bounds:
+    def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for removing each variable, by the Wald step from the fit on S."""
         likelihood = self.model.likelihood
         m = likelihood.n_predictors

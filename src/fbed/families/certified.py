@@ -241,32 +241,33 @@ class CertifiedLogistic:
         out[0] = self.model.null_predictor
         return out
 
-    def loss_bounds(self, variables: Indices) -> tuple[Floats, Floats]:
+    def loss_bounds(self, variables: Indices, critical: float) -> tuple[Floats, Floats]:
         """Bounds on what removing each variable costs, about E(z_min)·Wald ≤ LR ≤ the deviance at a model without it.
 
         The model without a variable is the one that the quadratic approximation at the fit suggests; its deviance is an
-        upper bound whatever its quality. A variable that only moves saturated rows has no such model: [0, ∞).
+        upper bound whatever its quality, and only looked at where the lower bound does not settle it. No removal costs
+        more than that of all variables.
         """
-        lower, upper = np.zeros(len(variables)), np.full(len(variables), np.inf)
+        most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
+        lower, upper = np.zeros(len(variables)), np.full(len(variables), most)
         if self.deviance == 0.0:  # separated: the coefficients are some point on the way to infinity
             return lower, upper
-        steps = np.zeros((self.model.design.n_rows, len(variables)))
-        wald = np.zeros(len(variables))
-        for i, variable in enumerate(variables):
-            found = self._shortest_way_without(int(variable))
-            if found is not None:
-                steps[:, i], wald[i] = self.Z @ (self.null.whitener @ found[0]), found[1]
-        y, weights = self.model.y, self.model.design.weights
-        mean, active = self.mean[:, None], (self.null.curvature > 0)[:, None]
-        z_min = np.minimum(np.where(active, np.minimum(-(1.0 - mean) * steps, mean * steps), 0.0).min(axis=0), 0.0)
-        without = np.logaddexp(0.0, (1.0 - 2.0 * y)[:, None] * (self.predictor[:, None] - steps))
-        known = wald > 0
-        if not known.any():
+        found = [self._shortest_way_without(int(variable)) for variable in variables]
+        known = np.array([i for i, way in enumerate(found) if way is not None], dtype=np.intp)
+        if len(known) == 0:
             return lower, upper
-        lower[known] = np.maximum(self._surely_lost(wald[known], z_min[known]), 0.0)
-        rounding = 1e-12 * self.deviance
-        upper[known] = np.maximum(2.0 * (weights @ without)[known] - self.deviance + rounding, lower[known])
-        return lower, upper * (1.0 + 1e-9)
+        ways, wald = zip(*(way for way in found if way is not None), strict=True)
+        steps = self.Z @ (self.null.whitener @ np.column_stack(ways))
+        active = self.null.curvature > 0
+        mean, moved = self.mean[active][:, None], steps[active]
+        z_min = np.minimum(np.minimum((mean - 1.0) * moved, mean * moved).min(axis=0, initial=0.0), 0.0)
+        lower[known] = np.maximum(self._surely_lost(np.array(wald), z_min), 0.0)
+        unsure = lower[known] <= critical * (1.0 + 2e-9)
+        sign = (1.0 - 2.0 * self.model.y)[:, None]
+        without = np.logaddexp(0.0, sign * (self.predictor[:, None] - steps[:, unsure]))
+        rest, rounding = known[unsure], 1e-12 * self.deviance
+        upper[rest] = np.minimum(2.0 * (self.model.design.weights @ without) - self.deviance + rounding, most)
+        return lower, np.maximum(upper, lower) * (1.0 + 1e-9)
 
     def _surely_lost(self, wald: Floats, z_min: Floats) -> Floats:
         """E(z_min)·Wald, less what the fit is short of a maximum and what saturated rows might be hiding."""
