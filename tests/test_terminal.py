@@ -155,21 +155,21 @@ def long_work(tmp_path, monkeypatch):
     """A selection of dozens of scans that takes seconds."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 400))
-    np.savez("data.npz", X=X, y=X[:, :80].sum(axis=1) + 4 * rng.normal(size=3000) > 0)
+    X = rng.normal(size=(12000, 800))
+    np.savez("data.npz", X=X, y=X[:, :80].sum(axis=1) + 4 * rng.normal(size=12000) > 0)
     return ["select", "data.npz", "--fbs"]
 
 
 @pytest.mark.parametrize("kind", ["rich", "plain"])
 def test_progress_tells_and_leaves_nothing(kind, long_work):
     environment = {} if kind == "rich" else {"TERM": "dumb"}
-    status, output = in_a_terminal(*long_work, "--max-features", "12", environment=environment)
+    status, output = in_a_terminal(*long_work, "--max-features", "30", environment=environment)
     assert status == 0
     told = re.findall(r"run 0, step (\d+): (\d+) selected, ([\d,]+) remaining, ([\d,]+) tests, \+(\d+)", output)
     assert told
     assert all(step == selected for step, selected, *_ in told)
-    assert int(told[0][2].replace(",", "")) == 400 - int(told[0][0])
-    assert screen(output).startswith("FBS selected 12 variables of 400\n")
+    assert int(told[0][2].replace(",", "")) == 800 - int(told[0][0])
+    assert screen(output).startswith("FBS selected 30 variables of 800\n")
     assert "remaining" not in screen(output)
 
 
@@ -185,7 +185,7 @@ def test_interrupt_from_the_keyboard_keeps_what_was_found(kind, long_work):
     environment = {} if kind == "rich" else {"TERM": "dumb"}
     status, output = in_a_terminal(*long_work, environment=environment, type_after=("step ", b"\x03"))
     assert status == 130
-    assert re.search(r"FBS selected [1-9]\d* variables? of 400\s", screen(output))
+    assert re.search(r"FBS selected [1-9]\d* variables? of 800\s", screen(output))
     assert "status     interrupted" in screen(output)
 
 
