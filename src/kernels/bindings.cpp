@@ -3,6 +3,7 @@
 #include "columns.hpp"
 #include "fit.hpp"
 #include "null.hpp"
+#include "patterns.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
@@ -165,6 +166,21 @@ static std::tuple<OutMatrix, OutMatrix> whiten_rows(RowMajor Z, Vector curvature
     return {new_rows(found.M, r, found.kept), new_rows(found.free, r, r - found.kept)};
 }
 
+// The least deviance of models without the columns first..last of X, for several such ranges; see `Patterns`.
+static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which first, Which last) {
+    const size_t n = X.shape(0), count = first.shape(0);
+    require(y.shape(0) == n && weight.shape(0) == n && last.shape(0) == count, "sizes");
+    const int64_t k = static_cast<int64_t>(X.shape(1));
+    check_range(first, k + 1);
+    check_range(last, k + 1);
+    double* out;
+    OutVector found = new_vector(count, out);
+    nb::gil_scoped_release release;
+    Patterns patterns(X.data(), static_cast<int64_t>(n), k, y.data(), weight.data());
+    for (size_t j = 0; j < count; ++j) out[j] = patterns.deviance_without(first.data()[j], last.data()[j]);
+    return found;
+}
+
 NB_MODULE(_kernels, m) {
     m.doc() = "Plain loops over columns; the statistics are in Python.";
     nb::class_<DenseColumns>(m, "DenseColumns")
@@ -188,6 +204,7 @@ NB_MODULE(_kernels, m) {
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
     m.def("fit_logistic", &fit_logistic);
+    m.def("pattern_deviances", &pattern_deviances);
     m.def("whiten", &whiten_rows);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });

@@ -37,6 +37,10 @@ constexpr double kFurther = 100.0;
 // A deviance that falls by less, relative, has not fallen; a fit that promises no more than this to gain may end there.
 constexpr double kRounding = 1e-15, kClose = 1e-10;
 
+// A fit that promises to gain more than this part of what it has to spare has not settled yet: looking for a dual point costs
+// more than another step.
+constexpr double kNear = 0.06;
+
 // A column that keeps less than this part of its norm² beside earlier ones moves none of the rows that are looked at.
 constexpr double kDependent = 1e-22;
 
@@ -138,7 +142,7 @@ class Fitter {
     // to nothing and mostly tells that it is too early, then by each projection that was tried.
     bool is_enough() {
         const double to_spare = out_.deviance - enough_;
-        if (!(to_spare > 0) || !(out_.decrement < to_spare)) return false;
+        if (!(out_.decrement < kNear * to_spare)) return false;
         std::vector<double> left(f_.n), z;
         std::vector<int64_t> rows = rows_that_stay(left);
         for (int attempt = 0; attempt < 4 && !rows.empty(); ++attempt) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "hot.hpp"
 
@@ -56,24 +57,35 @@ FBED_HOT inline void add_columns(const double* T, int64_t n, int64_t r, const do
 constexpr double kLifted = 1e-14;
 
 FBED_HOT inline double cholesky(double* A, int64_t k) {
+    // The transposed factor, row after row, each filled up to whole vectors: short sums would cost more than they add.
+    constexpr int64_t lanes = 8;
+    const int64_t stride = (k + lanes - 1) / lanes * lanes;
+    thread_local std::vector<double> scratch;
+    scratch.assign(stride * k, 0.0);
+    double* U = scratch.data();
+    for (int64_t i = 0; i < k; ++i)
+        for (int64_t j = 0; j <= i; ++j) U[j * stride + i] = A[i * k + j];
     double weakest = 1.0;
     for (int64_t j = 0; j < k; ++j) {
-        double* row = A + j * k;
-        const double diagonal = row[j];
-        for (int64_t i = 0; i <= j; ++i) {
-            const double* other = A + i * k;
-            double s = row[i];
-#pragma omp simd reduction(- : s)
-            for (int64_t l = 0; l < i; ++l) s -= row[l] * other[l];
-            if (i == j) {
-                const double least = diagonal > 0 ? kLifted * diagonal : 1.0;  // nothing there: do not move along it
-                weakest = std::min(weakest, s > least ? s / diagonal : 0.0);
-                row[j] = std::sqrt(s > least ? s : least);
-            } else {
-                row[i] = s / other[i];
-            }
+        double* row = U + j * stride;
+        const double diagonal = A[j * k + j], least = diagonal > 0 ? kLifted * diagonal : 1.0;  // 1: do not move along it
+        const double pivot = row[j];
+        weakest = std::min(weakest, pivot > least ? pivot / diagonal : 0.0);
+        const double root = std::sqrt(pivot > least ? pivot : least), unit = 1.0 / root;
+        for (int64_t l = j / lanes * lanes; l < stride; l += lanes)
+#pragma omp simd
+            for (int64_t q = 0; q < lanes; ++q) row[l + q] *= unit;
+        row[j] = root;
+        for (int64_t i = j + 1; i < k; ++i) {
+            double* other = U + i * stride;
+            const double factor = row[i];
+            for (int64_t l = i / lanes * lanes; l < stride; l += lanes)
+#pragma omp simd
+                for (int64_t q = 0; q < lanes; ++q) other[l + q] -= factor * row[l + q];
         }
     }
+    for (int64_t i = 0; i < k; ++i)
+        for (int64_t j = 0; j <= i; ++j) A[i * k + j] = U[j * stride + i];
     return weakest;
 }
 
@@ -87,9 +99,9 @@ inline void cholesky_solve(const double* L, int64_t k, double* b) {
         b[i] = s / L[i * k + i];
     }
     for (int64_t i = k; i-- > 0;) {
-        double s = b[i];
-        for (int64_t l = i + 1; l < k; ++l) s -= L[l * k + i] * b[l];
-        b[i] = s / L[i * k + i];
+        const double* row = L + i * k;
+        b[i] /= row[i];
+        for (int64_t l = 0; l < i; ++l) b[l] -= row[l] * b[i];
     }
 }
 

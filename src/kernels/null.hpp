@@ -27,6 +27,11 @@ struct LogisticNull {
     std::vector<double> T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
     mutable std::vector<int32_t> by_norm;
     mutable std::once_flag sorted;
+    // What a row has left to explain, how it pulls at the model and what it knows about it.
+    struct Leaving {
+        double cost, pull, leverage;
+    };
+    std::vector<Leaving> leaving;
     std::vector<int32_t> row_of, place;  // the rows of the model among all rows, and where each row is (-1: nowhere)
     double total_weight = 0, total_ones = 0;
     bool only_intercept = false;  // and every row is active
@@ -69,6 +74,9 @@ struct LogisticNull {
         for (size_t i = 0; i < n; ++i) score[i] = a[i] * res[i];
         products(f.T, f.n, f.r, score.data(), g0.data());
         for (double v : g0) f.inexact += v * v;
+        leaving.resize(n);
+        for (size_t i = 0; i < n; ++i)
+            leaving[i] = {2.0 * a[i] * dev[i], a[i] * std::abs(res[i]) * norm[i], a[i] * w[i] * norm[i] * norm[i]};
         f.g0 = g0.data();
     }
     LogisticNull(const LogisticNull&) = delete;
@@ -178,6 +186,10 @@ struct LogisticNull {
             const Interval known = two_groups(s, left);
             if (q.settled(known)) return known;
         }
+        if (!q.resolve && without_rows(s) < q.aim()) {
+            left = std::numeric_limits<double>::infinity();
+            return {0.0, without_rows(s)};
+        }
         along_support(f, s, work.buffer.data());
         Interval out = bracket_support(f, s, q.aim(), work.grad.data());
         left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();
@@ -207,6 +219,19 @@ struct LogisticNull {
         counts[4] += refinement.iterations;
         if (predictor) refinement.predictor(predictor);
         return refined;
+    }
+
+    // What the model gains at most when the rows of T are left out: no column that is 0 elsewhere does more for it. From sums
+    // of what each row has, without a look at what the column holds.
+    double without_rows(const Support& s) const {
+        double cost = 0, pull = std::sqrt(f.inexact), leverage = 0;
+        for (int64_t i = 0; i < s.m; ++i) {
+            const Leaving& row = leaving[s.rows[i]];
+            cost += row.cost, pull += row.pull, leverage += row.leverage;
+        }
+        const double rest = 1.0 - leverage, z = -f.kappa * pull / rest;
+        if (!(rest > kCancelled) || !(z >= -1.0)) return std::numeric_limits<double>::infinity();
+        return f.clip((cost + P(z) * pull * pull / rest) * (1.0 + kSlack));
     }
 
     static bool is_indicator(const Support& s) {

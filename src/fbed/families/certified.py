@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
-from fbed._kernels import LogisticNull, fit_logistic, whiten
+from fbed._kernels import LogisticNull, fit_logistic, pattern_deviances, whiten
 from fbed.families.base import Indices, Span
 from fbed.tails import Floats
 
@@ -242,16 +242,24 @@ class CertifiedLogistic:
         return out
 
     def loss_bounds(self, variables: Indices, critical: float) -> tuple[Floats, Floats]:
-        """Bounds on what removing each variable costs, about E(z_min)·Wald ≤ LR ≤ the deviance at a model without it.
-
-        The model without a variable is the one that the quadratic approximation at the fit suggests; its deviance is an
-        upper bound whatever its quality, and only looked at where the lower bound does not settle it. No removal costs
-        more than that of all variables.
-        """
+        """Bounds on what removing each variable costs; no removal costs more than that of all variables."""
         most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
         lower, upper = np.zeros(len(variables)), np.full(len(variables), most)
-        if self.deviance == 0.0:  # separated: the coefficients are some point on the way to infinity
-            return lower, upper
+        if self.deviance > 0.0:  # otherwise separated: the coefficients are some point on the way to infinity
+            lower, upper = self._bounds_by_ways(variables, critical, most)
+        unsure = np.flatnonzero(lower <= critical * (1.0 + 2e-9))
+        if len(unsure):
+            least = self._least_deviances(variables[unsure]) - self.deviance - 1e-9 * self.model.null_deviance
+            lower[unsure] = np.minimum(np.maximum(lower[unsure], least * (1.0 - 1e-9)), upper[unsure])
+        return lower, upper
+
+    def _bounds_by_ways(self, variables: Indices, critical: float, most: float) -> tuple[Floats, Floats]:
+        """About E(z_min)·Wald ≤ LR ≤ the deviance at a model without the variable.
+
+        That model is the one that the quadratic approximation at the fit suggests; its deviance is an upper bound
+        whatever its quality, and only looked at where the lower bound does not settle it.
+        """
+        lower, upper = np.zeros(len(variables)), np.full(len(variables), most)
         found = [self._shortest_way_without(int(variable)) for variable in variables]
         known = np.array([i for i, way in enumerate(found) if way is not None], dtype=np.intp)
         if len(known) == 0:
@@ -268,6 +276,17 @@ class CertifiedLogistic:
         rest, rounding = known[unsure], 1e-12 * self.deviance
         upper[rest] = np.minimum(2.0 * (self.model.design.weights @ without) - self.deviance + rounding, most)
         return lower, np.maximum(upper, lower) * (1.0 + 1e-9)
+
+    def _least_deviances(self, variables: Indices) -> Floats:
+        """What models without each variable leave unexplained whatever their coefficients: rows of different classes
+        that are equal in all other variables.
+        """
+        design, selected = self.model.design, self.span.selected
+        width = design.width[list(selected)]
+        place = np.array([selected.index(int(variable)) for variable in variables], dtype=np.intp)
+        first = (np.cumsum(width) - width)[place]
+        columns = np.ascontiguousarray(np.hstack([design.columns(variable) for variable in selected]))
+        return pattern_deviances(columns, self.model.y, design.weights, first, first + width[place])
 
     def _surely_lost(self, wald: Floats, z_min: Floats) -> Floats:
         """E(z_min)·Wald, less what the fit is short of a maximum and what saturated rows might be hiding."""
