@@ -148,7 +148,7 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
         const std::vector<double> columns = by_column(Z);
-        f.G = Z.data(), f.T = columns.data(), f.sign = sign.data(), f.weight = weight.data();
+        f.T = columns.data(), f.sign = sign.data(), f.weight = weight.data();
         fitted = Fitter(f, beta, eta, tolerance, enough).run(starts.data(), starts.shape(0));
     }
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};

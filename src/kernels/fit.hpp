@@ -58,7 +58,7 @@ FBED_HOT inline double dot(const double* a, const double* b, size_t n) {
     return sum;
 }
 
-// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.G is Z; only n, r, G, T, sign and weight are read.
+// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.T is Z; only n, r, T, sign and weight are read.
 class Fitter {
    public:
     Fitter(const Null& f, double* beta, double* eta, double tolerance, double enough)

@@ -10,6 +10,33 @@
 
 namespace fbed {
 
+// Short loops run over whole vectors, the last filled up with zeros: sums of few terms would cost more than they add.
+constexpr int64_t kLanes = 8;
+
+inline int64_t whole(int64_t k) { return (k + kLanes - 1) / kLanes * kLanes; }
+
+#if defined(__GNUC__)
+#define FBED_INLINE __attribute__((always_inline)) inline
+#else
+#define FBED_INLINE inline
+#endif
+
+// out += t·g for rows that are filled up to whole vectors
+FBED_INLINE void add_row(double* out, double t, const double* g, int64_t size) {
+    for (int64_t start = 0; start < size; start += kLanes)
+#pragma omp simd
+        for (int64_t q = 0; q < kLanes; ++q) out[start + q] += t * g[start + q];
+}
+
+FBED_INLINE double row_product(const double* g, const double* e, int64_t size) {
+    double part[kLanes] = {}, sum = 0;
+    for (int64_t start = 0; start < size; start += kLanes)
+#pragma omp simd
+        for (int64_t q = 0; q < kLanes; ++q) part[q] += g[start + q] * e[start + q];
+    for (int64_t q = 0; q < kLanes; ++q) sum += part[q];
+    return sum;
+}
+
 // Sums over rows, four columns at a time, so that what they share is read a quarter as often.
 FBED_HOT inline void products(const double* T, int64_t n, int64_t r, const double* v, double* out) {
     int64_t k = 0;
@@ -57,9 +84,8 @@ FBED_HOT inline void add_columns(const double* T, int64_t n, int64_t r, const do
 constexpr double kLifted = 1e-14;
 
 FBED_HOT inline double cholesky(double* A, int64_t k) {
-    // The transposed factor, row after row, each filled up to whole vectors: short sums would cost more than they add.
-    constexpr int64_t lanes = 8;
-    const int64_t stride = (k + lanes - 1) / lanes * lanes;
+    // the transposed factor, row after row
+    const int64_t stride = whole(k);
     thread_local std::vector<double> scratch;
     scratch.assign(stride * k, 0.0);
     double* U = scratch.data();
@@ -72,16 +98,11 @@ FBED_HOT inline double cholesky(double* A, int64_t k) {
         const double pivot = row[j];
         weakest = std::min(weakest, pivot > least ? pivot / diagonal : 0.0);
         const double root = std::sqrt(pivot > least ? pivot : least), unit = 1.0 / root;
-        for (int64_t l = j / lanes * lanes; l < stride; l += lanes)
-#pragma omp simd
-            for (int64_t q = 0; q < lanes; ++q) row[l + q] *= unit;
+        for (int64_t l = j; l < k; ++l) row[l] *= unit;
         row[j] = root;
         for (int64_t i = j + 1; i < k; ++i) {
-            double* other = U + i * stride;
-            const double factor = row[i];
-            for (int64_t l = i / lanes * lanes; l < stride; l += lanes)
-#pragma omp simd
-                for (int64_t q = 0; q < lanes; ++q) other[l + q] -= factor * row[l + q];
+            const int64_t start = i / kLanes * kLanes;
+            add_row(U + i * stride + start, -row[i], row + start, stride - start);
         }
     }
     for (int64_t i = 0; i < k; ++i)

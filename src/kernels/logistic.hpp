@@ -56,9 +56,16 @@ struct Question {
 // Rounding in the sums behind a bound, relative; see docs on floating point. Applied to every bracket from formulas.
 constexpr double kSlack = 1e-9;
 
+// Rows, those with the largest norm in G first; columns are as long as all rows, filled up to whole vectors.
+struct Sorted {
+    int64_t length = 0;
+    std::vector<double> T, a, mu, norm;
+};
+
 struct Null {
     int64_t n = 0, r = 0;
-    const double* G = nullptr;    // n × r, row-major: what one row has in all columns
+    int64_t stride = 0;           // r, filled up to whole vectors
+    const double* G = nullptr;    // n × stride, row-major: what one row has in all columns
     const double* T = nullptr;    // the same column after column: sums over all rows
     const double* a = nullptr;    // weight of each active row, 0 for idle ones
     const double* sign = nullptr;  // +1 where y = 1, -1 where y = 0
@@ -74,8 +81,8 @@ struct Null {
     double inexact = 0;          // N² = |g0|²
     double kappa = 0;          // largest row norm of G among active rows
     double idle_kappa = 0;     // and among idle ones
-    const int32_t* by_norm = nullptr;  // rows, those with the largest norm in G first
-    const double* norm = nullptr;      // row norms of G
+    const double* norm = nullptr;  // row norms of G
+    const Sorted* sorted = nullptr;
     bool has_idle = false;     // and what becomes of them matters
 
     // What the idle rows can lose in a step that moves their linear predictor by at most u: log(1 + exp(u - m)) is at most
@@ -119,17 +126,14 @@ inline Interval bracket(const Null& f, double score, double z_min, double z_max,
     return out;
 }
 
-// Short loops run over whole vectors, the last filled up with rows that count nothing.
-constexpr int64_t kLanes = 8;
-
 // Scratch space of one thread.
 struct Work {
     std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, left, kept, score, from, theta_from, column, buffer;
     std::vector<int32_t> support;
     // columns have `all_rows` rows, of which the model may know fewer
     Work(const Null& f, int64_t all_rows)
-        : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(f.r + 1), grad(f.r + 1), step(f.r + 1),
-          hess((f.r + 1) * (f.r + 1)), values(f.n), aw(f.n), left(f.n), kept(f.n), score(f.n),
+        : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(whole(f.r + 1)), grad(whole(f.r + 1)), step(whole(f.r + 1)),
+          hess((f.r + 1) * whole(f.r + 1)), values(f.n), aw(f.n), left(f.n), kept(f.n), score(f.n),
           from(f.n), theta_from(f.r + 1), column(all_rows), buffer(5 * (f.n + kLanes)), support(all_rows) {}
 };
 

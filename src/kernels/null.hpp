@@ -23,9 +23,8 @@ using Answer = std::tuple<OutVector, OutVector, OutVector>;
 using Explained = std::map<std::vector<int32_t>, Interval>;
 
 struct LogisticNull {
-    RowMajor G;
-    std::vector<double> T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
-    mutable std::vector<int32_t> by_norm;
+    std::vector<double> G, T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
+    mutable Sorted by_norm;
     mutable std::once_flag sorted;
     // What a row has left to explain, how it pulls at the model and what it knows about it.
     struct Leaving {
@@ -39,16 +38,15 @@ struct LogisticNull {
     mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
 
     // G has a row for every entry of `rows`; all the other arrays have one for every row of the data.
-    LogisticNull(RowMajor G_, Vector weight_, Vector y, Vector eta_, Vector active, Which rows, double deviance, double idle_cost)
-        : G(G_) {
-        const size_t n = G.shape(0), all = weight_.shape(0);
+    LogisticNull(RowMajor basis, Vector weight_, Vector y, Vector eta_, Vector active, Which rows, double deviance, double idle_cost) {
+        const size_t n = basis.shape(0), all = weight_.shape(0);
         require(rows.shape(0) == n && y.shape(0) == all && eta_.shape(0) == all && active.shape(0) == all, "one value a row");
         check_range(rows, static_cast<int64_t>(all));
-        a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n), norm.resize(n), by_norm.resize(n);
+        a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n), norm.resize(n);
         eta.resize(n), weight.resize(n), row_of.resize(n), place.assign(all, -1);
         all_eta.assign(eta_.data(), eta_.data() + all);
         f.n = static_cast<int64_t>(n);
-        f.r = static_cast<int64_t>(G.shape(1));
+        f.r = static_cast<int64_t>(basis.shape(1));
         for (size_t i = 0; i < n; ++i) {
             const size_t row = static_cast<size_t>(rows(i));
             row_of[i] = static_cast<int32_t>(row);
@@ -59,10 +57,13 @@ struct LogisticNull {
             total_ones += sign[i] > 0 ? a[i] : 0.0;
             f.has_idle = f.has_idle || a[i] == 0.0;
         }
-        T = by_column(G);
+        f.stride = whole(f.r);
+        G.assign(n * f.stride, 0.0);
+        for (size_t i = 0; i < n; ++i) std::copy(basis.data() + i * f.r, basis.data() + (i + 1) * f.r, G.data() + i * f.stride);
+        T = by_column(basis);
         f.G = G.data(), f.T = T.data();
         look_at_rows();
-        f.by_norm = by_norm.data(), f.norm = norm.data();
+        f.norm = norm.data(), f.sorted = &by_norm;
         const auto same = [&](double v) { return std::abs(v - eta[0]) <= 1e-12; };
         only_intercept = f.r == 1 && n == all && !f.has_idle && std::all_of(eta.begin(), eta.end(), same);
         f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
@@ -109,8 +110,17 @@ struct LogisticNull {
     // Rows, those with the largest norm first: only some columns ask for them.
     void sort_rows() const {
         std::call_once(sorted, [this] {
-            std::iota(by_norm.begin(), by_norm.end(), 0);
-            std::sort(by_norm.begin(), by_norm.end(), [this](int32_t p, int32_t q) { return norm[p] > norm[q]; });
+            std::vector<int32_t> order(f.n);
+            std::iota(order.begin(), order.end(), 0);
+            std::sort(order.begin(), order.end(), [this](int32_t p, int32_t q) { return norm[p] > norm[q]; });
+            by_norm.length = whole(f.n);
+            const auto put = [&](const double* from, double* to) {
+                for (int64_t i = 0; i < f.n; ++i) to[i] = from[order[i]];
+            };
+            for (auto* column : {&by_norm.a, &by_norm.mu, &by_norm.norm}) column->assign(by_norm.length, 0.0);
+            put(a.data(), by_norm.a.data()), put(mu.data(), by_norm.mu.data()), put(norm.data(), by_norm.norm.data());
+            by_norm.T.assign(f.r * by_norm.length, 0.0);
+            for (int64_t k = 0; k < f.r; ++k) put(f.T + k * f.n, by_norm.T.data() + k * by_norm.length);
         });
     }
 
@@ -149,7 +159,7 @@ struct LogisticNull {
         std::vector<double> left_out(a);
         for (int64_t i = 0; i < s.m; ++i) left_out[s.rows[i]] = 0.0;
         Refinement refinement(f, work, left_out.data(), nullptr, 0.0, 2.0 * s.gain);
-        if (!step.empty()) refinement.try_step(step);
+        if (!step.empty()) refinement.try_step(step, 0.0);
         counts[5]++;
         const Interval out = refinement.run(q, known);
         counts[6] += refinement.iterations;
@@ -213,7 +223,7 @@ struct LogisticNull {
         for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];
         Refinement refinement(f, work, f.a, work.x.data(), 0.0, 0.0);
         if (!s.conflict) refinement.start_at(s.b);
-        if (!s.conflict && !step.empty()) refinement.try_step(step);
+        if (!s.conflict && !step.empty()) refinement.try_step(step, s.gain);
         const Interval refined = refinement.run(q, out);
         counts[3]++;
         counts[4] += refinement.iterations;
@@ -265,8 +275,7 @@ struct LogisticNull {
             const int64_t row = s.rows[i];
             const double t = a[row] * w[row] * s.x[i];
             total += t * s.x[i];
-            const double* g = f.G + row * f.r;
-            for (int64_t k = 0; k < f.r; ++k) work.step[k] += t * g[k];
+            add_row(work.step.data(), t, f.G + row * f.stride, f.stride);
         }
         for (int64_t k = 0; k < f.r; ++k) total -= work.step[k] * work.step[k];
         return total;

@@ -42,21 +42,20 @@ class Refinement {
         started_ = true;
     }
 
-    // And go on by a step that has been found already, if it leads upwards.
-    void try_step(const std::vector<double>& step) {
+    // And go on by a step that has been found already, if it leads above the log-likelihood that is gained here.
+    void try_step(const std::vector<double>& step, double gained) {
         std::copy(step.begin(), step.begin() + size_, k_.step.begin());
         direction();
-        const double before = evaluate();
         remember();
-        move(1.0);
-        if (!(evaluate() >= before)) move(0.0);
-        started_ = true;
+        value_ = at(1.0);
+        if (!(value_ >= gained)) value_ = at(0.0);
+        started_ = evaluated_ = true;
     }
 
     Interval run(const Question& question, const Interval& known) {
         Interval out = known;
         if (x_ && !started_) start_along_x();
-        double value = evaluate();
+        double value = evaluated_ ? value_ : evaluate();
         bool stale = !started_ && a_ == f_.a;
         for (int iteration = 0; iteration < kMost; ++iteration) {
             iterations = iteration;
@@ -245,16 +244,16 @@ class Refinement {
     // Extremes of z: the largest over all rows, since the step moves them all, the least over those that c counts, since
     // the others stay where they are in the dual point. What the step misses could move row i by `missing_`/sqrt(a w).
     FBED_HOT Extremes extremes(const double* c) const {
-        Extremes z;
+        const double *a = a_, *mu = k_.mu.data(), *dir = k_.dir.data(), missing = missing_;
+        double least = 0, most = 0;
+#pragma omp simd reduction(min : least) reduction(max : most)
         for (int64_t i = 0; i < f_.n; ++i) {
-            if (a_[i] == 0.0) continue;
-            const double m = k_.mu[i], one = (1.0 - m) * k_.dir[i], zero = -m * k_.dir[i];
-            z.max = std::max(z.max, std::max(one, zero));
-            if (c[i] == 0.0) continue;
-            const double extra = missing_ > 0 ? missing_ * std::max(m, 1.0 - m) * std::sqrt(1.0 / c[i]) : 0.0;
-            z.min = std::min(z.min, std::min(one, zero) - extra);
+            const double step = a[i] > 0 ? dir[i] : 0.0, one = (1.0 - mu[i]) * step, zero = -mu[i] * step;
+            most = std::max(most, std::max(one, zero));
+            const double extra = missing * std::max(mu[i], 1.0 - mu[i]) * std::sqrt(1.0 / c[i]);
+            least = std::min(least, c[i] > 0 ? std::min(one, zero) - (missing > 0 ? extra : 0.0) : 0.0);
         }
-        return z;
+        return {least, most};
     }
 
     // (lambda + missing)²·P(z_min) bounds what a feasible dual point leaves. `missing_` is measured with lifted pivots: where
@@ -371,7 +370,8 @@ class Refinement {
     double decrement_ = 0, missing_ = 0, last_decrement_ = 0;
     double reach_ = 0;              // largest linear predictor, in size
     double recent_[3] = {0, 0, 0};  // decrements of the last iterations
-    bool separated_ = false, started_ = false;
+    double value_ = 0;              // log-likelihood gained, where it has been evaluated
+    bool separated_ = false, started_ = false, evaluated_ = false;
 };
 
 }  // namespace fbed

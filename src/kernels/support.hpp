@@ -45,8 +45,8 @@ inline void look_for_purity(const Null& f, Support& s) {
 FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
     look_for_purity(f, s);
     s.gain = 0;
-    const int64_t whole = (s.m + kLanes - 1) / kLanes * kLanes;
-    double *mean = buffer, *eta = buffer + whole, *weight = eta + whole, *y = weight + whole, *x = y + whole;
+    const int64_t size = whole(s.m);
+    double *mean = buffer, *eta = buffer + size, *weight = eta + size, *y = weight + size, *x = y + size;
     s.mean = mean;
     if (s.pure) {
         for (int64_t i = 0; i < s.m; ++i) {
@@ -62,12 +62,12 @@ FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
         eta[i] = f.eta[row], weight[i] = f.a[row], y[i] = f.sign[row] > 0 ? 1.0 : 0.0, x[i] = s.x[i];
         before += f.a[row] * f.dev[row];
     }
-    for (int64_t i = s.m; i < whole; ++i) eta[i] = weight[i] = y[i] = x[i] = 0.0;
+    for (int64_t i = s.m; i < size; ++i) eta[i] = weight[i] = y[i] = x[i] = 0.0;
     double b = 0, low = -std::numeric_limits<double>::infinity(), high = -low, stride = 4.0 / reach;
     for (int it = 0; it < 200; ++it) {
         double g = 0, h = 0;
 #pragma omp simd reduction(+ : g, h)
-        for (int64_t i = 0; i < whole; ++i) {
+        for (int64_t i = 0; i < size; ++i) {
             const double m = logistic(eta[i] + b * x[i]);
             g += weight[i] * (y[i] - m) * x[i];
             h += weight[i] * m * (1.0 - m) * x[i] * x[i];
@@ -86,7 +86,7 @@ FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
     s.b = b;
     double after = 0;
 #pragma omp simd reduction(+ : after)
-    for (int64_t i = 0; i < whole; ++i) {
+    for (int64_t i = 0; i < size; ++i) {
         const double t = eta[i] + b * x[i];
         mean[i] = logistic(t);
         after += weight[i] * loss((2.0 * y[i] - 1.0) * t);
@@ -101,18 +101,17 @@ constexpr double kCancelled = 1e-5;
 // upper bound below the aim is enough.
 FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double aim, double* sum) {
     const int64_t r = f.r;
+    std::fill(sum, sum + f.stride, 0.0);
     for (int64_t k = 0; k < r; ++k) sum[k] = -f.g0[k];
     double leverage = 0, own = 0;
     for (int64_t i = 0; i < s.m; ++i) {
         const int64_t row = s.rows[i];
         if (f.a[row] == 0.0) continue;
-        const double* g = f.G + row * r;
         const double mean = s.mean[i];
         const double t = f.a[row] * (mean - f.mu[row]);
         own += f.a[row] * mean * (1.0 - mean) * s.x[i] * s.x[i];
         leverage += f.a[row] * f.w[row] * f.norm[row] * f.norm[row];
-#pragma omp simd
-        for (int64_t k = 0; k < r; ++k) sum[k] += t * g[k];
+        add_row(sum, t, f.G + row * f.stride, f.stride);
     }
     double sigma2 = 0;
     for (int64_t k = 0; k < r; ++k) sigma2 += sum[k] * sum[k];
@@ -131,11 +130,7 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
         for (int64_t i = 0; i < s.m; ++i) {
             const int64_t row = s.rows[i];
             if (f.a[row] == 0.0) continue;
-            const double* g = f.G + row * r;
-            double along = 0;
-#pragma omp simd reduction(+ : along)
-            for (int64_t k = 0; k < r; ++k) along += g[k] * sum[k];
-            const double m = s.mean[i];
+            const double along = row_product(f.G + row * f.stride, sum, f.stride), m = s.mean[i];
             curvature -= f.a[row] * (f.w[row] - m * (1.0 - m)) * along * along;
         }
         if (curvature > kCancelled * sigma2) {
@@ -155,45 +150,77 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
     return out;
 }
 
+// Extremes of z of a step along G. |z| is at most |g||e|, so the rows with large norms decide: what has been seen must be at
+// least what is left on both sides.
+FBED_HOT inline void look_by_norm(const Null& f, const double* e, double size, double& z_min, double& z_max, double& idle_step) {
+    constexpr int64_t kPart = 64;
+    double v[kPart];
+    const Sorted& s = *f.sorted;
+    for (int64_t start = 0; start < f.n; start += kPart) {
+        const double rest = s.norm[start] * size;
+        if (rest <= std::min(-z_min, z_max) || rest < 1e-3) {
+            z_min = std::min(z_min, -rest);
+            z_max = std::max(z_max, rest);
+            idle_step = std::max(idle_step, rest);
+            return;
+        }
+        const int64_t m = std::min(kPart, s.length - start);
+        const double *a = s.a.data() + start, *mu = s.mu.data() + start;
+        double least = 0, most = 0, idle = 0;
+#pragma omp simd
+        for (int64_t i = 0; i < m; ++i) v[i] = 0.0;
+        for (int64_t k = 0; k < f.r; ++k) {
+            const double *t = s.T.data() + k * s.length + start, ek = e[k];
+#pragma omp simd
+            for (int64_t i = 0; i < m; ++i) v[i] += ek * t[i];
+        }
+#pragma omp simd reduction(min : least) reduction(max : most, idle)
+        for (int64_t i = 0; i < m; ++i) {
+            const double step = a[i] > 0 ? v[i] : 0.0, one = (1.0 - mu[i]) * step, zero = -mu[i] * step;
+            least = std::min(least, std::min(one, zero));
+            most = std::max(most, std::max(one, zero));
+            idle = std::max(idle, std::abs(v[i] - step));
+        }
+        z_min = std::min(z_min, least);
+        z_max = std::max(z_max, most);
+        idle_step = std::max(idle_step, idle);
+    }
+}
+
 // The same from the exact Newton step at (0, b): C = I - sum_T a(w0 - w_b)gg' - cc'/I_b is the curvature there, and the
 // extremes of the step are found by looking at every row. `step` receives the step on G and, last, on x.
 FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s, const double* sum, Work& work, bool& usable) {
-    const int64_t r = f.r;
-    double* C = work.hess.data();
+    const int64_t r = f.r, stride = f.stride;
+    double* C = work.hess.data();  // rows filled up to whole vectors, until it is factored
     double* e = work.step.data();
     double* c = work.theta.data();
     const double* mean = s.mean;
-    std::fill(C, C + r * r, 0.0);
-    std::fill(c, c + r + 1, 0.0);
-    for (int64_t k = 0; k < r; ++k) C[k * r + k] = 1.0;
+    std::fill(C, C + r * stride, 0.0);
+    std::fill(c, c + stride, 0.0);
+    for (int64_t k = 0; k < r; ++k) C[k * stride + k] = 1.0;
     double own = 0;
     for (int64_t i = 0; i < s.m; ++i) {
         const int64_t row = s.rows[i];
         if (f.a[row] == 0.0) continue;
         const double wb = mean[i] * (1.0 - mean[i]);
-        const double* g = f.G + row * r;
+        const double* g = f.G + row * stride;
         const double t = f.a[row] * (f.w[row] - wb), q = f.a[row] * wb * s.x[i];
-        for (int64_t p = 0; p < r; ++p) {
-            const double tg = t * g[p];
-            double* out = C + p * r;
-#pragma omp simd
-            for (int64_t k = 0; k <= p; ++k) out[k] -= tg * g[k];
-            c[p] += q * g[p];
-        }
+        for (int64_t p = 0; p < r; ++p) add_row(C + p * stride, -t * g[p], g, whole(p + 1));
+        add_row(c, q, g, stride);
         own += q * s.x[i];
     }
     const bool moves = !s.pure && own > 0;
     usable = false;
     Interval out{2.0 * s.gain, std::numeric_limits<double>::infinity()};
     if (!s.pure && !moves) return out;  // every row of T is saturated, and yet they disagree
-    if (moves)
-        for (int64_t p = 0; p < r; ++p)
-            for (int64_t k = 0; k <= p; ++k) C[p * r + k] -= c[p] * c[k] / own;
+    for (int64_t p = 0; moves && p < r; ++p) add_row(C + p * stride, -c[p] / own, c, whole(p + 1));
+    for (int64_t p = 1; p < r; ++p) std::copy(C + p * stride, C + p * stride + p + 1, C + p * r);
     if (cholesky(C, r) <= 0.0) return out;
     for (int64_t k = 0; k < r; ++k)
         if (C[k * r + k] * C[k * r + k] < kCancelled) return out;  // next to singular: the refinement takes more care
     usable = true;
     const double slope = moves ? s.slope / own : 0.0;
+    std::fill(work.step.begin(), work.step.end(), 0.0);
     for (int64_t k = 0; k < r; ++k) e[k] = -sum[k] - c[k] * slope;
     double decrement = slope * slope * own, along = 0;
     std::vector<double> right(e, e + r);
@@ -202,7 +229,7 @@ FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s
         decrement += right[k] * e[k];
         along += c[k] * e[k];
     }
-    e[r] = moves ? slope - along / own : 0.0;
+    const double last = moves ? slope - along / own : 0.0;
     double z_min = 0, z_max = 0, idle_step = 0, size = 0;
     for (int64_t k = 0; k < r; ++k) size += e[k] * e[k];
     size = std::sqrt(size);
@@ -215,28 +242,11 @@ FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s
         z_min = std::min(z_min, std::min(one, zero));
         z_max = std::max(z_max, std::max(one, zero));
     };
-    auto along_model = [&](int64_t row) {
-        const double* g = f.G + row * r;
-        double v = 0;
-#pragma omp simd reduction(+ : v)
-        for (int64_t k = 0; k < r; ++k) v += g[k] * e[k];
-        return v;
-    };
     if (!s.pure)  // pure rows are at their outcome for good
-        for (int64_t i = 0; i < s.m; ++i) look(s.rows[i], along_model(s.rows[i]) + e[r] * s.x[i], mean[i]);
-    // |z| is at most |g||e|, so the rows with large norms decide; those of T, seen above, are merely bounded once more.
-    // What has been seen must be at least what is left on both sides.
-    for (int64_t q = 0; q < f.n; ++q) {
-        const int64_t row = f.by_norm[q];
-        const double bound = f.norm[row] * size;
-        if (bound <= std::min(-z_min, z_max) || bound < 1e-3) {
-            z_min = std::min(z_min, -bound);
-            z_max = std::max(z_max, bound);
-            idle_step = std::max(idle_step, bound);
-            break;
-        }
-        look(row, along_model(row), f.mu[row]);
-    }
+        for (int64_t i = 0; i < s.m; ++i)
+            look(s.rows[i], row_product(f.G + s.rows[i] * stride, e, stride) + last * s.x[i], mean[i]);
+    look_by_norm(f, e, size, z_min, z_max, idle_step);
+    e[r] = last;
     double along_idle = 0;
     if (f.has_idle && !s.pure)
         for (int64_t i = 0; i < s.m; ++i)
