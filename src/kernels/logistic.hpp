@@ -126,15 +126,19 @@ inline Interval bracket(const Null& f, double score, double z_min, double z_max,
     return out;
 }
 
+// A dual point takes a row to 0 at z = -1: rows that come near are left out of it, since the next may take them beyond.
+constexpr double kNearlyOut = -0.7;
+
 // Scratch space of one thread.
 struct Work {
-    std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, left, kept, score, from, theta_from, column, buffer;
+    std::vector<double> x, v, mu, w, dir, margin, theta, grad, step, hess, values, aw, left, kept, score, from, theta_from, column, buffer,
+        curvature;
     std::vector<int32_t> support;
     // columns have `all_rows` rows, of which the model may know fewer
     Work(const Null& f, int64_t all_rows)
         : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(whole(f.r + 1)), grad(whole(f.r + 1)), step(whole(f.r + 1)),
           hess((f.r + 1) * whole(f.r + 1)), values(f.n), aw(f.n), left(f.n), kept(f.n), score(f.n),
-          from(f.n), theta_from(f.r + 1), column(all_rows), buffer(5 * (f.n + kLanes)), support(all_rows) {}
+          from(f.n), theta_from(f.r + 1), column(all_rows), buffer(5 * (f.n + kLanes)), curvature(f.r * f.stride), support(all_rows) {}
 };
 
 // x -= G(G'aw x), twice: the second pass removes what rounding left of the first. Returns sum a w x².

@@ -209,15 +209,15 @@ struct LogisticNull {
             return out;
         }
         sort_rows();
-        bool usable;
-        const Interval sharp = bracket_support_sharply(f, s, work.grad.data(), work, usable);
-        if (usable) {
+        SupportStep newton(f, s, work);
+        const Interval sharp = newton.bracket(work.grad.data(), q.aim());
+        if (newton.usable) {
             out.lower = std::max(out.lower, sharp.lower);
             out.upper = std::max(out.lower, std::min(out.upper, sharp.upper));
         }
         counts[1]++;
         if (q.settled(out) || !q.refine) return out;
-        const std::vector<double> step = usable ? work.step : std::vector<double>();
+        const std::vector<double> step = newton.usable ? work.step : std::vector<double>();
         if (s.pure && !s.conflict) return pure_column(work, s, q, out, step, predictor, explained);
         std::fill(work.x.begin(), work.x.end(), 0.0);
         for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];

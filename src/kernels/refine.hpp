@@ -22,9 +22,6 @@ constexpr double kShortest = 1e-12;
 // Steps of a refinement.
 constexpr int kMost = 60;
 
-// A dual point takes a row to 0 at z = -1: rows that come near are left out of it, since the next may take them beyond.
-constexpr double kNearlyOut = -0.7;
-
 // One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves.
 class Refinement {
    public:

@@ -187,75 +187,162 @@ FBED_HOT inline void look_by_norm(const Null& f, const double* e, double size, d
     }
 }
 
-// The same from the exact Newton step at (0, b): C = I - sum_T a(w0 - w_b)gg' - cc'/I_b is the curvature there, and the
-// extremes of the step are found by looking at every row. `step` receives the step on G and, last, on x.
-FBED_HOT inline Interval bracket_support_sharply(const Null& f, const Support& s, const double* sum, Work& work, bool& usable) {
-    const int64_t r = f.r, stride = f.stride;
-    double* C = work.hess.data();  // rows filled up to whole vectors, until it is factored
-    double* e = work.step.data();
-    double* c = work.theta.data();
-    const double* mean = s.mean;
-    std::fill(C, C + r * stride, 0.0);
-    std::fill(c, c + stride, 0.0);
-    for (int64_t k = 0; k < r; ++k) C[k * stride + k] = 1.0;
-    double own = 0;
-    for (int64_t i = 0; i < s.m; ++i) {
-        const int64_t row = s.rows[i];
-        if (f.a[row] == 0.0) continue;
-        const double wb = mean[i] * (1.0 - mean[i]);
-        const double* g = f.G + row * stride;
-        const double t = f.a[row] * (f.w[row] - wb), q = f.a[row] * wb * s.x[i];
-        for (int64_t p = 0; p < r; ++p) add_row(C + p * stride, -t * g[p], g, whole(p + 1));
-        add_row(c, q, g, stride);
-        own += q * s.x[i];
+// The same from the exact Newton step at (0, b): C = I - sum_T a(w0 - w_b)gg' - cc'/I_b is the curvature there. The step, on G
+// and, last, on x, is left in `step`.
+class SupportStep {
+   public:
+    SupportStep(const Null& f, const Support& s, Work& work) : f_(f), s_(s), work_(work) {}
+
+    bool usable = false;  // whether there is such a step
+
+    // `sum` is what `bracket_support` has left; the aim is an upper bound that would settle it.
+    FBED_HOT Interval bracket(double* sum, double aim) {
+        Interval out{2.0 * s_.gain, std::numeric_limits<double>::infinity()};
+        usable = curvature() && solve(sum);
+        if (!usable) return out;
+        Extremes z = on_support();
+        const bool own_rows_stay = z.min >= -1.0;
+        look_by_norm(f_, work_.step.data(), size(), z.min, z.max, idle_step_);
+        const double sure = (2.0 * s_.gain + P(z.max) * decrement_) * (1.0 - kSlack) - f_.idle_loss(idle_step_);
+        if (z.min >= -1.0)
+            out.upper = (2.0 * s_.gain + P(z.min) * decrement_) * (1.0 + kSlack);
+        else if (own_rows_stay)
+            out.upper = without_rows(sum, aim);
+        out.upper = f_.clip(out.upper);
+        out.lower = s_.conflict ? 0.0 : std::min(std::max(sure, 0.0), out.upper);
+        return out;
     }
-    const bool moves = !s.pure && own > 0;
-    usable = false;
-    Interval out{2.0 * s.gain, std::numeric_limits<double>::infinity()};
-    if (!s.pure && !moves) return out;  // every row of T is saturated, and yet they disagree
-    for (int64_t p = 0; moves && p < r; ++p) add_row(C + p * stride, -c[p] / own, c, whole(p + 1));
-    for (int64_t p = 1; p < r; ++p) std::copy(C + p * stride, C + p * stride + p + 1, C + p * r);
-    if (cholesky(C, r) <= 0.0) return out;
-    for (int64_t k = 0; k < r; ++k)
-        if (C[k * r + k] * C[k * r + k] < kCancelled) return out;  // next to singular: the refinement takes more care
-    usable = true;
-    const double slope = moves ? s.slope / own : 0.0;
-    std::fill(work.step.begin(), work.step.end(), 0.0);
-    for (int64_t k = 0; k < r; ++k) e[k] = -sum[k] - c[k] * slope;
-    double decrement = slope * slope * own, along = 0;
-    std::vector<double> right(e, e + r);
-    cholesky_solve(C, r, e);
-    for (int64_t k = 0; k < r; ++k) {
-        decrement += right[k] * e[k];
-        along += c[k] * e[k];
-    }
-    const double last = moves ? slope - along / own : 0.0;
-    double z_min = 0, z_max = 0, idle_step = 0, size = 0;
-    for (int64_t k = 0; k < r; ++k) size += e[k] * e[k];
-    size = std::sqrt(size);
-    auto look = [&](int64_t row, double v, double m) {
-        if (f.a[row] == 0.0) {
-            idle_step = std::max(idle_step, std::abs(v));
-            return;
+
+   private:
+    // C with rows filled up to whole vectors; false when every row of T is saturated, and yet they disagree.
+    FBED_HOT bool curvature() {
+        const int64_t r = f_.r, stride = f_.stride;
+        double *C = work_.curvature.data(), *c = work_.theta.data();
+        std::fill(C, C + r * stride, 0.0);
+        std::fill(c, c + stride, 0.0);
+        for (int64_t k = 0; k < r; ++k) C[k * stride + k] = 1.0;
+        for (int64_t i = 0; i < s_.m; ++i) {
+            const int64_t row = s_.rows[i];
+            if (f_.a[row] == 0.0) continue;
+            const double wb = s_.mean[i] * (1.0 - s_.mean[i]), q = f_.a[row] * wb * s_.x[i];
+            take_row(row, f_.a[row] * (f_.w[row] - wb));
+            add_row(c, q, f_.G + row * stride, stride);
+            own_ += q * s_.x[i];
         }
-        const double one = (1.0 - m) * v, zero = -m * v;
-        z_min = std::min(z_min, std::min(one, zero));
-        z_max = std::max(z_max, std::max(one, zero));
-    };
-    if (!s.pure)  // pure rows are at their outcome for good
-        for (int64_t i = 0; i < s.m; ++i)
-            look(s.rows[i], row_product(f.G + s.rows[i] * stride, e, stride) + last * s.x[i], mean[i]);
-    look_by_norm(f, e, size, z_min, z_max, idle_step);
-    e[r] = last;
-    double along_idle = 0;
-    if (f.has_idle && !s.pure)
-        for (int64_t i = 0; i < s.m; ++i)
-            if (f.a[s.rows[i]] == 0.0) along_idle = std::max(along_idle, std::abs(s.b * s.x[i]));
-    out.lower = (2.0 * s.gain + P(z_max) * decrement) * (1.0 - kSlack) - f.idle_loss(idle_step + along_idle);
-    if (z_min >= -1.0) out.upper = (2.0 * s.gain + P(z_min) * decrement) * (1.0 + kSlack);
-    out.upper = f.clip(out.upper);
-    out.lower = s.conflict ? 0.0 : std::min(std::max(out.lower, 0.0), out.upper);
-    return out;
-}
+        moves_ = !s_.pure && own_ > 0;
+        for (int64_t p = 0; moves_ && p < r; ++p) add_row(C + p * stride, -c[p] / own_, c, whole(p + 1));
+        return s_.pure || moves_;
+    }
+
+    // C -= t·gg', the lower triangle
+    FBED_INLINE void take_row(int64_t row, double t) {
+        const double* g = f_.G + row * f_.stride;
+        for (int64_t p = 0; p < f_.r; ++p) add_row(work_.curvature.data() + p * f_.stride, -t * g[p], g, whole(p + 1));
+    }
+
+    // The step and its decrement; false where C is next to singular: the refinement takes more care.
+    bool solve(const double* sum) {
+        const int64_t r = f_.r;
+        double *H = work_.hess.data(), *e = work_.step.data(), *right = work_.theta_from.data();
+        const double* c = work_.theta.data();
+        for (int64_t p = 0; p < r; ++p) std::copy_n(work_.curvature.data() + p * f_.stride, p + 1, H + p * r);
+        if (cholesky(H, r) <= 0.0) return false;
+        for (int64_t k = 0; k < r; ++k)
+            if (H[k * r + k] * H[k * r + k] < kCancelled) return false;
+        const double slope = moves_ ? s_.slope / own_ : 0.0;
+        std::fill(work_.step.begin(), work_.step.end(), 0.0);
+        for (int64_t k = 0; k < r; ++k) e[k] = right[k] = -sum[k] - c[k] * slope;
+        cholesky_solve(H, r, e);
+        double along = 0;
+        decrement_ = slope * slope * own_;
+        for (int64_t k = 0; k < r; ++k) {
+            decrement_ += right[k] * e[k];
+            along += c[k] * e[k];
+        }
+        e[r] = moves_ ? slope - along / own_ : 0.0;
+        return true;
+    }
+
+    double size() const {
+        return std::sqrt(std::inner_product(work_.step.begin(), work_.step.begin() + f_.r, work_.step.begin(), 0.0));
+    }
+
+    // Extremes of z on the rows of T; pure ones are at their outcome for good.
+    FBED_HOT Extremes on_support() {
+        Extremes z;
+        const double *e = work_.step.data(), last = e[f_.r];
+        idle_step_ = 0;
+        for (int64_t i = 0; i < s_.m && !s_.pure; ++i) {
+            const int64_t row = s_.rows[i];
+            const double v = row_product(f_.G + row * f_.stride, e, f_.stride) + last * s_.x[i], m = s_.mean[i];
+            if (f_.a[row] == 0.0) {
+                idle_step_ = std::max(idle_step_, std::abs(v) + std::abs(s_.b * s_.x[i]));
+            } else {
+                z.min = std::min(z.min, std::min((1.0 - m) * v, -m * v));
+                z.max = std::max(z.max, std::max((1.0 - m) * v, -m * v));
+            }
+        }
+        return z;
+    }
+
+    // Upper bound by the step of the model without the rows that the first step takes beyond their side: they are set to
+    // their outcome, which gains what they have left.
+    double without_rows(const double* sum, double aim) {
+        const std::vector<double> step = work_.step;
+        const double decrement = decrement_;
+        const std::vector<int64_t> rows = rows_beyond();
+        double cost = 0, upper = std::numeric_limits<double>::infinity();
+        for (int64_t row : rows) cost += 2.0 * f_.a[row] * f_.dev[row];
+        if (2.0 * s_.gain + cost + decrement < aim) {
+            std::vector<double> left(sum, sum + f_.stride);
+            for (int64_t row : rows) {
+                take_row(row, f_.a[row] * f_.w[row]);
+                add_row(left.data(), f_.a[row] * f_.res[row], f_.G + row * f_.stride, f_.stride);
+            }
+            if (solve(left.data())) {
+                const double least = std::min(on_support().min, least_elsewhere(rows));
+                if (least >= -1.0) upper = (2.0 * s_.gain + cost + P(least) * decrement_) * (1.0 + kSlack);
+            }
+        }
+        work_.step = step;
+        decrement_ = decrement;
+        return upper;
+    }
+
+    std::vector<int64_t> rows_beyond() {
+        const double* v = along_model();
+        std::vector<int64_t> rows;
+        for (int64_t i = 0; i < f_.n; ++i)
+            if (f_.a[i] > 0 && std::min((1.0 - f_.mu[i]) * v[i], -f_.mu[i] * v[i]) < kNearlyOut) rows.push_back(i);
+        return rows;
+    }
+
+    FBED_HOT double least_elsewhere(const std::vector<int64_t>& rows) {
+        double *v = along_model(), least = 0;
+        for (int64_t row : rows) v[row] = 0.0;
+        const double *a = f_.a, *mu = f_.mu;
+#pragma omp simd reduction(min : least)
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double step = a[i] > 0 ? v[i] : 0.0;
+            least = std::min(least, std::min((1.0 - mu[i]) * step, -mu[i] * step));
+        }
+        return least;
+    }
+
+    // How the step moves the rows, those of T excepted, which are looked at by themselves.
+    double* along_model() {
+        double* v = work_.dir.data();
+        std::fill(v, v + f_.n, 0.0);
+        add_columns(f_.T, f_.n, f_.r, work_.step.data(), v);
+        for (int64_t i = 0; i < s_.m; ++i) v[s_.rows[i]] = 0.0;
+        return v;
+    }
+
+    const Null& f_;
+    const Support& s_;
+    Work& work_;
+    double own_ = 0, decrement_ = 0, idle_step_ = 0;
+    bool moves_ = false;
+};
 
 }  // namespace fbed
