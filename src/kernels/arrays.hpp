@@ -21,6 +21,7 @@ using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::
 using RowMajor = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ColumnMajor = nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 using Which = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Anything = nb::ndarray<nb::ro, nb::device::cpu>;
 using OutVector = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 using OutMatrix = nb::ndarray<nb::numpy, double, nb::ndim<2>>;

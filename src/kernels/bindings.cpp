@@ -195,8 +195,8 @@ NB_MODULE(_kernels, m) {
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
         .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, Which, double, double>())
-        .def("support", &LogisticNull::support<SparseColumns>)
-        .def("support", &LogisticNull::support<DenseColumns>)
+        .def("brackets", &LogisticNull::brackets<SparseColumns>)
+        .def("brackets", &LogisticNull::brackets<DenseColumns>)
         .def_prop_ro("counts", [](const LogisticNull& s) { return std::vector<int64_t>(s.counts.begin(), s.counts.end()); })
         .def("look", &LogisticNull::look)
         .def("dense", &LogisticNull::dense)

@@ -192,8 +192,8 @@ struct LogisticNull {
         s.rows = work.support.data();
         s.x = work.column.data();
         counts[0]++;
-        if (only_intercept && !q.resolve && is_indicator(s)) {
-            const Interval known = two_groups(s, left);
+        if (only_intercept && !q.resolve) {
+            const Interval known = is_indicator(s) ? two_groups(s, left) : beside_intercept(s, left);
             if (q.settled(known)) return known;
         }
         if (!q.resolve && without_rows(s) < q.aim()) {
@@ -267,6 +267,23 @@ struct LogisticNull {
         return {std::max(statistic - rounding, 0.0), f.clip(statistic + rounding)};
     }
 
+    // Bracket of a column beside an intercept: its score and its extremes tell enough of most columns.
+    Interval beside_intercept(const Support& s, double& left) const {
+        double u = 0, sum = 0, square = 0, low = 0, high = 0;
+        for (int64_t i = 0; i < s.m; ++i) {
+            const int32_t row = s.rows[i];
+            const double x = s.x[i], ax = a[row] * x;
+            u += ax * res[row], sum += ax, square += ax * x;
+            low = std::min(low, x), high = std::max(high, x);
+        }
+        const double mean = mu[0], curvature = mean * (1.0 - mean), center = sum / total_weight;
+        left = curvature * (square - sum * center);
+        if (!(left > kCancelled * curvature * square)) return {0.0, std::numeric_limits<double>::infinity()};
+        const double delta = u / left, one = delta * (low - center), two = delta * (high - center);
+        const double bottom = std::min(one, two), top = std::max(one, two);
+        return bracket(f, u * delta, std::min((1.0 - mean) * bottom, -mean * top), std::max((1.0 - mean) * top, -mean * bottom), 0.0, 0.0, 0.0);
+    }
+
     // What is left of a sparse column after the model, in the metric of the fit: sum a w x² - |G'aw x|².
     double support_norm(const Support& s, Work& work) const {
         std::fill(work.step.begin(), work.step.end(), 0.0);
@@ -281,13 +298,38 @@ struct LogisticNull {
         return total;
     }
 
-    // Intervals for columns that are mostly 0, whatever they are stored in. Those that are better looked at with all their
-    // rows, several in one matrix product, may be spared; the norm² left of them is NaN.
+    // One column, by its support where that is short, by all of its rows otherwise.
     template <class Columns>
-    Answer support(const Columns& columns, Which which, Vector scale, double critical, bool refine, bool spare_wide) const {
-        require(columns.m.n == all_rows(), "rows");
-        require(static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
+    Interval column(const Columns& columns, int64_t j, Vector center, Vector scale, bool mostly_zero, Work& work, const Question& q,
+                    double& left, double* predictor, Explained& explained) const {
+        if (mostly_zero) {
+            const Interval out = support_column(columns.m, j, scale.data()[j], work, q, left, predictor, explained);
+            if (!q.spare_wide || !std::isnan(left)) return out;
+        }
+        left = std::numeric_limits<double>::quiet_NaN();
+        if (q.spare_wide) return {0.0, std::numeric_limits<double>::infinity()};
+        columns.m.gather(&j, 1, center.data(), scale.data(), work.column.data());
+        double total = 0;
+        for (int64_t i = 0; i < f.n; ++i) {
+            work.x[i] = work.column[row_of[i]];
+            total += f.a[i] * f.w[i] * work.x[i] * work.x[i];
+        }
+        return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
+    }
+
+    template <class Columns>
+    void check(const Columns& columns, Which which, Vector center, Vector scale, Flags mostly_zero) const {
+        require(columns.m.n == all_rows() && mostly_zero.shape(0) == which.shape(0), "columns");
+        require(static_cast<int64_t>(center.shape(0)) == columns.m.p && static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
         check_range(which, columns.m.p);
+    }
+
+    // Intervals for columns, whatever they are stored in. Those that are better looked at with all their rows, several in one
+    // matrix product, may be spared; the norm² left of them is NaN.
+    template <class Columns>
+    Answer brackets(const Columns& columns, Which which, Vector center, Vector scale, Flags mostly_zero, double critical,
+                    bool refine, bool spare_wide) const {
+        check(columns, which, center, scale, mostly_zero);
         double *lower, *upper, *left;
         const size_t count = which.shape(0);
         OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left);
@@ -296,8 +338,7 @@ struct LogisticNull {
         Explained explained;
         const Question q{critical, 0.0, false, refine, spare_wide};
         for (size_t j = 0; j < count; ++j) {
-            const int64_t column = which.data()[j];
-            const Interval v = support_column(columns.m, column, scale.data()[column], work, q, left[j], nullptr, explained);
+            const Interval v = column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left[j], nullptr, explained);
             lower[j] = v.lower, upper[j] = v.upper;
         }
         return {l, u, e};
@@ -436,20 +477,12 @@ struct LogisticNull {
     // `mostly_zero` says which columns are better looked at by their support.
     template <class Columns>
     std::tuple<OutVector, OutVector, int64_t, OutVector> contest(const Columns& columns, Which which, Vector center, Vector scale,
-                                                                 Vector mostly_zero, Vector lower, Vector upper, bool race) const {
-        require(columns.m.n == all_rows() && mostly_zero.shape(0) == which.shape(0), "columns");
-        require(static_cast<int64_t>(center.shape(0)) == columns.m.p && static_cast<int64_t>(scale.shape(0)) == columns.m.p, "moments");
-        check_range(which, columns.m.p);
+                                                                 Flags mostly_zero, Vector lower, Vector upper, bool race) const {
+        check(columns, which, center, scale, mostly_zero);
         Explained explained;
         return best_of(which, lower, upper, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
-            double left, total = 0;
-            const int64_t column = which.data()[j];
-            if (mostly_zero.data()[j] != 0.0)
-                return support_column(columns.m, column, scale.data()[column], work, q, left, predictor, explained);
-            columns.m.gather(&column, 1, center.data(), scale.data(), work.column.data());
-            for (int64_t i = 0; i < f.n; ++i) work.x[i] = work.column[row_of[i]];
-            for (int64_t i = 0; i < f.n; ++i) total += f.a[i] * f.w[i] * work.x[i] * work.x[i];
-            return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
+            double left;
+            return column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left, predictor, explained);
         });
     }
 };

@@ -129,8 +129,10 @@ class Span:
         basis = (self.root / np.sqrt(design.n))[:, None]
         self.rank_of: dict[int, int] = {}  # how many columns of the basis each variable brought
         todo = self.selected
-        if known is not None and known.selected == self.selected[: len(known.selected)]:
-            basis, self.rank_of, todo = known.Q, dict(known.rank_of), self.selected[len(known.selected) :]
+        if known is not None:
+            shared = _shared(known.selected, self.selected)
+            self.rank_of = {variable: known.rank_of[variable] for variable in self.selected[:shared]}
+            basis, todo = known.Q[:, : 1 + sum(self.rank_of.values())], self.selected[shared:]
         for variable in todo:
             new = _orthonormal(basis, self.root[:, None] * design.columns(variable))
             self.rank_of[variable] = new.shape[1]
@@ -197,6 +199,14 @@ class Span:
     def group(self, variable: int) -> Floats:
         """Orthonormal columns that a variable adds to the basis, n × rank increase."""
         return _orthonormal(self.Q, self.root[:, None] * self.design.columns(variable))
+
+
+def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many elements two sequences have in common at their beginning."""
+    for i, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return i
+    return min(len(one), len(other))
 
 
 def single_columns(design: Design, variables: Indices) -> Floats:

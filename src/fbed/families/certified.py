@@ -188,13 +188,11 @@ class CertifiedLogistic:
         self, null: Null, which: NDArray[np.int64], critical: float, refine: bool
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         design = self.model.design
-        lower, upper, left = np.zeros(len(which)), np.full(len(which), np.inf), np.full(len(which), np.nan)
-        some = np.flatnonzero(design.mostly_zero[which])
-        if len(some):
-            lower[some], upper[some], left[some] = null.kernel.support(
-                design.matrix, which[some], design.scale, critical, refine, True
-            )
-        rest = np.flatnonzero(np.isnan(left))
+        many = not design.is_sparse or len(which) > _FEW  # enough columns to look at all rows of several at once
+        lower, upper, left = null.kernel.brackets(
+            design.matrix, which, design.center, design.scale, design.mostly_zero[which], critical, refine, many
+        )
+        rest = np.flatnonzero(np.isnan(left)) if many else np.empty(0, dtype=np.intp)
         for start in range(0, len(rest), design.block_size):
             part = rest[start : start + design.block_size]
             block = design.matrix.gather(which[part], design.center, design.scale)
@@ -219,9 +217,8 @@ class CertifiedLogistic:
         """Refine contenders, given best first, until each is resolved or out of the race."""
         design = self.model.design
         which = design.positions(candidates)
-        mostly_zero = design.mostly_zero[which].astype(np.float64)
         return self.null.kernel.contest(
-            design.matrix, which, design.center, design.scale, mostly_zero, lower, upper, race
+            design.matrix, which, design.center, design.scale, design.mostly_zero[which], lower, upper, race
         )
 
     def gain(self, column: Floats) -> float:
@@ -335,8 +332,12 @@ class CertifiedLogistic:
         # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
         parts = (1.0,) if near is not None else (1.0, 0.5, 0.2, 0.1)
         starts = [part * (rest.T @ start) for part in parts] + [rest.T @ self._centre()]
-        _, _, attained, certain = self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH, enough)
-        return (certain, attained) if certain > enough else (attained, attained)
+        found = self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH, enough)
+        attained, certain = found[2:]
+        if certain > enough:
+            return certain, attained
+        self.model.hint(tuple(s for s in self.span.selected if s != variable), found[1])
+        return attained, attained
 
 
 def _secured(fit: CertifiedLogistic, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
