@@ -37,6 +37,7 @@ class Design:
     n : sum of the weights.
     width : number of design columns of each variable; 0 for a constant variable.
     numeric : which variables are a single column of the table's matrix, so that scans can read it there.
+    varying : which of those are not constant.
     center, scale, low, high : of each column of the table's matrix; scale 0 marks a constant one.
     mostly_zero : which columns of the matrix have few values that are not 0.
     """
@@ -51,6 +52,7 @@ class Design:
         self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(n_threads)
         self.numeric = self._numeric()
         self.width = self._widths()
+        self.varying = self.numeric & (self.width == 1)
 
     def _one_pass(self, n_threads: int) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
         """Centre, scale and extremes of every column; refuses values that are not finite."""

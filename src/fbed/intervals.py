@@ -83,22 +83,26 @@ def best_by_intervals(
     rows = np.flatnonzero(known.passes)
     if len(rows) == 0:
         return []
-    race = bool((known.df[rows] == known.df[rows[0]]).all())
+    df = known.df[rows]
+    race = bool((df == df[0]).all())
 
     def value(statistic: Floats) -> Floats:
         """What is ranked: the statistic itself while all have the same df, since merit rises with it."""
         return statistic if race else rule.merit(known.evidence(statistic, rows), k)
 
-    low, high = value(known.lower[rows]), value(known.upper[rows])
-    contenders = rows[high >= low.max() - TIE * max(1.0, abs(low.max()))]
-    contenders = contenders[np.argsort(-known.lower[contenders], kind="stable")]
-    known.put(
-        contenders, *fit.contest(known.candidates[contenders], known.lower[contenders], known.upper[contenders], race)
+    lower, upper = known.lower[rows], known.upper[rows]
+    low, high = value(lower), value(upper)
+    best = low.max()
+    contenders = np.flatnonzero(high >= best - TIE * max(1.0, abs(best)))
+    contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
+    lower[contenders], upper[contenders] = fit.contest(
+        known.candidates[rows[contenders]], lower[contenders], upper[contenders], race
     )
-    tied = np.flatnonzero(tied_with_best(value(known.lower[rows]), known.lower[rows]))
+    known.put(rows, lower, upper)
+    tied = np.flatnonzero(tied_with_best(value(lower), lower))
     winner = int(tied[np.argmin(known.candidates[rows[tied]])])
-    others = np.argsort(-value(known.upper[rows]), kind="stable")[: n_runners_up + 1]
-    return [int(rows[winner]), *(int(rows[i]) for i in others if i != winner)][: n_runners_up + 1]
+    others = np.argsort(-value(upper), kind="stable")[: n_runners_up + 1].tolist()
+    return [int(rows[i]) for i in (winner, *(i for i in others if i != winner))][: n_runners_up + 1]
 
 
 def _raised(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> Callable[[Floats], Floats]:
@@ -127,6 +131,9 @@ def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapp
         return
     known.fit.prepare(len(rows))
     parts = mapped(lambda block: known.fit.gain_bounds(block, critical), known.candidates[rows])
+    if len(parts) == 1:
+        known.put(rows, parts[0].lower, parts[0].upper, parts[0].df)
+        return
     lower, upper, df = (np.concatenate([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df"))
     known.put(rows, lower, upper, df)
 

@@ -28,8 +28,8 @@ _MAX_TERMS = 20_000  # the fractions converge in O(√a) terms; this is far beyo
 def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLike) -> Floats:
     """Critical values for each df; there are few different ones, and each is slow to find."""
     df = np.asarray(df, dtype=float)
-    if df.size and (df == df.flat[0]).all():
-        return np.full(df.shape, critical(alpha, float(df.flat[0])))
+    if df.size and (df == df.item(0)).all():
+        return np.full(df.shape, critical(alpha, df.item(0)))
     out = np.full(df.shape, np.nan)
     todo = ~np.isnan(df)
     while todo.any():
@@ -107,7 +107,9 @@ class ExactF:
 
 def chi2_log_sf(statistic: ArrayLike, df: ArrayLike) -> Floats:
     """log Q(df/2, statistic/2), the logarithm of the upper χ² tail, finite for any finite statistic."""
-    statistic, df = np.broadcast_arrays(np.asarray(statistic, dtype=float), np.asarray(df, dtype=float))
+    statistic, df = np.asarray(statistic, dtype=float), np.asarray(df, dtype=float)
+    if statistic.shape != df.shape:
+        statistic, df = np.broadcast_arrays(statistic, df)
     x, a = np.maximum(statistic, 0.0) / 2.0, df / 2.0
     one = df == 1.0
     if one.all():

@@ -171,8 +171,8 @@ class CertifiedBinomialFit(BinomialFit):
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Numeric columns by certificates, groups and doubtful columns by fits."""
         design = self.model.design
-        one = critical(np.ones(1))
-        numeric = design.numeric[candidates] & (design.width[candidates] == 1)
+        one = float(critical(np.ones(1))[0])
+        numeric = design.varying[candidates]
         if numeric.all():
             return self._numeric_bounds(candidates, one)
         lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
@@ -184,10 +184,10 @@ class CertifiedBinomialFit(BinomialFit):
             lower[i] = upper[i] = max(0.0, self.deviance - larger)
         return Bounds(lower, upper, df, self.reference)
 
-    def _numeric_bounds(self, candidates: Indices, critical: Floats) -> Bounds:
-        lower, upper, suspect = self.engine.bounds(candidates, float(critical[0]))
+    def _numeric_bounds(self, candidates: Indices, critical: float) -> Bounds:
+        lower, upper, suspect = self.engine.bounds(candidates, critical)
         df = np.ones(len(candidates))
-        for i in np.flatnonzero((upper > critical) & (suspect | ~exceeds(lower, critical))):
+        for i in np.flatnonzero((upper > critical) & (suspect | (lower <= critical * (1.0 + TIE)))):
             lower[i], df[i] = self._single_gain(int(candidates[i]))
             upper[i] = lower[i]
         return Bounds(lower, upper, df, self.reference)

@@ -172,13 +172,15 @@ class CertifiedLogistic:
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
         which = self.model.design.positions(candidates)
-        lower, upper, suspect = np.zeros(len(which)), np.full(len(which), np.inf), np.zeros(len(which), dtype=bool)
-        first = self.span.rank == 1 and not self.model.design.is_sparse
-        if first:
+        if self.span.rank == 1 and not self.model.design.is_sparse:
             lower, upper = self._first_scan(which)
+            still = np.flatnonzero(_unsettled(lower, upper, critical) & np.isfinite(critical))
         elif self.coarse is not None and np.isfinite(critical):  # it has no lower bounds to tell
-            upper = self._brackets(self.coarse, which, critical, refine=True)[1]
-        still = np.flatnonzero(_unsettled(lower, upper, critical) | (np.isinf(critical) and not first))
+            lower, upper = np.zeros(len(which)), self._brackets(self.coarse, which, critical, refine=True)[1]
+            still = np.flatnonzero(_unsettled(lower, upper, critical))
+        else:
+            return self._brackets(self.null, which, critical, refine=True)
+        suspect = np.zeros(len(which), dtype=bool)
         if len(still):
             lower[still], fine, suspect[still] = self._brackets(self.null, which[still], critical, refine=True)
             upper[still] = np.maximum(np.minimum(upper[still], fine), lower[still])
