@@ -138,7 +138,7 @@ struct Work {
     Work(const Null& f, int64_t all_rows)
         : x(f.n), v(f.n), mu(f.n), w(f.n), dir(f.n), margin(f.n), theta(whole(f.r + 1)), grad(whole(f.r + 1)), step(whole(f.r + 1)),
           hess((f.r + 1) * whole(f.r + 1)), values(f.n), aw(f.n), left(f.n), kept(f.n), score(f.n),
-          from(f.n), theta_from(f.r + 1), column(all_rows), buffer(5 * (f.n + kLanes)), curvature(f.r * f.stride), support(all_rows) {}
+          from(f.n), theta_from(whole(f.r + 1)), column(all_rows), buffer(5 * (f.n + kLanes)), curvature(f.r * f.stride), support(all_rows) {}
 };
 
 // x -= G(G'aw x), twice: the second pass removes what rounding left of the first. Returns sum a w x².

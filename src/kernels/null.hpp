@@ -150,11 +150,13 @@ struct LogisticNull {
 
     Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, const std::vector<double>& step,
                          double* predictor, Explained& explained) const {
-        Interval& before = explained.try_emplace({s.rows, s.rows + s.m}, known).first->second;
-        if (!f.has_idle) {
-            known.lower = std::max(known.lower, before.lower);
-            known.upper = std::max(known.lower, std::min(known.upper, before.upper));
-            if (q.settled(known)) return known;
+        // asked again, a refinement finds nothing new: what it could not settle, it cannot
+        const auto before = explained.try_emplace({s.rows, s.rows + s.m}, known);
+        Interval& kept = before.first->second;
+        if (!f.has_idle && !before.second) {
+            known.lower = std::max(known.lower, kept.lower);
+            known.upper = std::max(known.lower, std::min(known.upper, kept.upper));
+            return known;
         }
         std::vector<double> left_out(a);
         for (int64_t i = 0; i < s.m; ++i) left_out[s.rows[i]] = 0.0;
@@ -163,7 +165,7 @@ struct LogisticNull {
         counts[5]++;
         const Interval out = refinement.run(q, known);
         counts[6] += refinement.iterations;
-        before = out;
+        kept = out;
         if (predictor) {
             refinement.predictor(predictor);
             double b = 0;  // far enough along x that every row of T is explained

@@ -198,7 +198,7 @@ class SupportStep {
     // `sum` is what `bracket_support` has left; the aim is an upper bound that would settle it.
     FBED_HOT Interval bracket(double* sum, double aim) {
         Interval out{2.0 * s_.gain, std::numeric_limits<double>::infinity()};
-        usable = curvature() && solve(sum);
+        usable = is_small() ? solve_small(sum) : curvature() && solve(sum);
         if (!usable) return out;
         Extremes z = on_support();
         const bool own_rows_stay = z.min >= -1.0;
@@ -214,6 +214,36 @@ class SupportStep {
     }
 
    private:
+    // Few rows, all of them at their outcome for good: C is I but for as many directions.
+    bool is_small() const { return s_.pure && 2 * s_.m <= f_.r; }
+
+    // The step from a system of a row for each row of T: C = I - B'B, and C⁻¹ = I + B'(I - BB')⁻¹B.
+    FBED_HOT bool solve_small(const double* sum) {
+        const int64_t stride = f_.stride;
+        double *B = work_.curvature.data(), *A = work_.hess.data(), *e = work_.step.data(), *right = work_.theta_from.data();
+        double* along = work_.theta.data();
+        int64_t m = 0;
+        for (int64_t i = 0; i < s_.m; ++i) {
+            const int64_t row = s_.rows[i];
+            if (f_.a[row] == 0.0) continue;
+            std::fill_n(B + m * stride, stride, 0.0);
+            add_row(B + m * stride, std::sqrt(f_.a[row] * f_.w[row]), f_.G + row * stride, stride);
+            ++m;
+        }
+        for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j <= i; ++j) A[i * m + j] = (i == j) - row_product(B + i * stride, B + j * stride, stride);
+        if (cholesky(A, m) <= 0.0) return false;
+        for (int64_t i = 0; i < m; ++i)
+            if (A[i * m + i] * A[i * m + i] < kCancelled) return false;
+        std::fill(work_.step.begin(), work_.step.end(), 0.0);
+        for (int64_t k = 0; k < stride; ++k) e[k] = right[k] = -sum[k];
+        for (int64_t i = 0; i < m; ++i) along[i] = row_product(B + i * stride, right, stride);
+        cholesky_solve(A, m, along);
+        for (int64_t i = 0; i < m; ++i) add_row(e, along[i], B + i * stride, stride);
+        decrement_ = row_product(right, e, stride);
+        return true;
+    }
+
     // C with rows filled up to whole vectors; false when every row of T is saturated, and yet they disagree.
     FBED_HOT bool curvature() {
         const int64_t r = f_.r, stride = f_.stride;
@@ -285,57 +315,54 @@ class SupportStep {
         return z;
     }
 
-    // Upper bound by the step of the model without the rows that the first step takes beyond their side: they are set to
-    // their outcome, which gains what they have left.
+    // Upper bound by the step of the model without the rows that a step takes beyond their side: they are set to their
+    // outcome, which gains what they have left.
     double without_rows(const double* sum, double aim) {
-        const std::vector<double> step = work_.step;
-        const double decrement = decrement_;
-        const std::vector<int64_t> rows = rows_beyond();
+        const std::vector<double> first = work_.step;
+        std::vector<double> left(sum, sum + f_.stride);
+        std::vector<int64_t> out;
         double cost = 0, upper = std::numeric_limits<double>::infinity();
-        for (int64_t row : rows) cost += 2.0 * f_.a[row] * f_.dev[row];
-        if (2.0 * s_.gain + cost + decrement < aim) {
-            std::vector<double> left(sum, sum + f_.stride);
-            for (int64_t row : rows) {
+        if (is_small()) curvature();
+        for (int attempt = 0; attempt < 3; ++attempt) {
+            const size_t before = out.size();
+            find_rows_beyond(out);
+            for (size_t i = before; i < out.size(); ++i) cost += 2.0 * f_.a[out[i]] * f_.dev[out[i]];
+            if (!(2.0 * s_.gain + cost + decrement_ < aim)) break;
+            for (size_t i = before; i < out.size(); ++i) {
+                const int64_t row = out[i];
                 take_row(row, f_.a[row] * f_.w[row]);
                 add_row(left.data(), f_.a[row] * f_.res[row], f_.G + row * f_.stride, f_.stride);
             }
-            if (solve(left.data())) {
-                const double least = std::min(on_support().min, least_elsewhere(rows));
-                if (least >= -1.0) upper = (2.0 * s_.gain + cost + P(least) * decrement_) * (1.0 + kSlack);
-            }
+            if (!solve(left.data())) break;
+            const double own = on_support().min, least = std::min(own, least_z(out));
+            if (least >= -1.0) upper = (2.0 * s_.gain + cost + P(least) * decrement_) * (1.0 + kSlack);
+            if (least >= -1.0 || own < -1.0) break;
         }
-        work_.step = step;
-        decrement_ = decrement;
+        work_.step = first;
         return upper;
     }
 
-    std::vector<int64_t> rows_beyond() {
-        const double* v = along_model();
-        std::vector<int64_t> rows;
-        for (int64_t i = 0; i < f_.n; ++i)
-            if (f_.a[i] > 0 && std::min((1.0 - f_.mu[i]) * v[i], -f_.mu[i] * v[i]) < kNearlyOut) rows.push_back(i);
-        return rows;
-    }
-
-    FBED_HOT double least_elsewhere(const std::vector<int64_t>& rows) {
-        double *v = along_model(), least = 0;
-        for (int64_t row : rows) v[row] = 0.0;
+    // z of all rows but those of T, which are looked at by themselves, and those that are left out; returns the least.
+    FBED_HOT double least_z(const std::vector<int64_t>& out) {
+        double *v = work_.dir.data(), *z = work_.values.data(), least = 0;
         const double *a = f_.a, *mu = f_.mu;
+        std::fill(v, v + f_.n, 0.0);
+        add_columns(f_.T, f_.n, f_.r, work_.step.data(), v);
+        for (int64_t i = 0; i < s_.m; ++i) v[s_.rows[i]] = 0.0;
+        for (int64_t row : out) v[row] = 0.0;
 #pragma omp simd reduction(min : least)
         for (int64_t i = 0; i < f_.n; ++i) {
-            const double step = a[i] > 0 ? v[i] : 0.0;
-            least = std::min(least, std::min((1.0 - mu[i]) * step, -mu[i] * step));
+            z[i] = a[i] > 0 ? std::min((1.0 - mu[i]) * v[i], -mu[i] * v[i]) : 0.0;
+            least = std::min(least, z[i]);
         }
         return least;
     }
 
-    // How the step moves the rows, those of T excepted, which are looked at by themselves.
-    double* along_model() {
-        double* v = work_.dir.data();
-        std::fill(v, v + f_.n, 0.0);
-        add_columns(f_.T, f_.n, f_.r, work_.step.data(), v);
-        for (int64_t i = 0; i < s_.m; ++i) v[s_.rows[i]] = 0.0;
-        return v;
+    void find_rows_beyond(std::vector<int64_t>& out) {
+        if (out.empty()) least_z(out);  // otherwise it has just been asked for
+        const double* z = work_.values.data();
+        for (int64_t i = 0; i < f_.n; ++i)
+            if (z[i] < kNearlyOut) out.push_back(i);
     }
 
     const Null& f_;
