@@ -127,53 +127,39 @@ inline void cholesky_solve(const double* L, int64_t k, double* b) {
 }
 
 // sum over rows of c_i [g_i; x_i][g_i; x_i]' into H ((r+1)², of which the lower triangle counts), where x may be absent. By
-// parts of the rows of which all columns stay in the cache, and by tiles of 2 × 4 entries that stay in registers.
+// parts of the rows of which all columns stay in the cache, and by tiles of 4 × 4 entries that stay in registers; at the
+// edge, the last column stands in for those that are not there.
 FBED_HOT inline void gram(const double* T, int64_t n, int64_t r, const double* x, const double* c, double* H) {
     constexpr int64_t kPart = 512;
-    double u0[kPart], u1[kPart];
+    double u0[kPart], u1[kPart], u2[kPart], u3[kPart];
     const int64_t k = x ? r + 1 : r;
     std::fill(H, H + k * k, 0.0);
     for (int64_t start = 0; start < n; start += kPart) {
         const int64_t m = std::min(kPart, n - start);
-        const auto column = [&](int64_t p) { return (p < r ? T + p * n : x) + start; };
-        for (int64_t p = 0; p < k; p += 2) {
-            const int64_t next = std::min(p + 1, k - 1);
-            const double *from = c + start, *c0 = column(p), *c1 = column(next);
+        const auto column = [&](int64_t p) { return (p >= r && x ? x : T + std::min(p, r - 1) * n) + start; };
+        for (int64_t p = 0; p < k; p += 4) {
+            const double *from = c + start, *c0 = column(p), *c1 = column(p + 1), *c2 = column(p + 2), *c3 = column(p + 3);
 #pragma omp simd
             for (int64_t i = 0; i < m; ++i) {
                 u0[i] = from[i] * c0[i];
                 u1[i] = from[i] * c1[i];
+                u2[i] = from[i] * c2[i];
+                u3[i] = from[i] * c3[i];
             }
-            double *out0 = H + p * k, *out1 = H + next * k;
-            const bool two = next > p;
-            int64_t q = 0;
-            for (; q + 4 <= next + 1; q += 4) {
+            for (int64_t q = 0; q <= p; q += 4) {
                 const double *t0 = column(q), *t1 = column(q + 1), *t2 = column(q + 2), *t3 = column(q + 3);
-                double s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
-#pragma omp simd reduction(+ : s0, s1, s2, s3, s4, s5, s6, s7)
+                double a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
+                double d0 = 0, d1 = 0, d2 = 0, d3 = 0, e0 = 0, e1 = 0, e2 = 0, e3 = 0;
+#pragma omp simd reduction(+ : a0, a1, a2, a3, b0, b1, b2, b3, d0, d1, d2, d3, e0, e1, e2, e3)
                 for (int64_t i = 0; i < m; ++i) {
-                    s0 += u0[i] * t0[i];
-                    s1 += u0[i] * t1[i];
-                    s2 += u0[i] * t2[i];
-                    s3 += u0[i] * t3[i];
-                    s4 += u1[i] * t0[i];
-                    s5 += u1[i] * t1[i];
-                    s6 += u1[i] * t2[i];
-                    s7 += u1[i] * t3[i];
+                    a0 += u0[i] * t0[i], a1 += u0[i] * t1[i], a2 += u0[i] * t2[i], a3 += u0[i] * t3[i];
+                    b0 += u1[i] * t0[i], b1 += u1[i] * t1[i], b2 += u1[i] * t2[i], b3 += u1[i] * t3[i];
+                    d0 += u2[i] * t0[i], d1 += u2[i] * t1[i], d2 += u2[i] * t2[i], d3 += u2[i] * t3[i];
+                    e0 += u3[i] * t0[i], e1 += u3[i] * t1[i], e2 += u3[i] * t2[i], e3 += u3[i] * t3[i];
                 }
-                out0[q] += s0, out0[q + 1] += s1, out0[q + 2] += s2, out0[q + 3] += s3;
-                if (two) out1[q] += s4, out1[q + 1] += s5, out1[q + 2] += s6, out1[q + 3] += s7;
-            }
-            for (; q <= next; ++q) {
-                const double* t = column(q);
-                double s0 = 0, s1 = 0;
-#pragma omp simd reduction(+ : s0, s1)
-                for (int64_t i = 0; i < m; ++i) {
-                    s0 += u0[i] * t[i];
-                    s1 += u1[i] * t[i];
-                }
-                out0[q] += s0;
-                if (two) out1[q] += s1;
+                const double tile[4][4] = {{a0, a1, a2, a3}, {b0, b1, b2, b3}, {d0, d1, d2, d3}, {e0, e1, e2, e3}};
+                for (int64_t i = p; i < std::min(p + 4, k); ++i)
+                    for (int64_t j = q; j <= std::min(q + 3, i); ++j) H[i * k + j] += tile[i - p][j - q];
             }
         }
     }
