@@ -1,4 +1,6 @@
 // Python's view of the kernels: arrays in, arrays out, the interpreter's lock released inside.
+#include <nanobind/stl/unique_ptr.h>
+
 #include "arrays.hpp"
 #include "columns.hpp"
 #include "fit.hpp"
@@ -154,18 +156,6 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
 }
 
-// M and the free directions of a matrix whose rows have some curvature; see `Whitened`.
-static std::tuple<OutMatrix, OutMatrix> whiten_rows(RowMajor Z, Vector curvature) {
-    require(curvature.shape(0) == Z.shape(0), "one curvature a row");
-    const int64_t r = static_cast<int64_t>(Z.shape(1));
-    Whitened found;
-    {
-        nb::gil_scoped_release release;
-        found = whiten(by_column(Z).data(), static_cast<int64_t>(Z.shape(0)), r, curvature.data());
-    }
-    return {new_rows(found.M, r, found.kept), new_rows(found.free, r, r - found.kept)};
-}
-
 // The least deviance of models without the columns first..last of X, for several such ranges; see `Patterns`.
 static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which first, Which last) {
     const size_t n = X.shape(0), count = first.shape(0);
@@ -194,7 +184,18 @@ NB_MODULE(_kernels, m) {
         .def("gather", &SparseColumns::gather)
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def(nb::init<RowMajor, Vector, Vector, Vector, Vector, Which, double, double>())
+        .def_static("of_fit", &LogisticNull::of_fit)
+        .def_static("of_rows", &LogisticNull::of_rows)
+        .def_prop_ro("deviance", [](const LogisticNull& s) { return s.f.deviance; })
+        .def_prop_ro("idle_cost", [](const LogisticNull& s) { return s.f.idle_deviance; })
+        .def_prop_ro("reach", [](const LogisticNull& s) { return s.f.kappa; })
+        .def_prop_ro("short", [](const LogisticNull& s) { return std::sqrt(s.f.inexact); })
+        .def_prop_ro("rows", &LogisticNull::rows)
+        .def_prop_ro("G", &LogisticNull::spanned, nb::rv_policy::automatic)
+        .def_prop_ro("whitener", &LogisticNull::whitener, nb::rv_policy::automatic)
+        .def_prop_ro("free", &LogisticNull::free, nb::rv_policy::automatic)
+        .def_prop_ro("curvature", &LogisticNull::curvature, nb::rv_policy::automatic)
+        .def_prop_ro("score", &LogisticNull::score, nb::rv_policy::automatic)
         .def("brackets", &LogisticNull::brackets<SparseColumns>)
         .def("brackets", &LogisticNull::brackets<DenseColumns>)
         .def_prop_ro("counts", [](const LogisticNull& s) { return std::vector<int64_t>(s.counts.begin(), s.counts.end()); })
@@ -205,7 +206,6 @@ NB_MODULE(_kernels, m) {
         .def("contest", &LogisticNull::contest<DenseColumns>);
     m.def("fit_logistic", &fit_logistic);
     m.def("pattern_deviances", &pattern_deviances);
-    m.def("whiten", &whiten_rows);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

@@ -40,10 +40,13 @@ struct Question {
     bool resolve = false;
     bool refine = true;  // whether to go beyond brackets at all
     bool spare_wide = false;  // whether to leave columns with many entries to others
+    double bar = std::numeric_limits<double>::infinity();  // who may reach the best so far is looked at a little closer
     static constexpr double precision = 1e-10;
 
     // An upper bound below this settles it.
     double aim() const { return std::max(critical * (1.0 - 1e-9), resolve ? floor : 0.0); }
+
+    bool contends(const Interval& v) const { return v.upper >= bar && v.lower > critical; }
 
     bool settled(const Interval& v) const {
         if (v.upper <= critical * (1.0 - 1e-9)) return true;

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <tuple>
 #include <vector>
@@ -11,7 +12,9 @@
 #include "arrays.hpp"
 #include "logistic.hpp"
 #include "refine.hpp"
+#include "secured.hpp"
 #include "support.hpp"
+#include "whiten.hpp"
 
 namespace fbed {
 
@@ -22,8 +25,29 @@ using Answer = std::tuple<OutVector, OutVector, OutVector>;
 // many columns, the same sets come again and again once few rows are left to explain.
 using Explained = std::map<std::vector<int32_t>, Interval>;
 
+// Rows with less deviance than this are saturated: they are bounded, not modelled.
+constexpr double kIdleDeviance = 1e-9;
+
+// A row that a direction does not move; coefficients of a basis that leave rounding in rows that they should not move.
+constexpr double kStill = 1e-9, kLarge = 1e6;
+
+// A model as it comes: columns that span it, column after column, and what there is for each row of the data.
+struct Model {
+    int64_t n = 0, r = 0;
+    std::vector<double> Z;
+    const double *weight = nullptr, *y = nullptr, *eta = nullptr;
+
+    Model(RowMajor Z_, Vector weight_, Vector y_, Vector eta_)
+        : n(static_cast<int64_t>(Z_.shape(0))), r(static_cast<int64_t>(Z_.shape(1))), Z(by_column(Z_)), weight(weight_.data()),
+          y(y_.data()), eta(eta_.data()) {
+        const size_t rows = Z_.shape(0);
+        require(weight_.shape(0) == rows && y_.shape(0) == rows && eta_.shape(0) == rows, "one value a row");
+    }
+};
+
 struct LogisticNull {
     std::vector<double> G, T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
+    Whitened basis;  // G = Z·basis.M
     mutable Sorted by_norm;
     mutable std::once_flag sorted;
     // What a row has left to explain, how it pulls at the model and what it knows about it.
@@ -37,54 +61,133 @@ struct LogisticNull {
     Null f;
     mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
 
-    // G has a row for every entry of `rows`; all the other arrays have one for every row of the data.
-    LogisticNull(RowMajor basis, Vector weight_, Vector y, Vector eta_, Vector active, Which rows, double deviance, double idle_cost) {
-        const size_t n = basis.shape(0), all = weight_.shape(0);
-        require(rows.shape(0) == n && y.shape(0) == all && eta_.shape(0) == all && active.shape(0) == all, "one value a row");
-        check_range(rows, static_cast<int64_t>(all));
-        a.resize(n), sign.resize(n), mu.resize(n), w.resize(n), res.resize(n), dev.resize(n), norm.resize(n);
-        eta.resize(n), weight.resize(n), row_of.resize(n), place.assign(all, -1);
-        all_eta.assign(eta_.data(), eta_.data() + all);
-        f.n = static_cast<int64_t>(n);
-        f.r = static_cast<int64_t>(basis.shape(1));
-        for (size_t i = 0; i < n; ++i) {
-            const size_t row = static_cast<size_t>(rows(i));
-            row_of[i] = static_cast<int32_t>(row);
-            place[row] = static_cast<int32_t>(i);
-            eta[i] = eta_(row), weight[i] = weight_(row), a[i] = active(row);
-            sign[i] = y(row) > 0.5 ? 1.0 : -1.0;
-            total_weight += a[i];
-            total_ones += sign[i] > 0 ? a[i] : 0.0;
-            f.has_idle = f.has_idle || a[i] == 0.0;
+    // Of the rows that are known, those with active = 0 are idle. The basis may be known already.
+    LogisticNull(const Model& model, const std::vector<char>& known, const std::vector<double>& active, double deviance,
+                 double idle_cost, const Whitened* whitened = nullptr) {
+        place.assign(model.n, -1);
+        all_eta.assign(model.eta, model.eta + model.n);
+        for (int64_t row = 0; row < model.n; ++row) {
+            if (!known[row]) continue;
+            place[row] = static_cast<int32_t>(row_of.size());
+            row_of.push_back(static_cast<int32_t>(row));
+            eta.push_back(model.eta[row]), weight.push_back(model.weight[row]), a.push_back(active[row]);
+            sign.push_back(model.y[row] > 0.5 ? 1.0 : -1.0);
+            total_weight += a.back();
+            total_ones += sign.back() > 0 ? a.back() : 0.0;
+            f.has_idle = f.has_idle || a.back() == 0.0;
         }
-        f.stride = whole(f.r);
-        G.assign(n * f.stride, 0.0);
-        for (size_t i = 0; i < n; ++i) std::copy(basis.data() + i * f.r, basis.data() + (i + 1) * f.r, G.data() + i * f.stride);
-        T = by_column(basis);
-        f.G = G.data(), f.T = T.data();
-        look_at_rows();
-        f.norm = norm.data(), f.sorted = &by_norm;
-        const auto same = [&](double v) { return std::abs(v - eta[0]) <= 1e-12; };
-        only_intercept = f.r == 1 && n == all && !f.has_idle && std::all_of(eta.begin(), eta.end(), same);
+        const size_t n = row_of.size();
+        f.n = static_cast<int64_t>(n);
+        for (auto* values : {&mu, &w, &res, &dev, &norm}) values->resize(n);
         f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
-        f.res = res.data(), f.dev = dev.data(), f.weight = weight.data();
+        f.res = res.data(), f.dev = dev.data(), f.weight = weight.data(), f.norm = norm.data(), f.sorted = &by_norm;
         f.idle_deviance = idle_cost;
         f.deviance = deviance;
-        g0.assign(f.r, 0.0);
-        std::vector<double> score(n);
-        for (size_t i = 0; i < n; ++i) score[i] = a[i] * res[i];
-        products(f.T, f.n, f.r, score.data(), g0.data());
-        for (double v : g0) f.inexact += v * v;
-        leaving.resize(n);
-        for (size_t i = 0; i < n; ++i)
-            leaving[i] = {2.0 * a[i] * dev[i], a[i] * std::abs(res[i]) * norm[i], a[i] * w[i] * norm[i] * norm[i]};
-        f.g0 = g0.data();
+        look_at_rows();
+        span(model, whitened);
+        measure_rows();
+        const auto same = [&](double v) { return std::abs(v - eta[0]) <= 1e-12; };
+        only_intercept = f.r == 1 && f.n == model.n && !f.has_idle && std::all_of(eta.begin(), eta.end(), same);
     }
     LogisticNull(const LogisticNull&) = delete;
 
+    // A model whose active rows are given: the others are idle, and what they have left is `idle_cost`.
+    static std::unique_ptr<LogisticNull> of_rows(RowMajor Z, Vector weight, Vector y, Vector eta, Vector active, double deviance,
+                                                 double idle_cost) {
+        const Model model(Z, weight, y, eta);
+        require(static_cast<int64_t>(active.shape(0)) == model.n, "one value a row");
+        nb::gil_scoped_release release;
+        const std::vector<double> counts(active.data(), active.data() + model.n);
+        std::vector<char> known(model.n);
+        for (int64_t i = 0; i < model.n; ++i) known[i] = counts[i] > 0;
+        return std::make_unique<LogisticNull>(model, known, counts, deviance, idle_cost);
+    }
+
+    // A fitted model: all rows but the saturated ones; of those only the ones that the model can move on its own, if it can.
+    static std::unique_ptr<LogisticNull> of_fit(RowMajor Z, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance) {
+        const Model model(Z, weight, y, eta);
+        require(static_cast<int64_t>(coefficients.shape(0)) == model.r, "one coefficient a column");
+        nb::gil_scoped_release release;
+        const int64_t n = model.n;
+        std::vector<double> left(n), curvature(n), signs(n), active(model.weight, model.weight + n);
+        std::vector<char> idle(n), known(n, 1);
+        double idle_cost = 0;
+        bool some = false;
+        for (int64_t i = 0; i < n; ++i) {
+            signs[i] = model.y[i] > 0.5 ? 1.0 : -1.0;
+            const double margin = signs[i] * model.eta[i], mean = logistic(margin);
+            left[i] = 2.0 * model.weight[i] * loss(margin);
+            idle[i] = left[i] < kIdleDeviance;
+            some = some || idle[i];
+            curvature[i] = idle[i] ? 0.0 : model.weight[i] * mean * (1.0 - mean);
+        }
+        if (some) {
+            const Secured secured(model.Z.data(), n, model.r, signs.data(), curvature, idle, coefficients.data());
+            if (secured.any) {
+                for (int64_t i = 0; i < n; ++i) {
+                    known[i] = !secured.rows[i];
+                    active[i] = known[i] ? active[i] : 0.0;
+                    deviance -= known[i] ? 0.0 : left[i];  // in the supremum those rows are explained
+                }
+                auto null = std::make_unique<LogisticNull>(model, known, active, deviance, 0.0, secured.all_idle ? &secured.basis : nullptr);
+                if (null->is_sound(model)) return null;
+            }
+            for (int64_t i = 0; i < n; ++i) {
+                active[i] = idle[i] ? 0.0 : active[i];
+                idle_cost += idle[i] && known[i] ? left[i] : 0.0;
+            }
+        }
+        return std::make_unique<LogisticNull>(model, known, active, deviance, idle_cost);
+    }
+
+    // Whether directions that are free move none of the rows that are known, and the others leave no rounding in them.
+    bool is_sound(const Model& model) const {
+        for (double v : basis.M)
+            if (!(std::abs(v) < kLarge)) return false;
+        std::vector<double> gathered;
+        const double* columns = columns_of(model, gathered);
+        const int64_t none = model.r - basis.kept;
+        std::vector<double> moved(f.n), direction(model.r);
+        for (int64_t j = 0; j < none; ++j) {
+            for (int64_t k = 0; k < model.r; ++k) direction[k] = basis.free[k * none + j];
+            std::fill(moved.begin(), moved.end(), 0.0);
+            add_columns(columns, f.n, model.r, direction.data(), moved.data());
+            for (double v : moved)
+                if (!(std::abs(v) < kStill)) return false;
+        }
+        return true;
+    }
+
+    // The model on the rows that are known, gathered where these are not all.
+    const double* columns_of(const Model& model, std::vector<double>& gathered) const {
+        if (f.n == model.n) return model.Z.data();
+        gathered.resize(f.n * model.r);
+        for (int64_t k = 0; k < model.r; ++k)
+            for (int64_t i = 0; i < f.n; ++i) gathered[k * f.n + i] = model.Z[k * model.n + row_of[i]];
+        return gathered.data();
+    }
+
+    // G, row after row and column after column.
+    void span(const Model& model, const Whitened* whitened) {
+        std::vector<double> gathered, curvature(f.n), direction(model.r);
+        const double* columns = columns_of(model, gathered);
+        for (int64_t i = 0; i < f.n; ++i) curvature[i] = a[i] * w[i];
+        basis = whitened ? *whitened : whiten(columns, f.n, model.r, curvature.data());
+        f.r = basis.kept;
+        f.stride = whole(f.r);
+        T.assign(f.n * f.r, 0.0);
+        G.assign(f.n * f.stride, 0.0);
+        for (int64_t k = 0; k < f.r; ++k) {
+            for (int64_t j = 0; j < model.r; ++j) direction[j] = basis.M[j * f.r + k];
+            add_columns(columns, f.n, model.r, direction.data(), T.data() + k * f.n);
+            for (int64_t i = 0; i < f.n; ++i) G[i * f.stride + k] = T[k * f.n + i];
+        }
+        f.G = G.data(), f.T = T.data();
+    }
+
     FBED_HOT void look_at_rows() {
         const double *s = sign.data(), *linear = eta.data();
-        double *mean = mu.data(), *curvature = w.data(), *residual = res.data(), *left = dev.data(), *length = norm.data();
+        double *mean = mu.data(), *curvature = w.data(), *residual = res.data(), *left = dev.data();
 #pragma omp simd
         for (int64_t i = 0; i < f.n; ++i) {
             const double m = s[i] * linear[i], e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
@@ -93,19 +196,55 @@ struct LogisticNull {
             curvature[i] = wrong * right;
             residual[i] = s[i] * wrong;
             left[i] = log1p_of_unit(e) - std::min(m, 0.0);
-            length[i] = 0.0;
         }
+    }
+
+    // Row norms of G, and what the fit itself has left.
+    FBED_HOT void measure_rows() {
+        double* length = norm.data();
+        std::fill(norm.begin(), norm.end(), 0.0);
         for (int64_t k = 0; k < f.r; ++k) {
             const double* t = f.T + k * f.n;
 #pragma omp simd
             for (int64_t i = 0; i < f.n; ++i) length[i] += t[i] * t[i];
         }
+        std::vector<double> score(f.n);
+        leaving.resize(f.n);
         for (int64_t i = 0; i < f.n; ++i) {
             length[i] = std::sqrt(length[i]);
             double& most = a[i] == 0.0 ? f.idle_kappa : f.kappa;
             most = std::max(most, length[i]);
+            score[i] = a[i] * res[i];
+            leaving[i] = {2.0 * a[i] * dev[i], std::abs(score[i]) * length[i], a[i] * w[i] * length[i] * length[i]};
         }
+        g0.assign(f.r, 0.0);
+        products(f.T, f.n, f.r, score.data(), g0.data());
+        for (double v : g0) f.inexact += v * v;
+        f.g0 = g0.data();
     }
+
+    // One value for each row of the data, 0 where it is not known.
+    template <class Value>
+    OutVector for_all_rows(Value&& value) const {
+        double* data;
+        OutVector out = new_vector(place.size(), data);
+        for (int64_t i = 0; i < f.n; ++i) data[row_of[i]] = value(i);
+        return out;
+    }
+    OutVector curvature() const {
+        return for_all_rows([this](int64_t i) { return a[i] * w[i]; });
+    }
+    OutVector score() const {
+        return for_all_rows([this](int64_t i) { return a[i] * res[i]; });
+    }
+    OutMatrix whitener() const { return new_rows(basis.M, basis.r, basis.kept); }
+    OutMatrix free() const { return new_rows(basis.free, basis.r, basis.r - basis.kept); }
+    OutMatrix spanned() const {
+        std::vector<double> out(f.n * f.r);
+        for (int64_t i = 0; i < f.n; ++i) std::copy_n(G.data() + i * f.stride, f.r, out.data() + i * f.r);
+        return new_rows(out, f.n, f.r);
+    }
+    std::vector<int64_t> rows() const { return {row_of.begin(), row_of.end()}; }
 
     // Rows, those with the largest norm first: only some columns ask for them.
     void sort_rows() const {
@@ -205,9 +344,9 @@ struct LogisticNull {
         along_support(f, s, work.buffer.data());
         Interval out = bracket_support(f, s, q.aim(), work.grad.data());
         left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();
-        if (q.settled(out)) return out;
+        if (q.settled(out) && !q.contends(out)) return out;
         if (q.spare_wide && s.m * f.r > f.n) {
-            left = std::numeric_limits<double>::quiet_NaN();
+            if (!q.settled(out)) left = std::numeric_limits<double>::quiet_NaN();
             return out;
         }
         sort_rows();
@@ -326,11 +465,12 @@ struct LogisticNull {
         check_range(which, columns.m.p);
     }
 
-    // Intervals for columns, whatever they are stored in. Those that are better looked at with all their rows, several in one
-    // matrix product, may be spared; the norm² left of them is NaN.
+    // Intervals for columns, whatever they are stored in; closer ones for those that may be best, if they are to be ranked.
+    // Those that are better looked at with all their rows, several in one matrix product, may be spared; the norm² left of
+    // them is NaN.
     template <class Columns>
     Answer brackets(const Columns& columns, Which which, Vector center, Vector scale, Flags mostly_zero, double critical,
-                    bool refine, bool spare_wide) const {
+                    bool ranked, bool spare_wide) const {
         check(columns, which, center, scale, mostly_zero);
         double *lower, *upper, *left;
         const size_t count = which.shape(0);
@@ -338,10 +478,13 @@ struct LogisticNull {
         nb::gil_scoped_release release;
         Work work(f, all_rows());
         Explained explained;
-        const Question q{critical, 0.0, false, refine, spare_wide};
+        Question q{critical, 0.0, false, true, spare_wide};
+        double best = 0;
         for (size_t j = 0; j < count; ++j) {
             const Interval v = column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left[j], nullptr, explained);
             lower[j] = v.lower, upper[j] = v.upper;
+            best = std::max(best, v.lower);
+            if (ranked) q.bar = best;
         }
         return {l, u, e};
     }

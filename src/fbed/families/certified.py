@@ -16,23 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
-from fbed._kernels import LogisticNull, fit_logistic, pattern_deviances, whiten
+from fbed._kernels import LogisticNull, fit_logistic, pattern_deviances
 from fbed.families.base import Indices, Span
 from fbed.tails import Floats
 
 if TYPE_CHECKING:
     from fbed.families.binomial import Binomial
 
-_IDLE = 1e-9  # rows with less deviance than this are saturated: they are bounded, not modelled
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
 _COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
 _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
-_STILL = 1e-9  # of a row that a direction does not move
-_LARGE = 1e6  # coefficients of a basis that leave rounding in rows that they should not move
-_ATTEMPTS = 4  # to find rows that are explained for good
 _FEW = 200  # candidates for whom a second, coarser look at the rows does not pay
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
@@ -40,56 +36,59 @@ _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inne
 class Null:
     """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows.
 
-    It has all rows, or, where the others are out of the question altogether, those that are `known`. Coefficients on Z
+    It has all rows, or, where the others are out of the question altogether, those that are known. Coefficients on Z
     are `whitener` times those on G, and `free` are the directions that move no active row.
     """
 
-    def __init__(
-        self,
-        fit: CertifiedLogistic,
-        active: Floats,
-        idle_cost: float,
-        known: NDArray[np.bool_] | None = None,
-        at: Floats | None = None,
-    ) -> None:
-        weights, y = fit.model.design.weights, fit.model.y
-        predictor, mean = (fit.predictor, fit.mean) if at is None else (at, special.expit(at))
-        self.rows = None if known is None else np.flatnonzero(known)
-        rows = np.arange(len(y)) if self.rows is None else self.rows
-        Z = fit.Z if self.rows is None else fit.Z[rows]
-        self.curvature = active * mean * (1.0 - mean)
-        self.score = active * (y - mean)
-        self._known = self.curvature if self.rows is None else self.curvature[rows]
-        self.whitener, self.free = whiten(Z, self._known)
-        self.G = Z @ self.whitener
-        self.idle_cost = idle_cost
-        self.kernel = LogisticNull(self.G, weights, y, predictor, active, rows, fit.deviance, idle_cost)
+    def __init__(self, kernel: LogisticNull) -> None:
+        self.kernel = kernel
 
     @cached_property
-    def weighted(self) -> Floats:
-        """The basis times the curvature: what projections are computed with."""
-        return self.G * self._known[:, None]
+    def rows(self) -> NDArray[np.int64]:
+        """Rows of the data that are known."""
+        return np.array(self.kernel.rows, dtype=np.int64)
 
     @cached_property
-    def short(self) -> float:
-        """What the fit is short of a maximum, in its metric."""
-        return float(np.linalg.norm(self.G.T @ (self.score if self.rows is None else self.score[self.rows])))
+    def curvature(self) -> Floats:
+        """Of every row of the data, 0 where it is idle or not known."""
+        return self.kernel.curvature
 
-    @property
-    def reach(self) -> float:
-        """How far a step of length 1 can move an active row."""
-        return float(np.sqrt(np.einsum("ij,ij->i", self.G, self.G)[self._known > 0].max()))
+    @cached_property
+    def score(self) -> Floats:
+        """The residual of every row of the data, 0 where it is idle or not known."""
+        return self.kernel.score
 
-    def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
+    @cached_property
+    def whitener(self) -> Floats:
+        """Coefficients on Z of the columns of G."""
+        return self.kernel.whitener
+
+    @cached_property
+    def free(self) -> Floats:
+        """Coefficients on Z of orthonormal directions that move no active row."""
+        return self.kernel.free
+
+    @cached_property
+    def _basis(self) -> tuple[Floats, Floats]:
+        """G, and G times the curvature: what projections are computed with."""
+        G = self.kernel.G
+        return G, G * self.curvature[self.rows][:, None]
+
+    def prepare(self) -> None:
+        """What several threads are going to ask for."""
+        _ = self._basis
+
+    def brackets(self, block: Floats, critical: float) -> tuple[Floats, Floats, Floats]:
         """Bounds for the columns of a dense block, and the norm² left of each after the model."""
-        known = block if self.rows is None else block.T[:, self.rows].T
-        projections = known.T @ self.weighted
+        G, weighted = self._basis
+        known = block if len(self.rows) == len(block) else block.T[:, self.rows].T
+        projections = known.T @ weighted
         lower, upper, left, total = self.kernel.look(known, projections)
         rest = np.flatnonzero(upper > critical * (1.0 - 1e-9))
         if len(rest):
-            orthogonal = known.T[rest] - projections[rest] @ self.G.T
+            orthogonal = known.T[rest] - projections[rest] @ G.T
             lower[rest], upper[rest], left[rest] = self.kernel.dense(
-                orthogonal.T, total[rest], lower[rest], upper[rest], critical, refine
+                orthogonal.T, total[rest], lower[rest], upper[rest], critical, True
             )
         return lower, upper, left
 
@@ -103,7 +102,6 @@ class CertifiedLogistic:
         self.Z = np.ascontiguousarray(span.Z)
         starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in start]
         self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
-        self.mean = special.expit(self.predictor)
         self.coarse: Null | None = None  # for upper bounds only
         self._without_known: dict[int, tuple[Floats, Floats]] = {}
 
@@ -121,6 +119,11 @@ class CertifiedLogistic:
         return found[:4]
 
     @cached_property
+    def mean(self) -> Floats:
+        """Fitted probabilities."""
+        return np.asarray(special.expit(self.predictor))
+
+    @cached_property
     def row_deviance(self) -> Floats:
         """What each row has left to explain."""
         return 2.0 * self.model.design.weights * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * self.predictor)
@@ -128,17 +131,10 @@ class CertifiedLogistic:
     @cached_property
     def null(self) -> Null:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
-        weights = self.model.design.weights
-        idle = self.row_deviance < _IDLE
-        secured = _secured(self, idle) if idle.any() else None
-        if secured is None:
-            return Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle].sum()))
-        self.deviance -= float(self.row_deviance[secured].sum())  # in the supremum those rows are explained
-        null = Null(self, np.where(secured, 0.0, weights), 0.0, ~secured)
-        moved = np.abs(self.Z[~secured] @ null.free).max(initial=0.0)
-        if moved < _STILL and np.abs(null.whitener).max(initial=0.0) < _LARGE:
-            return null
-        return Null(self, np.where(idle, 0.0, weights), float(self.row_deviance[idle & ~secured].sum()), ~secured)
+        weights, y = self.model.design.weights, self.model.y
+        kernel = LogisticNull.of_fit(self.Z, weights, y, self.predictor, self.coefficients, self.deviance)
+        self.deviance = kernel.deviance  # in the supremum, rows that the model has explained for good are
+        return Null(kernel)
 
     def _coarse(self) -> Null | None:
         """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
@@ -161,12 +157,17 @@ class CertifiedLogistic:
         left = 2.0 * active * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * predictor)
         active[left < _ROUGH] = 0.0  # explained on the way
         cost = float(self.row_deviance.sum()) * (1.0 + 1e-12) - float(left[active > 0].sum())
-        return Null(self, active, cost, active > 0, predictor) if active.any() else None
+        if not active.any():
+            return None
+        kernel = LogisticNull.of_rows(self.Z, self.model.design.weights, self.model.y, predictor, active, self.deviance, cost)
+        return Null(kernel)
 
     def prepare(self, n_candidates: int) -> None:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
         if n_candidates >= _FEW and self.span.rank > 1 and self.coarse is None:
             self.coarse = self._coarse()
+        if n_candidates >= _FEW:
+            self.null.prepare()
         _ = self.null
 
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
@@ -176,29 +177,29 @@ class CertifiedLogistic:
             lower, upper = self._first_scan(which)
             still = np.flatnonzero(_unsettled(lower, upper, critical) & np.isfinite(critical))
         elif self.coarse is not None and np.isfinite(critical):  # it has no lower bounds to tell
-            lower, upper = np.zeros(len(which)), self._brackets(self.coarse, which, critical, refine=True)[1]
+            lower, upper = np.zeros(len(which)), self._brackets(self.coarse, which, critical, ranked=False)[1]
             still = np.flatnonzero(_unsettled(lower, upper, critical))
         else:
-            return self._brackets(self.null, which, critical, refine=True)
+            return self._brackets(self.null, which, critical)
         suspect = np.zeros(len(which), dtype=bool)
         if len(still):
-            lower[still], fine, suspect[still] = self._brackets(self.null, which[still], critical, refine=True)
+            lower[still], fine, suspect[still] = self._brackets(self.null, which[still], critical)
             upper[still] = np.maximum(np.minimum(upper[still], fine), lower[still])
         return lower, upper, suspect
 
     def _brackets(
-        self, null: Null, which: NDArray[np.int64], critical: float, refine: bool
+        self, null: Null, which: NDArray[np.int64], critical: float, ranked: bool = True
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         design = self.model.design
         many = not design.is_sparse or len(which) > _FEW  # enough columns to look at all rows of several at once
         lower, upper, left = null.kernel.brackets(
-            design.matrix, which, design.center, design.scale, design.mostly_zero[which], critical, refine, many
+            design.matrix, which, design.center, design.scale, design.mostly_zero[which], critical, ranked, many
         )
         rest = np.flatnonzero(np.isnan(left)) if many else np.empty(0, dtype=np.intp)
         for start in range(0, len(rest), design.block_size):
             part = rest[start : start + design.block_size]
             block = design.matrix.gather(which[part], design.center, design.scale)
-            low, high, left[part] = null.brackets(block, critical, refine)
+            low, high, left[part] = null.brackets(block, critical)
             lower[part] = np.maximum(lower[part], low)
             upper[part] = np.maximum(np.minimum(upper[part], high), lower[part])
         return lower, upper, 4.0 * left <= _SUSPECT * design.n
@@ -289,7 +290,7 @@ class CertifiedLogistic:
 
     def _surely_lost(self, wald: Floats, z_min: Floats) -> Floats:
         """E(z_min)·Wald, less what the fit is short of a maximum and what saturated rows might be hiding."""
-        null, short = self.null, self.null.short
+        null, short = self.null.kernel, self.null.kernel.short
         least = _e(z_min - null.reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
         return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
 
@@ -308,13 +309,26 @@ class CertifiedLogistic:
             self._without_known[variable] = basis[:, kept:], basis[:, :kept]
         return self._without_known[variable]
 
+    def _functional(self, variable: int) -> Floats:
+        """The functionals alone: those of single columns are found together."""
+        place = self.span.place(variable)
+        if place.stop - place.start > 1:
+            return self._without(variable)[0]
+        return self._functionals[:, place]
+
+    @cached_property
+    def _functionals(self) -> Floats:
+        """F with RᵀF diagonal: each column vanishes on all columns of the triangle but one."""
+        F = linalg.solve_triangular(self._triangle, np.eye(self.span.rank), trans="T", check_finite=False)
+        return np.asarray(F / np.sqrt(np.einsum("ij,ij->j", F, F)))
+
     @cached_property
     def _triangle(self) -> Floats:
         return self.span.triangle()
 
     def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
         """Step (on G) to the nearest model without the variable, in the curvature's metric; and Wald's statistic."""
-        functional, _ = self._without(variable)
+        functional = self._functional(variable)
         if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9:
             return None
         whitened = self.null.whitener.T @ functional
@@ -340,26 +354,6 @@ class CertifiedLogistic:
             return certain, attained
         self.model.hint(tuple(s for s in self.span.selected if s != variable), found[1])
         return attained, attained
-
-
-def _secured(fit: CertifiedLogistic, idle: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Idle rows that one direction of the model moves, each to its own side, moving no other row; None if none does.
-
-    Whatever a candidate does to those rows, a long enough step along that direction mends it at no cost. The direction
-    is the part of the fit that moves idle rows only; rows that it would move to the other side have to stay as well.
-    """
-    curvature = np.where(idle, 0.0, fit.model.design.weights * fit.mean * (1.0 - fit.mean))
-    sign = 2.0 * fit.model.y - 1.0
-    for _ in range(_ATTEMPTS):
-        free = whiten(fit.Z, curvature)[1]
-        moved = sign * (fit.Z @ (free @ (free.T @ fit.coefficients)))
-        clear = 1e-6 * float(np.abs(moved).max())
-        secured = idle & (moved > clear)
-        stray = ~secured & (np.abs(moved) > 1e-3 * clear)
-        if not stray.any():
-            return secured if secured.any() else None
-        curvature[stray] = 1.0
-    return None
 
 
 def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:
