@@ -21,6 +21,7 @@ from fbed._kernels import (
     bound_functions,
     elementary_functions,
     fit_logistic,
+    pattern_deviances,
 )
 from fbed.problem import read_problem
 
@@ -183,7 +184,9 @@ def test_sizes_are_checked():
         lambda: SparseColumns(np.array([0, 1]), np.array([0]), np.ones(2), 4),
         lambda: DenseColumns(np.ones(4)),
         lambda: DenseColumns(np.ones((4, 4), dtype=np.complex128)),
-        lambda: LogisticNull(np.ones((4, 1)), np.ones(3), np.ones(4), np.zeros(4), np.ones(4), np.arange(4), 1.0, 0.0),
+        lambda: LogisticNull.of_rows(np.ones((4, 1)), np.ones(3), np.ones(4), np.zeros(4), np.ones(4), 1.0, 0.0),
+        lambda: LogisticNull.of_fit(np.ones((4, 1)), np.ones(4), np.ones(4), np.zeros(4), np.ones(2), 1.0),
+        lambda: pattern_deviances(np.ones((4, 2)), np.ones(4), np.ones(4), np.array([1]), np.array([3])),
         lambda: fit_logistic(np.ones((4, 2)), np.ones(4), np.ones(4), np.zeros((1, 1)), 1e-12, np.inf),
     ):
         with pytest.raises((ValueError, TypeError)):
@@ -217,6 +220,20 @@ def test_fit_is_a_maximum(seed):
         assert np.abs(gradient).max() < 1e-6
         assert decrement <= 1e-12
         assert certain <= deviance
+
+
+@pytest.mark.parametrize("far", [10.0, 37.0, 60.0, 1e3, 1e6])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_fit_comes_back_from_the_wrong_side(far, side):
+    """There, rows are as certain as they are wrong, and no curvature shows how far it is to the maximum."""
+    rng = np.random.default_rng(5)
+    Z = np.column_stack([np.ones(60), np.arange(60) < 20, rng.normal(size=60)])
+    y = (rng.uniform(size=60) < np.where(Z[:, 1] > 0, 0.3, 0.6)).astype(float)
+    starts = np.array([[0.0, side * far, 0.0]])
+    away = fit_logistic(Z, np.ones(60), y, starts, 1e-12, np.inf)
+    near = fit_logistic(Z, np.ones(60), y, np.zeros((1, 3)), 1e-12, np.inf)
+    assert away[2] == pytest.approx(near[2], rel=1e-12)
+    assert away[0] == pytest.approx(near[0], rel=1e-6)
 
 
 class Fitted:
@@ -273,8 +290,9 @@ def test_brackets_hold_the_statistic(seed, kind, size):
     numeric = np.flatnonzero(design.width[fitted.others] == 1)
     which = design.positions(fitted.others[numeric])
     for null in filter(None, (engine.null, engine.coarse)):
-        lower, upper, _ = engine._brackets(null, which, 1e-9, refine=False)
-        fitted.assert_holds(lower if null is engine.null else np.zeros(len(which)), upper, numeric)
+        for ranked in (False, True):
+            lower, upper, _ = engine._brackets(null, which, 1e-9, ranked, refine=False)
+            fitted.assert_holds(lower if null is engine.null else np.zeros(len(which)), upper, numeric)
     for critical in np.quantile(fitted.statistic[numeric], [0.1, 0.5, 0.9]) + 1e-3:
         lower, upper, suspect = engine.bounds(fitted.others[numeric], float(critical))
         fitted.assert_holds(lower, upper, numeric)
@@ -314,11 +332,11 @@ def test_bounds_allow_for_a_fit_that_stops_short(seed, short):
     eta = engine.Z @ (engine.coefficients + short * rng.normal(size=engine.Z.shape[1]))
     mean = special.expit(eta)
     curvature = mean * (1 - mean)
-    G = np.ascontiguousarray(
-        engine.Z @ np.linalg.inv(np.linalg.cholesky(engine.Z.T @ (engine.Z * curvature[:, None]))).T
-    )
     deviance = float(2 * np.logaddexp(0, (1 - 2 * y) * eta).sum())
-    null = LogisticNull(G, np.ones(n), y, eta, np.ones(n), np.arange(n), deviance, 0.0)
+    null = LogisticNull.of_rows(engine.Z, np.ones(n), y, eta, np.ones(n), deviance, 0.0)
+    G = null.G
+    assert G.T @ (G * curvature[:, None]) == pytest.approx(np.eye(G.shape[1]), abs=1e-9)
+    assert engine.Z @ null.whitener == pytest.approx(G, abs=1e-12)
     design = fitted.fit.model.design
     block = design.matrix.gather(design.positions(fitted.others), design.center, design.scale)
     projections = block.T @ (G * curvature[:, None])
@@ -328,6 +346,44 @@ def test_bounds_allow_for_a_fit_that_stops_short(seed, short):
     fitted.assert_holds(*null.dense(orthogonal, looked[3], looked[0], looked[1], 1e-9, False)[:2])
     lower, upper, _ = null.dense(orthogonal, looked[3], looked[0], looked[1], 1e-9, True)
     fitted.assert_holds(lower - (deviance - engine.deviance), upper)  # refined: the gain over these coefficients
+
+
+def least_deviance(X, y, weight):
+    """Of a model with a probability for each set of equal rows."""
+    _, group = np.unique(X, axis=0, return_inverse=True)
+    ones, zeros = (np.bincount(group.ravel(), weight * (y == value)) for value in (1, 0))
+    return 2.0 * float((special.entr(ones) + special.entr(zeros) - special.entr(ones + zeros)).sum())
+
+
+@few
+@given(seed=seeds, levels=st.integers(1, 4), weighted=st.booleans())
+def test_rows_that_cannot_be_told_apart(seed, levels, weighted):
+    rng = np.random.default_rng(seed)
+    n, k = rng.integers(1, 60), rng.integers(1, 6)
+    X = rng.integers(0, levels, (n, k)) * rng.normal(size=k) * rng.choice([0.0, -0.0, 1.0], size=(n, k))
+    y = rng.integers(0, 2, n).astype(float)
+    weight = rng.uniform(0.3, 2, n) if weighted else np.ones(n)
+    first = rng.integers(0, k + 1, 5)
+    last = np.array([rng.integers(start, k + 1) for start in first])
+    found = pattern_deviances(X, y, weight, first, last)
+    for start, stop, deviance in zip(first, last, found, strict=True):
+        rest = np.delete(X + 0.0, slice(start, stop), axis=1)
+        assert deviance == pytest.approx(least_deviance(rest, y, weight), rel=1e-12, abs=1e-12)
+
+
+def test_no_model_explains_rows_that_it_cannot_tell_apart():
+    """The bound is below the deviance of every model without a variable, and close where rows are few kinds."""
+    close = 0
+    for seed in range(40):
+        case = indicators(np.random.default_rng([77, seed]))
+        dense = case.X.toarray() if sparse.issparse(case.X) else case.X
+        variables = np.flatnonzero(np.ptp(dense, axis=0) > 0)[:5].astype(np.intp)
+        fitted = Fitted(case, variables.tolist())
+        least = fitted.fit.engine._least_deviances(variables)
+        exact = fitted.exhaustive.losses(variables).statistic + fitted.exhaustive.deviance
+        assert (least <= exact + 1e-8).all()
+        close += int((least > 0.9 * exact).sum())
+    assert close > 20
 
 
 @pytest.mark.parametrize(("kind", "seed"), list(product(range(len(KINDS)), range(6))))

@@ -1,5 +1,7 @@
 """Loops in C++ over columns; see src/kernels."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Which = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 class DenseColumns:
     """Columns of a dense matrix of any real type and layout."""
@@ -33,36 +36,65 @@ class SparseColumns:
 class LogisticNull:
     """A fitted logistic model, asked about columns that could join it.
 
-    It knows some of the rows of the data; of those, the ones with active = 0 are only bounded.
+    It knows some of the rows of the data; of those, the idle ones are only bounded. G spans the model on those rows,
+    orthonormal in their curvature.
     """
 
     counts: list[int]
     """How far candidates had to be looked at: brackets, columns formed, refinements and their iterations."""
 
-    def __init__(
-        self,
-        G: Floats,
-        weight: Floats,
-        y: Floats,
-        eta: Floats,
-        active: Floats,
-        rows: Which,
-        deviance: float,
-        idle_cost: float,
-    ) -> None:
-        """G has a row for each of `rows`. Upper bounds pay `idle_cost`; lower bounds watch what idle rows lose."""
-    def support(
+    deviance: float
+    """Of the model, without the rows that it has explained for good."""
+
+    idle_cost: float
+    """What idle rows have left."""
+
+    reach: float
+    """How far a step of length 1 can move an active row."""
+
+    short: float
+    """What the fit is short of a maximum, in its metric."""
+
+    rows: list[int]
+    """Rows of the data that are known."""
+
+    G: Floats
+    whitener: Floats
+    """Coefficients on Z of the columns of G."""
+
+    free: Floats
+    """Coefficients on Z of orthonormal directions that move no active row."""
+
+    curvature: Floats
+    score: Floats
+    """For each row of the data, 0 where it is idle or not known."""
+
+    @staticmethod
+    def of_fit(
+        Z: Floats, weight: Floats, y: Floats, eta: Floats, coefficients: Floats, deviance: float
+    ) -> LogisticNull:
+        """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
+    @staticmethod
+    def of_rows(
+        Z: Floats, weight: Floats, y: Floats, eta: Floats, active: Floats, deviance: float, idle_cost: float
+    ) -> LogisticNull:
+        """The rows whose weight in `active` is not 0; upper bounds pay `idle_cost` for the others."""
+    def brackets(
         self,
         columns: DenseColumns | SparseColumns,
         which: Which,
+        center: Floats,
         scale: Floats,
+        mostly_zero: Flags,
         critical: float,
         refine: bool,
+        ranked: bool,
         spare_wide: bool,
     ) -> tuple[Floats, Floats, Floats]:
-        """Bounds of the statistic for columns that are mostly 0, and the norm² left of each after the model.
+        """Bounds of the statistic of columns, and the norm² left of each after the model.
 
-        That norm² is NaN for undecided columns that were spared since they have too many entries.
+        Candidates that may be best get closer bounds if they are to be ranked. The norm² is NaN for undecided columns
+        that were spared since they have too many entries.
         """
     def look(self, X: Floats, projections: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """The same for columns of a dense block, from their projections on the model, and their norm² before it."""
@@ -78,7 +110,7 @@ class LogisticNull:
         which: Which,
         center: Floats,
         scale: Floats,
-        mostly_zero: Floats,
+        mostly_zero: Flags,
         lower: Floats,
         upper: Floats,
         race: bool,
@@ -94,8 +126,9 @@ def fit_logistic(
     Begins at the best of the rows of `starts`. Ends early when the deviance is certain to be more than `enough`;
     otherwise the bound is the deviance itself, or 0 if the fit did not converge."""
 
-def whiten(Z: Floats, curvature: Floats) -> tuple[Floats, Floats]:
-    """M such that Z·M is orthonormal in the curvature of the rows, and orthonormal directions that move no such row."""
+def pattern_deviances(X: Floats, y: Floats, weight: Floats, first: Which, last: Which) -> Floats:
+    """The least deviance of any model without the columns first..last, for several such ranges: rows of different
+    classes that are equal in all other columns cannot be told apart."""
 
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""

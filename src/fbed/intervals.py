@@ -6,7 +6,7 @@ contenders only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class Intervals:
             return self.exact_log_p[rows]
         return self.fit.reference.log_sf(self.lower[rows], self.df[rows])
 
-    def put(self, rows: Indices, lower: Floats, upper: Floats, df: Floats | None = None) -> None:
+    def put(self, rows: Indices | slice, lower: Floats, upper: Floats, df: Floats | None = None) -> None:
         """Keep narrower intervals for some candidates, here and for other searches that come to the same set."""
         self.lower[rows], self.upper[rows] = lower, upper
         if df is not None:
@@ -122,20 +122,21 @@ def _raised(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapp
 def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> None:
     """Move every interval clear of its critical value."""
     unknown = np.isnan(known.df)
-    if unknown.all():
-        rows = np.arange(len(unknown), dtype=np.intp)
-    else:
+    rows: Indices | slice = slice(None)
+    if not unknown.all():
         bar = critical(np.where(unknown, 0.0, known.df))
         rows = np.flatnonzero(unknown | ((known.upper > bar) & ~exceeds(known.lower, bar)))
-    if len(rows) == 0:
+    candidates = known.candidates[rows]
+    if len(candidates) == 0:
         return
-    known.fit.prepare(len(rows))
-    parts = mapped(lambda block: known.fit.gain_bounds(block, critical), known.candidates[rows])
-    if len(parts) == 1:
-        known.put(rows, parts[0].lower, parts[0].upper, parts[0].df)
-        return
-    lower, upper, df = (np.concatenate([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df"))
+    known.fit.prepare(len(candidates))
+    parts = mapped(lambda block: known.fit.gain_bounds(block, critical), candidates)
+    lower, upper, df = (_joined([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df"))
     known.put(rows, lower, upper, df)
+
+
+def _joined(parts: Sequence[Floats]) -> Floats:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def worst_by_intervals(

@@ -250,10 +250,11 @@ class Fitter {
                 pivot -= row[l] * row[l];
                 slope -= row[l] * step[l];
             }
-            const double least = diagonal > 0 ? kLifted * diagonal : 1.0;
-            const bool doubtful = !(pivot > kDoubtful * diagonal), nothing = !(diagonal > kNoise * whole_[j] * most);
-            const bool idle = nothing || (doubtful && slope * slope <= kIdle * tolerance_ * std::max(pivot, least));
-            certain = certain && (idle || pivot > kHidden * diagonal);
+            const bool nothing = !(diagonal > kNoise * whole_[j] * most);
+            const double least = nothing ? blind_curvature(f_.T + j * f_.n) : kLifted * diagonal;
+            const bool doubtful = nothing || !(pivot > kDoubtful * diagonal);
+            const bool idle = (doubtful && slope * slope <= kIdle * tolerance_ * std::max(pivot, least)) || least > kFixed;
+            certain = certain && (idle || nothing || pivot > kHidden * diagonal);
             row[j] = idle ? kFixed : std::sqrt(std::max(pivot, least));
             step[j] = slope / row[j];
         }
@@ -265,6 +266,20 @@ class Fitter {
         return certain;
     }
 
+    // Curvature along a direction that moves only rows which are as good as certain. Those on the wrong side pull with all
+    // their weight, and nothing shows how far to go: the curvature of the parabola that touches their loss there and is
+    // above it everywhere, tanh(m/2)/(2m), tells a way that is not too far. Those on the right side have nothing to gain.
+    FBED_HOT double blind_curvature(const double* direction) const {
+        double sum = 0;
+        const double *weight = f_.weight, *eta = eta_, *sign = f_.sign, *aw = work_.aw.data();
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double size = direction[i] * direction[i] * weight[i] / (2.0 + 2.0 * std::abs(eta[i]));
+            sum += sign[i] * eta[i] < 0 && aw[i] == 0.0 ? size : 0.0;
+        }
+        return sum > 0 ? sum : std::numeric_limits<double>::infinity();
+    }
+
     // The same from a basis that is orthonormal in the metric of the curvature, however small some curvatures are. Along a
     // direction in which they are, what rounding leaves of a slope would be a long step: such directions stay.
     void solve_with_care(const double* grad, double* step) const {
@@ -274,15 +289,23 @@ class Fitter {
         for (int64_t k = 0; k < r; ++k)
             for (int64_t i = 0; i < n; ++i) size[k] += std::abs(work_.values[i] * f_.T[k * n + i]);
         std::fill(step, step + r, 0.0);
-        for (int64_t j = 0; j < basis.kept; ++j) {
+        const auto go = [&](const std::vector<double>& directions, int64_t count, int64_t j, double curvature) {
             double along = 0, rounding = 0;
             for (int64_t k = 0; k < r; ++k) {
-                const double m = basis.M[k * basis.kept + j];
+                const double m = directions[k * count + j];
                 along += m * grad[k];
                 rounding += kRounding * std::abs(m) * size[k];
             }
-            if (std::abs(along) <= rounding) continue;
-            for (int64_t k = 0; k < r; ++k) step[k] += basis.M[k * basis.kept + j] * along / (1.0 + ridge_);
+            if (std::abs(along) <= rounding) return;
+            for (int64_t k = 0; k < r; ++k) step[k] += directions[k * count + j] * along / curvature;
+        };
+        for (int64_t j = 0; j < basis.kept; ++j) go(basis.M, basis.kept, j, 1.0 + ridge_);
+        std::vector<double> direction(r), moved(n);
+        for (int64_t j = 0; j < r - basis.kept; ++j) {
+            for (int64_t k = 0; k < r; ++k) direction[k] = basis.free[k * (r - basis.kept) + j];
+            std::fill(moved.begin(), moved.end(), 0.0);
+            add_columns(f_.T, n, r, direction.data(), moved.data());
+            go(basis.free, r - basis.kept, j, blind_curvature(moved.data()) * (1.0 + ridge_));
         }
     }
 

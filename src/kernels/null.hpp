@@ -470,7 +470,7 @@ struct LogisticNull {
     // them is NaN.
     template <class Columns>
     Answer brackets(const Columns& columns, Which which, Vector center, Vector scale, Flags mostly_zero, double critical,
-                    bool ranked, bool spare_wide) const {
+                    bool refine, bool ranked, bool spare_wide) const {
         check(columns, which, center, scale, mostly_zero);
         double *lower, *upper, *left;
         const size_t count = which.shape(0);
@@ -478,7 +478,7 @@ struct LogisticNull {
         nb::gil_scoped_release release;
         Work work(f, all_rows());
         Explained explained;
-        Question q{critical, 0.0, false, true, spare_wide};
+        Question q{critical, 0.0, false, refine, spare_wide};
         double best = 0;
         for (size_t j = 0; j < count; ++j) {
             const Interval v = column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left[j], nullptr, explained);

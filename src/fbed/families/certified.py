@@ -78,7 +78,7 @@ class Null:
         """What several threads are going to ask for."""
         _ = self._basis
 
-    def brackets(self, block: Floats, critical: float) -> tuple[Floats, Floats, Floats]:
+    def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
         """Bounds for the columns of a dense block, and the norm² left of each after the model."""
         G, weighted = self._basis
         known = block if len(self.rows) == len(block) else block.T[:, self.rows].T
@@ -88,7 +88,7 @@ class Null:
         if len(rest):
             orthogonal = known.T[rest] - projections[rest] @ G.T
             lower[rest], upper[rest], left[rest] = self.kernel.dense(
-                orthogonal.T, total[rest], lower[rest], upper[rest], critical, True
+                orthogonal.T, total[rest], lower[rest], upper[rest], critical, refine
             )
         return lower, upper, left
 
@@ -159,7 +159,9 @@ class CertifiedLogistic:
         cost = float(self.row_deviance.sum()) * (1.0 + 1e-12) - float(left[active > 0].sum())
         if not active.any():
             return None
-        kernel = LogisticNull.of_rows(self.Z, self.model.design.weights, self.model.y, predictor, active, self.deviance, cost)
+        kernel = LogisticNull.of_rows(
+            self.Z, self.model.design.weights, self.model.y, predictor, active, self.deviance, cost
+        )
         return Null(kernel)
 
     def prepare(self, n_candidates: int) -> None:
@@ -188,18 +190,18 @@ class CertifiedLogistic:
         return lower, upper, suspect
 
     def _brackets(
-        self, null: Null, which: NDArray[np.int64], critical: float, ranked: bool = True
+        self, null: Null, which: NDArray[np.int64], critical: float, ranked: bool = True, refine: bool = True
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         design = self.model.design
         many = not design.is_sparse or len(which) > _FEW  # enough columns to look at all rows of several at once
         lower, upper, left = null.kernel.brackets(
-            design.matrix, which, design.center, design.scale, design.mostly_zero[which], critical, ranked, many
+            design.matrix, which, design.center, design.scale, design.mostly_zero[which], critical, refine, ranked, many
         )
         rest = np.flatnonzero(np.isnan(left)) if many else np.empty(0, dtype=np.intp)
         for start in range(0, len(rest), design.block_size):
             part = rest[start : start + design.block_size]
             block = design.matrix.gather(which[part], design.center, design.scale)
-            low, high, left[part] = null.brackets(block, critical)
+            low, high, left[part] = null.brackets(block, critical, refine)
             lower[part] = np.maximum(lower[part], low)
             upper[part] = np.maximum(np.minimum(upper[part], high), lower[part])
         return lower, upper, 4.0 * left <= _SUSPECT * design.n
