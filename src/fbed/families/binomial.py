@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed.criteria import TIE, Evidence, exceeds
+from fbed.criteria import TIE, Evidence
 from fbed.design import Design
 from fbed.families.base import Bounds, FittedModel, Indices, Span, original_scale
 from fbed.families.certified import CertifiedLogistic
