@@ -187,6 +187,7 @@ class CertifiedBinomialFit(BinomialFit):
     def _numeric_bounds(self, candidates: Indices, critical: float) -> Bounds:
         lower, upper, suspect = self.engine.bounds(candidates, critical)
         df = np.ones(len(candidates))
+        lower[suspect] = 0.0  # a column in the span of S has statistic 0, whatever its likelihood
         for i in np.flatnonzero((upper > critical) & (suspect | (lower <= critical * (1.0 + TIE)))):
             lower[i], df[i] = self._single_gain(int(candidates[i]))
             upper[i] = lower[i]
