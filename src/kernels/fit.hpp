@@ -92,7 +92,8 @@ class Fitter {
                 careful_ = false;
             } else {
                 const bool close = sound && out_.decrement <= kClose && ridge_ < kGentle;
-                done = done || close || ridge_ > kSteep;  // rounding hides the rest, or not even the gradient leads anywhere
+                done = done || close;  // rounding hides the rest
+                if (ridge_ > kSteep) break;  // not even the gradient leads anywhere
                 if (careful_) ridge_ = std::max(kLeastRidge, ridge_ * 1e3);
                 careful_ = true;
             }
