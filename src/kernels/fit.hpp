@@ -245,17 +245,19 @@ class Fitter {
                 for (int64_t l = 0; l < i; ++l) s -= row[l] * other[l];
                 row[i] = s / other[i];
             }
-            double pivot = diagonal, slope = grad[j];
-#pragma omp simd reduction(- : pivot, slope)
+            double pivot = diagonal, slope = grad[j], size = 0;
+#pragma omp simd reduction(- : pivot, slope) reduction(+ : size)
             for (int64_t l = 0; l < j; ++l) {
                 pivot -= row[l] * row[l];
                 slope -= row[l] * step[l];
+                size += std::abs(row[l] * step[l]);
             }
             const bool nothing = !(diagonal > kNoise * whole_[j] * most);
             const double least = nothing ? blind_curvature(f_.T + j * f_.n) : kLifted * diagonal;
-            const bool doubtful = nothing || !(pivot > kDoubtful * diagonal);
-            const bool idle = (doubtful && slope * slope <= kIdle * tolerance_ * std::max(pivot, least)) || least > kFixed;
-            certain = certain && (idle || nothing || pivot > kHidden * diagonal);
+            const bool doubtful = nothing || !(pivot > kDoubtful * diagonal), hidden = !(pivot > kHidden * diagonal);
+            bool idle = (doubtful && slope * slope <= kIdle * tolerance_ * std::max(pivot, least)) || least > kFixed;
+            if (!idle && hidden && !nothing) idle = std::abs(slope) <= 1e-13 * size + 5.0 * kRounding * pull(f_.T + j * f_.n);
+            certain = certain && (idle || nothing || !hidden);
             row[j] = idle ? kFixed : std::sqrt(std::max(pivot, least));
             step[j] = slope / row[j];
         }
@@ -265,6 +267,15 @@ class Fitter {
             step[i] = s / H[i * r + i];
         }
         return certain;
+    }
+
+    // What the rows pull at a direction, all in the same sense: rounding of its slope is a part of this.
+    FBED_HOT double pull(const double* direction) const {
+        double sum = 0;
+        const double* score = work_.values.data();
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < f_.n; ++i) sum += std::abs(score[i] * direction[i]);
+        return sum;
     }
 
     // Curvature along a direction that moves only rows which are as good as certain. Those on the wrong side pull with all

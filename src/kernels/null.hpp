@@ -47,7 +47,8 @@ struct Model {
 
 struct LogisticNull {
     std::vector<double> G, T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
-    Whitened basis;  // G = Z·basis.M
+    Whitened basis;         // G = Z·basis.M
+    std::vector<double> Z;  // kept where rows are not known, column after column
     mutable Sorted by_norm;
     mutable std::once_flag sorted;
     // What a row has left to explain, how it pulls at the model and what it knows about it.
@@ -130,7 +131,11 @@ struct LogisticNull {
                     deviance -= known[i] ? 0.0 : left[i];  // in the supremum those rows are explained
                 }
                 auto null = std::make_unique<LogisticNull>(model, known, active, deviance, 0.0, secured.all_idle ? &secured.basis : nullptr);
-                if (null->is_sound(model)) return null;
+                if (null->is_sound(model)) {
+                    null->Z = model.Z;
+                    secured.move(signs.data(), null->all_eta);
+                    return null;
+                }
             }
             for (int64_t i = 0; i < n; ++i) {
                 active[i] = idle[i] ? 0.0 : active[i];
@@ -625,10 +630,48 @@ struct LogisticNull {
                                                                  Flags mostly_zero, Vector lower, Vector upper, bool race) const {
         check(columns, which, center, scale, mostly_zero);
         Explained explained;
-        return best_of(which, lower, upper, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
+        auto found = best_of(which, lower, upper, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
             double left;
             return column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left, predictor, explained);
         });
+        const int64_t best = std::get<2>(found);
+        if (best >= 0 && !Z.empty()) {
+            std::vector<double> x(all_rows());
+            columns.m.gather(which.data() + best, 1, center.data(), scale.data(), x.data());
+            move_other_rows(x, std::get<3>(found).data());
+        }
+        return found;
+    }
+
+    // A linear predictor that a model with x has on the rows that are known, on the other rows as well.
+    void move_other_rows(const std::vector<double>& x, double* predictor) const {
+        std::vector<double> here(f.n), moved(f.n), own(f.r), along(f.r), coefficients(basis.r, 0.0);
+        for (int64_t i = 0; i < f.n; ++i) {
+            const double aw = a[i] * w[i];
+            here[i] = aw * x[row_of[i]];
+            moved[i] = aw * (predictor[row_of[i]] - eta[i]);
+        }
+        products(f.T, f.n, f.r, here.data(), own.data());
+        products(f.T, f.n, f.r, moved.data(), along.data());
+        double left = 0, slope = 0;
+        for (int64_t i = 0; i < f.n; ++i) {
+            left += here[i] * x[row_of[i]];
+            slope += moved[i] * x[row_of[i]];
+        }
+        const double total = left;
+        for (int64_t k = 0; k < f.r; ++k) {
+            left -= own[k] * own[k];
+            slope -= own[k] * along[k];
+        }
+        if (!(left > kCancelled * total)) return;
+        const double b = slope / left;
+        for (int64_t j = 0; j < basis.r; ++j)
+            for (int64_t k = 0; k < f.r; ++k) coefficients[j] += basis.M[j * f.r + k] * (along[k] - b * own[k]);
+        for (int64_t row = 0; row < all_rows(); ++row) {
+            if (place[row] >= 0) continue;
+            predictor[row] += b * x[row];
+            for (int64_t j = 0; j < basis.r; ++j) predictor[row] += coefficients[j] * Z[j * all_rows() + row];
+        }
     }
 };
 

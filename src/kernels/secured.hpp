@@ -14,6 +14,9 @@ namespace fbed {
 // Coefficients of a direction are tried with this many choices of the rows that have to stay.
 constexpr int kAttempts = 4;
 
+// A margin that leaves nothing to explain, with some to spare; and a step after which rounding would begin to show.
+constexpr double kFarEnough = 60.0, kTooFar = 1e4;
+
 // Idle rows that one direction of the model moves, each to its own side, moving no other row. Whatever a candidate does to
 // those rows, a long enough step along that direction mends it at no cost. The direction is the part of the fit that moves
 // idle rows only; rows that it would move to the other side have to stay as well.
@@ -22,12 +25,13 @@ struct Secured {
     bool any = false;
     bool all_idle = false;  // and no row had to stay: `basis` is that of the others
     Whitened basis;
+    std::vector<double> moved;  // by that direction
 
     // T has the model column after column; the curvature of idle rows is 0.
     Secured(const double* T, int64_t n, int64_t r, const double* sign, std::vector<double> curvature,
             const std::vector<char>& idle, const double* coefficients)
-        : rows(n, 0) {
-        std::vector<double> moved(n), along(r);
+        : rows(n, 0), moved(n) {
+        std::vector<double> along(r);
         for (int attempt = 0; attempt < kAttempts; ++attempt) {
             basis = whiten(T, n, r, curvature.data());
             const int64_t none = r - basis.kept;
@@ -55,6 +59,18 @@ struct Secured {
             if (!stray) return;
         }
         any = false;
+    }
+
+    // Linear predictors a good deal further along the direction: what becomes of the other rows then hardly matters to these.
+    void move(const double* sign, std::vector<double>& eta) const {
+        double step = 0, most = 0;
+        for (size_t i = 0; i < rows.size(); ++i) {
+            most = std::max(most, std::abs(moved[i]));
+            if (rows[i]) step = std::max(step, (kFarEnough - sign[i] * eta[i]) / (sign[i] * moved[i]));
+        }
+        step = std::min(step, kTooFar / most);
+        for (size_t i = 0; i < rows.size(); ++i)
+            if (rows[i]) eta[i] += step * moved[i];
     }
 };
 
