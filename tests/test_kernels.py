@@ -18,6 +18,7 @@ from fbed._kernels import (
     DenseColumns,
     LogisticNull,
     SparseColumns,
+    basis_without,
     bound_functions,
     elementary_functions,
     fit_logistic,
@@ -186,6 +187,7 @@ def test_sizes_are_checked():
         lambda: DenseColumns(np.ones((4, 4), dtype=np.complex128)),
         lambda: LogisticNull.of_rows(np.ones((4, 1)), np.ones(3), np.ones(4), np.zeros(4), np.ones(4), 1.0, 0.0),
         lambda: LogisticNull.of_fit(np.ones((4, 1)), np.ones(4), np.ones(4), np.zeros(4), np.ones(2), 1.0),
+        lambda: basis_without(np.eye(4), 2, 5),
         lambda: pattern_deviances(np.ones((4, 2)), np.ones(4), np.ones(4), np.array([1]), np.array([3])),
         lambda: fit_logistic(np.ones((4, 2)), np.ones(4), np.ones(4), np.zeros((1, 1)), 1e-12, np.inf),
     ):
@@ -346,6 +348,21 @@ def test_bounds_allow_for_a_fit_that_stops_short(seed, short):
     fitted.assert_holds(*null.dense(orthogonal, looked[3], looked[0], looked[1], 1e-9, False)[:2])
     lower, upper, _ = null.dense(orthogonal, looked[3], looked[0], looked[1], 1e-9, True)
     fitted.assert_holds(lower - (deviance - engine.deviance), upper)  # refined: the gain over these coefficients
+
+
+@few
+@given(seed=seeds, size=st.integers(1, 9))
+def test_a_triangle_without_some_columns(seed, size):
+    rng = np.random.default_rng(seed)
+    R = np.triu(rng.normal(size=(size, size)) * 10.0 ** rng.uniform(-8, 8, size))
+    R[rng.uniform(size=R.shape) < 0.2] = 0.0
+    first = rng.integers(0, size + 1)
+    last = rng.integers(first, size + 1)
+    Q = basis_without(R, first, last)
+    rest = np.delete(R, slice(first, last), axis=1)
+    assert Q.T @ Q == pytest.approx(np.eye(size), abs=1e-14)
+    below = np.tril(Q.T @ rest, -1)
+    assert (np.abs(below) <= 1e-14 * np.abs(rest).max(axis=0, initial=0.0)).all()
 
 
 def least_deviance(X, y, weight):

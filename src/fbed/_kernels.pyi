@@ -114,8 +114,9 @@ class LogisticNull:
         lower: Floats,
         upper: Floats,
         race: bool,
-    ) -> tuple[Floats, Floats, int, Floats]:
-        """Refine contenders; their bounds, the position of the best, and the linear predictor of its model."""
+    ) -> tuple[Floats, Floats, int, Floats, Flags]:
+        """Refine contenders; their bounds, the position of the best, the linear predictor of its model, and who is
+        neither resolved nor out of the race."""
 
 def fit_logistic(
     Z: Floats, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
@@ -125,6 +126,9 @@ def fit_logistic(
 
     Begins at the best of the rows of `starts`. Ends early when the deviance is certain to be more than `enough`;
     otherwise the bound is the deviance itself, or 0 if the fit did not converge."""
+
+def basis_without(R: Floats, first: int, last: int) -> Floats:
+    """Q, orthonormal, for which QᵀR without the columns first..last is an upper triangle, as R is."""
 
 def pattern_deviances(X: Floats, y: Floats, weight: Floats, first: Which, last: Which) -> Floats:
     """The least deviance of any model without the columns first..last, for several such ranges: rows of different

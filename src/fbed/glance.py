@@ -108,17 +108,21 @@ def glance(design: Design, outcome: Outcome, selected: Sequence[int]) -> Glance:
         "sparse" if design.is_sparse else "dense",
         len(set(design.table.factors) - design.table.excluded),
         int((np.delete(design.width, list(design.table.excluded | design.table.absorbed)) == 0).sum()),
-        tuple(_column(design, variable) for variable in selected),
+        _columns(design, selected),
         correlations,
         inflation,
     )
 
 
+def _columns(design: Design, selected: Sequence[int]) -> tuple[Column, ...]:
+    """Those that are single numbers are looked at together."""
+    numeric = [variable for variable in selected if design.varying[variable]]
+    numbers = dict(zip(numeric, _numbers(design, numeric), strict=True))
+    return tuple(numbers.get(variable) or _column(design, variable) for variable in selected)
+
+
 def _column(design: Design, variable: int) -> Column:
     table = design.table
-    if design.numeric[variable] and design.width[variable] == 1:
-        place = table.position[variable]
-        return _number(design, variable, str(table.column_name(variable)), design.center[place], design.scale[place])
     terms = tuple(design.labels(variable))
     center, scale = design.moments(variable)
     columns = table.columns(variable)
@@ -131,16 +135,26 @@ def _column(design: Design, variable: int) -> Column:
         return Column(terms, scales, levels=tuple(levels))
     if len(terms) != 1:
         return Column(terms, scales)
-    return replace(_number(design, variable, terms[0], center[0], scale[0]), scales=scales)
+    return replace(_spread(design, terms, design.columns(variable), center, scale)[0], scales=scales)
 
 
-def _number(design: Design, variable: int, term: str, center: float, scale: float) -> Column:
-    values = design.columns(variable)[:, 0] * scale + center
-    low, high = float(values.min()), float(values.max())
-    near = 1e-9 * max(abs(low), abs(high))  # values come back from the scaled column, up to rounding
-    common = max(float(design.weights @ (np.abs(values - value) <= near)) for value in (low, high, 0.0))
-    mean, low, high, sd = _rounded([center, low, high, scale])
-    return Column((term,), (sd,), mean=mean, low=low, high=high, uncommon=design.n - common)
+def _numbers(design: Design, variables: Sequence[int]) -> list[Column]:
+    if not variables:
+        return []
+    places = design.positions(variables)
+    names = [str(design.table.column_name(variable)) for variable in variables]
+    return _spread(design, names, design.block(variables), design.center[places], design.scale[places])
+
+
+def _spread(design: Design, terms: Sequence[str], columns: Floats, center: Floats, scale: Floats) -> list[Column]:
+    """Columns that are numbers, from their centred and scaled values."""
+    values = columns * scale + center
+    low, high = values.min(axis=0), values.max(axis=0)
+    near = 1e-9 * np.maximum(np.abs(low), np.abs(high))  # values come back from the scaled column, up to rounding
+    counts = [design.weights @ (np.abs(values - value) <= near) for value in (low, high, np.zeros_like(low))]
+    uncommon = (design.n - np.max(counts, axis=0)).tolist()
+    rows = zip(terms, *(_rounded(part) for part in (scale, center, low, high)), uncommon, strict=True)
+    return [Column((term,), (sd,), mean=m, low=lo, high=hi, uncommon=u) for term, sd, m, lo, hi, u in rows]
 
 
 def _outcome(outcome: Outcome, weights: Floats) -> OutcomeGlance:

@@ -93,16 +93,21 @@ def best_by_intervals(
     lower, upper = known.lower[rows], known.upper[rows]
     low, high = value(lower), value(upper)
     best = low.max()
-    contenders = np.flatnonzero(high >= best - TIE * max(1.0, abs(best)))
+    contenders = np.flatnonzero(high >= _near(float(best)))
     contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
     lower[contenders], upper[contenders] = fit.contest(
         known.candidates[rows[contenders]], lower[contenders], upper[contenders], race
     )
     known.put(rows, lower, upper)
-    tied = np.flatnonzero(tied_with_best(value(lower), lower))
+    tied = np.flatnonzero(tied_with_best(value(lower), lower) if not race else lower >= _near(float(lower.max())))
     winner = int(tied[np.argmin(known.candidates[rows[tied]])])
     others = np.argsort(-value(upper), kind="stable")[: n_runners_up + 1].tolist()
     return [int(rows[i]) for i in (winner, *(i for i in others if i != winner))][: n_runners_up + 1]
+
+
+def _near(best: float) -> float:
+    """What ties with the best."""
+    return best - TIE * max(1.0, abs(best))
 
 
 def _raised(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> Callable[[Floats], Floats]:

@@ -28,8 +28,9 @@ _MAX_TERMS = 20_000  # the fractions converge in O(√a) terms; this is far beyo
 def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLike) -> Floats:
     """Critical values for each df; there are few different ones, and each is slow to find."""
     df = np.asarray(df, dtype=float)
-    if df.size and (df == df.item(0)).all():
-        return np.full(df.shape, critical(alpha, df.item(0)))
+    first = df.item(0) if df.size else np.nan
+    if first == first and (df.size == 1 or (df == first).all()):
+        return np.full(df.shape, critical(alpha, first))
     out = np.full(df.shape, np.nan)
     todo = ~np.isnan(df)
     while todo.any():

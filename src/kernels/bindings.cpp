@@ -171,6 +171,14 @@ static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which fi
     return found;
 }
 
+// See `basis_without`.
+static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
+    const int64_t r = static_cast<int64_t>(R.shape(0));
+    require(R.shape(1) == R.shape(0), "a triangle");
+    require(0 <= first && first <= last && last <= r, "column range");
+    return new_rows(basis_without(R.data(), r, first, last), r, r);
+}
+
 NB_MODULE(_kernels, m) {
     m.doc() = "Plain loops over columns; the statistics are in Python.";
     nb::class_<DenseColumns>(m, "DenseColumns")
@@ -205,6 +213,7 @@ NB_MODULE(_kernels, m) {
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
     m.def("fit_logistic", &fit_logistic);
+    m.def("basis_without", &rotated_without);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });

@@ -21,6 +21,13 @@ namespace fbed {
 // Lower and upper bounds, and the norm² that is left of each column after the model, all for one set of candidates.
 using Answer = std::tuple<OutVector, OutVector, OutVector>;
 
+// The same for contenders, without the norm²: the position of the best, the linear predictor of the model with it, and who is
+// neither resolved nor out of the race.
+using Ranking = std::tuple<OutVector, OutVector, int64_t, OutVector, OutFlags>;
+
+// Relative width at which an interval is a number: half of what ties are judged by.
+constexpr double kResolved = 5e-10;
+
 // Supports of one sign on rows of one class explain those rows and no others, so that all that matters is which rows: of
 // many columns, the same sets come again and again once few rows are left to explain.
 using Explained = std::map<std::vector<int32_t>, Interval>;
@@ -587,12 +594,13 @@ struct LogisticNull {
     // it is resolved or out of the race: below the best so far, or at most tied with it and of a higher index. Also tells
     // the linear predictor of the model with the best.
     template <class Evaluate>
-    std::tuple<OutVector, OutVector, int64_t, OutVector> best_of(Which which, Vector known_lower, Vector known_upper, bool race,
-                                                                 Evaluate&& evaluate) const {
+    Ranking best_of(Which which, Vector known_lower, Vector known_upper, bool race, Evaluate&& evaluate) const {
         const size_t count = which.shape(0);
         require(known_lower.shape(0) == count && known_upper.shape(0) == count, "sizes");
         double *lower, *upper, *predictor;
         OutVector l = new_vector(count, lower), u = new_vector(count, upper), out = new_vector(place.size(), predictor);
+        bool* open;
+        OutFlags o = new_flags(count, open);
         int64_t best = -1;
         {
             nb::gil_scoped_release release;
@@ -620,14 +628,20 @@ struct LogisticNull {
                 }
                 lower[j] = v.lower, upper[j] = v.upper;
             }
+            for (size_t j = 0; j < count; ++j) {
+                const double tie = 1e-9 * std::max(1.0, bar);
+                const bool later = which.data()[j] > which.data()[best], lost = upper[j] < bar - 2.0 * tie;
+                const bool surpassed = race && (lost || (later && upper[j] <= bar + tie));
+                open[j] = !surpassed && upper[j] - lower[j] > kResolved * std::max(1.0, lower[j]);
+            }
         }
-        return {l, u, best, out};
+        return {l, u, best, out, o};
     }
 
     // `mostly_zero` says which columns are better looked at by their support.
     template <class Columns>
-    std::tuple<OutVector, OutVector, int64_t, OutVector> contest(const Columns& columns, Which which, Vector center, Vector scale,
-                                                                 Flags mostly_zero, Vector lower, Vector upper, bool race) const {
+    Ranking contest(const Columns& columns, Which which, Vector center, Vector scale, Flags mostly_zero, Vector lower, Vector upper,
+                    bool race) const {
         check(columns, which, center, scale, mostly_zero);
         Explained explained;
         auto found = best_of(which, lower, upper, race, [&](size_t j, Work& work, const Question& q, double* predictor) {

@@ -220,4 +220,33 @@ inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
     return out;
 }
 
+// Orthonormal Q (r × r, row-major) for which Q'R without the columns first..last is a triangle again: its first columns span
+// the columns that are left. R is an upper triangle, row-major; one rotation after another moves what has slipped below the
+// diagonal back onto it.
+inline std::vector<double> basis_without(const double* R, int64_t r, int64_t first, int64_t last) {
+    const int64_t kept = r - (last - first);
+    std::vector<double> A(r * kept), Q(r * r, 0.0);
+    for (int64_t i = 0; i < r; ++i) {
+        std::copy(R + i * r, R + i * r + first, A.begin() + i * kept);
+        std::copy(R + i * r + last, R + (i + 1) * r, A.begin() + i * kept + first);
+        Q[i * r + i] = 1.0;
+    }
+    for (int64_t j = first; j < kept; ++j)
+        for (int64_t i = j + last - first; i > j; --i) {
+            double *upper = &A[(i - 1) * kept], *lower = &A[i * kept];
+            const double length = std::hypot(upper[j], lower[j]);
+            if (length == 0.0) continue;
+            const double c = upper[j] / length, s = lower[j] / length;
+            for (int64_t k = j; k < kept; ++k) {
+                const double one = upper[k], other = lower[k];
+                upper[k] = c * one + s * other, lower[k] = c * other - s * one;
+            }
+            for (int64_t k = 0; k < r; ++k) {
+                const double one = Q[k * r + i - 1], other = Q[k * r + i];
+                Q[k * r + i - 1] = c * one + s * other, Q[k * r + i] = c * other - s * one;
+            }
+        }
+    return Q;
+}
+
 }  // namespace fbed

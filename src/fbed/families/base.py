@@ -136,7 +136,7 @@ class Span:
         for variable in todo:
             new = _orthonormal(basis, self.root[:, None] * design.columns(variable))
             self.rank_of[variable] = new.shape[1]
-            basis = np.hstack([basis, new])
+            basis = np.concatenate([basis, new], axis=1)
         self.Q: Floats = basis
 
     @property
@@ -226,7 +226,7 @@ def _orthonormal(basis: Floats, columns: Floats) -> Floats:
         norm2, total = float(left @ left), float(column @ column)
         if total > 0 and norm2 > COLLINEAR * total:
             new.append(left / np.sqrt(norm2))
-    return np.column_stack(new) if new else np.empty((len(columns), 0))
+    return np.array(new).T if new else np.empty((len(columns), 0))
 
 
 def original_scale(

@@ -21,9 +21,6 @@ from fbed.tails import ChiSquare, Floats
 SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""
 
-RESOLVED = 5e-10
-"""Relative width at which an interval is a number: half of what ties are judged by."""
-
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
 _MAX_ITERATIONS = 200  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, never the optimum
@@ -208,14 +205,11 @@ class CertifiedBinomialFit(BinomialFit):
         numeric = np.flatnonzero(self.model.design.numeric[candidates] & (lower < upper))
         if len(numeric) == 0:
             return lower, upper
-        found = self.engine.contest(candidates[numeric], lower[numeric], upper[numeric], race)
-        lower[numeric], upper[numeric] = found[0], found[1]
-        self.model.hint((*self.span.selected, int(candidates[numeric[found[2]]])), found[3])
-        best = int(numeric[found[2]])
-        open_ = upper - lower > RESOLVED * np.maximum(1.0, lower)
-        if race:
-            open_ &= ~_surpassed(float(lower[best]), upper, later=candidates > candidates[best])
-        for i in numeric[open_[numeric]]:
+        contenders = candidates[numeric]
+        found = self.engine.contest(contenders, lower[numeric], upper[numeric], race)
+        lower[numeric], upper[numeric], best, predictor, is_open = found
+        self.model.hint((*self.span.selected, int(contenders[best])), predictor)
+        for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
         return lower, upper
 
@@ -232,12 +226,6 @@ class CertifiedBinomialFit(BinomialFit):
         """Fit the model without the variable, as far as is needed."""
         lower, upper = self.engine.deviance_without(variable, self.deviance + enough)
         return max(0.0, lower - self.deviance), max(0.0, upper - self.deviance)
-
-
-def _surpassed(best: float, upper: Floats, later: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether statistics of at most `upper` lose to the best: smaller, or at most tied and of a higher index."""
-    tie = TIE * max(1.0, best)
-    return np.asarray((upper < best - 2.0 * tie) | (later & (upper <= best + tie)))
 
 
 class Maximum:

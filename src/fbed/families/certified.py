@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
-from fbed._kernels import LogisticNull, fit_logistic, pattern_deviances
+from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
 from fbed.families.base import Indices, Span
 from fbed.tails import Floats
 
@@ -218,8 +218,11 @@ class CertifiedLogistic:
 
     def contest(
         self, candidates: Indices, lower: Floats, upper: Floats, race: bool
-    ) -> tuple[Floats, Floats, int, Floats]:
-        """Refine contenders, given best first, until each is resolved or out of the race."""
+    ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
+        """Refine contenders, given best first, until each is resolved or out of the race.
+
+        Also tells who is best, the linear predictor of that model, and where certificates did not close.
+        """
         design = self.model.design
         which = design.positions(candidates)
         return self.null.kernel.contest(
@@ -306,7 +309,7 @@ class CertifiedLogistic:
         if variable not in self._without_known:
             place = self.span.place(variable)
             width = place.stop - place.start
-            basis, _ = linalg.qr_delete(np.eye(self.span.rank), self._triangle, place.start, width, which="col")
+            basis = basis_without(self._triangle, place.start, place.stop)
             kept = self.span.rank - width
             self._without_known[variable] = basis[:, kept:], basis[:, :kept]
         return self._without_known[variable]
