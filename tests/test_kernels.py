@@ -360,7 +360,7 @@ def test_a_triangle_without_some_columns(seed, size):
     last = rng.integers(first, size + 1)
     Q = basis_without(R, first, last)
     rest = np.delete(R, slice(first, last), axis=1)
-    assert Q.T @ Q == pytest.approx(np.eye(size), abs=1e-14)
+    assert np.abs(Q.T @ Q - np.eye(size)).max() < 1e-14
     below = np.tril(Q.T @ rest, -1)
     assert (np.abs(below) <= 1e-14 * np.abs(rest).max(axis=0, initial=0.0)).all()
 

@@ -24,6 +24,7 @@ from fbed.threads import spread
 
 _MOSTLY_ZERO = 0.2  # part of the rows that may be other than 0 for a column to count as mostly zero
 _TRANSPOSED = 2**28  # bytes up to which a row-major matrix is copied, since every pass goes along columns
+_FEW = 0.05  # part of the columns of a sparse matrix that may have many values for these to be looked at one by one
 _BLOCK_VALUES = 2**18  # float64 values in a block: 2 MB stay in the cache of a core
 _STORED_VALUES = 2**14  # of a sparse matrix: enough to make up for the call, few enough to share among threads
 
@@ -40,6 +41,7 @@ class Design:
     varying : which of those are not constant.
     center, scale, low, high : of each column of the table's matrix; scale 0 marks a constant one.
     mostly_zero : which columns of the matrix have few values that are not 0.
+    by_support : whether nearly all columns of a sparse matrix have.
     """
 
     def __init__(self, table: Table, weights: Floats, n_threads: int = 1) -> None:
@@ -50,6 +52,7 @@ class Design:
         self.is_sparse = bool(sparse.issparse(table.matrix))
         self.matrix = _kernel_columns(table.matrix)
         self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(n_threads)
+        self.by_support = self.is_sparse and int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
         self.numeric = self._numeric()
         self.width = self._widths()
         self.varying = self.numeric & (self.width == 1)

@@ -455,6 +455,10 @@ struct LogisticNull {
     template <class Columns>
     Interval column(const Columns& columns, int64_t j, Vector center, Vector scale, bool mostly_zero, Work& work, const Question& q,
                     double& left, double* predictor, Explained& explained) const {
+        if (!(scale.data()[j] > 0)) {  // constant
+            left = std::numeric_limits<double>::infinity();
+            return {0.0, 0.0};
+        }
         if (mostly_zero) {
             const Interval out = support_column(columns.m, j, scale.data()[j], work, q, left, predictor, explained);
             if (!q.spare_wide || !std::isnan(left)) return out;

@@ -47,12 +47,15 @@ class Binomial:
         self.null_predictor = float(np.log(mean / (1.0 - mean)))
         self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
         self._span = Span(design, ())
+        self._latest: BinomialFit | None = None
         self._hints: dict[frozenset[int], Floats] = {}
 
     def fit(self, selected: Sequence[int]) -> BinomialFit:
-        """Maximise the likelihood on a set of variables."""
-        self._span = Span(self.design, selected, self._span)
-        return (CertifiedBinomialFit if self.certified else BinomialFit)(self, self._span)
+        """Maximise the likelihood on a set of variables; the latest fit is there already."""
+        if self._latest is None or self._latest.span.selected != tuple(selected):
+            self._span = Span(self.design, selected, self._span)
+            self._latest = (CertifiedBinomialFit if self.certified else BinomialFit)(self, self._span)
+        return self._latest
 
     def hint(self, selected: tuple[int, ...], predictor: Floats) -> None:
         """Remember where the fit on a set is going to end, or has ended."""
@@ -170,20 +173,20 @@ class CertifiedBinomialFit(BinomialFit):
         design = self.model.design
         one = float(critical(np.ones(1))[0])
         numeric = design.varying[candidates]
-        if numeric.all():
-            return self._numeric_bounds(candidates, one)
+        if numeric.all() or (design.is_sparse and design.numeric[candidates].all()):
+            return self._numeric_bounds(candidates, one, numeric)
         lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
         if numeric.any():
-            found = self._numeric_bounds(candidates[numeric], one)
+            found = self._numeric_bounds(candidates[numeric], one, numeric[numeric])
             lower[numeric], upper[numeric], df[numeric] = found.lower, found.upper, found.df
         for i in np.flatnonzero(~numeric & (design.width[candidates] > 0)):
             larger, df[i] = self._group_deviance(int(candidates[i]))
             lower[i] = upper[i] = max(0.0, self.deviance - larger)
         return Bounds(lower, upper, df, self.reference)
 
-    def _numeric_bounds(self, candidates: Indices, critical: float) -> Bounds:
+    def _numeric_bounds(self, candidates: Indices, critical: float, varying: NDArray[np.bool_]) -> Bounds:
         lower, upper, suspect = self.engine.bounds(candidates, critical)
-        df = np.ones(len(candidates))
+        df = varying.astype(np.float64)
         lower[suspect] = 0.0  # a column in the span of S has statistic 0, whatever its likelihood
         for i in np.flatnonzero((upper > critical) & (suspect | (lower <= critical * (1.0 + TIE)))):
             lower[i], df[i] = self._single_gain(int(candidates[i]))

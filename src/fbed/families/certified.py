@@ -193,7 +193,8 @@ class CertifiedLogistic:
         self, null: Null, which: NDArray[np.int64], critical: float, ranked: bool = True, refine: bool = True
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         design = self.model.design
-        many = not design.is_sparse or len(which) > _FEW  # enough columns to look at all rows of several at once
+        # enough columns to look at all rows of several at once
+        many = not design.by_support and (not design.is_sparse or len(which) > _FEW)
         lower, upper, left = null.kernel.brackets(
             design.matrix, which, design.center, design.scale, design.mostly_zero[which], critical, refine, ranked, many
         )
