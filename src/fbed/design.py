@@ -108,6 +108,8 @@ class Design:
 
     def stack(self, variables: Sequence[int]) -> Floats:
         """Design columns of several variables side by side."""
+        if len(variables) and self.varying[np.asarray(variables, dtype=np.intp)].all():
+            return self.block(variables)
         parts = [self.columns(int(variable)) for variable in variables]
         return np.hstack(parts) if parts else np.empty((self.n_rows, 0))
 
@@ -125,6 +127,9 @@ class Design:
 
     def moments(self, variable: int) -> tuple[Floats, Floats]:
         """Centre and scale of each design column: column = (raw − centre)/scale."""
+        if self.varying[variable]:
+            place = self.table.position[variable]
+            return self.center[place : place + 1], self.scale[place : place + 1]
         parts = [self._moments(j) for j in self.table.columns(variable)]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 

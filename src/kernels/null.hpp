@@ -121,13 +121,11 @@ struct LogisticNull {
         std::vector<char> idle(n), known(n, 1);
         double idle_cost = 0;
         bool some = false;
+        look_at(model, signs.data(), left.data(), curvature.data());
         for (int64_t i = 0; i < n; ++i) {
-            signs[i] = model.y[i] > 0.5 ? 1.0 : -1.0;
-            const double margin = signs[i] * model.eta[i], mean = logistic(margin);
-            left[i] = 2.0 * model.weight[i] * loss(margin);
             idle[i] = left[i] < kIdleDeviance;
             some = some || idle[i];
-            curvature[i] = idle[i] ? 0.0 : model.weight[i] * mean * (1.0 - mean);
+            if (idle[i]) curvature[i] = 0.0;
         }
         if (some) {
             const Secured secured(model.Z.data(), n, model.r, signs.data(), curvature, idle, coefficients.data());
@@ -150,6 +148,18 @@ struct LogisticNull {
             }
         }
         return std::make_unique<LogisticNull>(model, known, active, deviance, idle_cost);
+    }
+
+    // The class, what is left to explain and the curvature of every row.
+    FBED_HOT static void look_at(const Model& model, double* sign, double* left, double* curvature) {
+        const double *y = model.y, *linear = model.eta, *weight = model.weight;
+#pragma omp simd
+        for (int64_t i = 0; i < model.n; ++i) {
+            sign[i] = y[i] > 0.5 ? 1.0 : -1.0;
+            const double m = sign[i] * linear[i], e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
+            left[i] = 2.0 * weight[i] * (log1p_of_unit(e) - std::min(m, 0.0));
+            curvature[i] = weight[i] * e * one * one;
+        }
     }
 
     // Whether directions that are free move none of the rows that are known, and the others leave no rounding in them.

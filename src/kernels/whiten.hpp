@@ -170,10 +170,12 @@ inline std::vector<double> scaled_columns(const double* T, int64_t n, const doub
     for (int64_t i = 0; i < n; ++i)
         if (c[i] > 0) rows.push_back(i);
     m = static_cast<int64_t>(rows.size());
-    std::vector<double> out(m * unit.size());
-    for (size_t k = 0; k < unit.size(); ++k)
-        for (int64_t i = 0; i < m; ++i)
-            out[k * m + i] = counts[k] * unit[k] * std::sqrt(c[rows[i]]) * T[k * n + rows[i]];
+    std::vector<double> out(m * unit.size()), root(m);
+    for (int64_t i = 0; i < m; ++i) root[i] = std::sqrt(c[rows[i]]);
+    for (size_t k = 0; k < unit.size(); ++k) {
+        const double size = counts[k] * unit[k], *column = T + k * n;
+        for (int64_t i = 0; i < m; ++i) out[k * m + i] = size * root[i] * column[rows[i]];
+    }
     return out;
 }
 

@@ -178,9 +178,13 @@ class Span:
 
     def triangle(self) -> Floats:
         """R with [1, columns] = Z·R, where the columns are those that are not in the span of the ones before."""
-        kept = [np.ones((self.design.n_rows, 1))]
-        kept += [self.design.columns(variable)[:, self.independent(variable)] for variable in self.selected]
-        return np.triu(self.Q.T @ (self.root[:, None] * np.hstack(kept))) / np.sqrt(self.design.n)
+        if self.full_rank:
+            columns = self.design.stack(self.selected)
+        else:
+            kept = [self.design.columns(variable)[:, self.independent(variable)] for variable in self.selected]
+            columns = np.hstack(kept)
+        whole = np.concatenate([np.ones((self.design.n_rows, 1)), columns], axis=1)
+        return np.triu(self.Q.T @ (self.root[:, None] * whole)) / np.sqrt(self.design.n)
 
     def independent(self, variable: int) -> Indices:
         """Which columns of a variable brought something new, found by what they have along the basis."""

@@ -168,7 +168,7 @@ class CertifiedLogistic:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
         if n_candidates >= _FEW and self.span.rank > 1 and self.coarse is None:
             self.coarse = self._coarse()
-        if n_candidates >= _FEW:
+        if not self.model.design.by_support:
             self.null.prepare()
         _ = self.null
 
@@ -291,7 +291,7 @@ class CertifiedLogistic:
         width = design.width[list(selected)]
         place = np.array([selected.index(int(variable)) for variable in variables], dtype=np.intp)
         first = (np.cumsum(width) - width)[place]
-        columns = np.ascontiguousarray(np.hstack([design.columns(variable) for variable in selected]))
+        columns = np.ascontiguousarray(design.stack(selected))
         return pattern_deviances(columns, self.model.y, design.weights, first, first + width[place])
 
     def _surely_lost(self, wald: Floats, z_min: Floats) -> Floats:
@@ -339,7 +339,7 @@ class CertifiedLogistic:
             return None
         whitened = self.null.whitener.T @ functional
         coefficients = functional.T @ self.coefficients
-        dual = np.linalg.solve(whitened.T @ whitened, coefficients)
+        dual = _solved(whitened.T @ whitened, coefficients)
         return whitened @ dual, float(coefficients @ dual)
 
     def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
@@ -350,9 +350,9 @@ class CertifiedLogistic:
             start = self.coefficients - self.null.whitener @ near[0]
         else:
             own = self._triangle[:, self.span.place(variable)]
-            start = self.coefficients - own @ np.linalg.solve(functional.T @ own, functional.T @ self.coefficients)
+            start = self.coefficients - own @ _solved(functional.T @ own, functional.T @ self.coefficients)
         # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
-        parts = (1.0,) if near is not None else (1.0, 0.5, 0.2, 0.1)
+        parts = (1.0,) if near is not None else (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
         starts = [part * (rest.T @ start) for part in parts] + [rest.T @ self._centre()]
         found = self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH, enough)
         attained, certain = found[2:]
@@ -360,6 +360,11 @@ class CertifiedLogistic:
             return certain, attained
         self.model.hint(tuple(s for s in self.span.selected if s != variable), found[1])
         return attained, attained
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """The solution of a linear system, most often one of a single number."""
+    return np.asarray(right / matrix[0, 0] if len(right) == 1 else np.linalg.solve(matrix, right))
 
 
 def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:
