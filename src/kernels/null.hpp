@@ -202,8 +202,9 @@ struct LogisticNull {
         for (int64_t k = 0; k < f.r; ++k) {
             for (int64_t j = 0; j < model.r; ++j) direction[j] = basis.M[j * f.r + k];
             add_columns(columns, f.n, model.r, direction.data(), T.data() + k * f.n);
-            for (int64_t i = 0; i < f.n; ++i) G[i * f.stride + k] = T[k * f.n + i];
         }
+        for (int64_t i = 0; i < f.n; ++i)
+            for (int64_t k = 0; k < f.r; ++k) G[i * f.stride + k] = T[k * f.n + i];
         f.G = G.data(), f.T = T.data();
     }
 
