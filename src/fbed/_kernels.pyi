@@ -55,7 +55,7 @@ class LogisticNull:
     short: float
     """What the fit is short of a maximum, in its metric."""
 
-    rows: list[int]
+    rows: Which
     """Rows of the data that are known."""
 
     G: Floats

@@ -24,6 +24,7 @@ using Which = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::
 using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Anything = nb::ndarray<nb::ro, nb::device::cpu>;
 using OutVector = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
+using OutRows = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;
 using OutFlags = nb::ndarray<nb::numpy, bool, nb::ndim<1>>;
 using OutMatrix = nb::ndarray<nb::numpy, double, nb::ndim<2>>;
 
@@ -55,6 +56,12 @@ inline OutVector new_vector(size_t n, double*& data) {
     data = new double[n]();
     nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
     return OutVector(data, {n}, owner);
+}
+
+inline OutRows new_numbers(size_t n, int64_t*& data) {
+    data = new int64_t[n]();
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<int64_t*>(p); });
+    return OutRows(data, {n}, owner);
 }
 
 inline OutFlags new_flags(size_t n, bool*& data) {

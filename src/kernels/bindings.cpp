@@ -47,8 +47,10 @@ struct DenseColumns {
         std::vector<double> values(m.in_place(0) ? 0 : m.n * tile), zeros(m.p, 0.0), ones(m.p, 1.0);
         std::vector<int64_t> which(tile);
         int64_t loaded = -1;
+        const bool equal = std::all_of(weights.data(), weights.data() + m.n, [](double w) { return w == 1.0; });
+        const double* weight = equal ? nullptr : weights.data();
         return stats_of(first, last, [&](int64_t j) {
-            if (const double* column = m.in_place(j)) return moments(column, weights.data(), nullptr, m.n, m.n, total);
+            if (const double* column = m.in_place(j)) return moments(column, weight, nullptr, m.n, m.n, total);
             const int64_t group = (j - first) / tile;
             if (group != loaded) {
                 const int64_t start = first + group * tile, count = std::min(tile, last - start);
@@ -57,7 +59,7 @@ struct DenseColumns {
                 loaded = group;
             }
             const double* column = values.data() + ((j - first) % tile) * m.n;
-            return moments(column, weights.data(), nullptr, m.n, m.n, total);
+            return moments(column, weight, nullptr, m.n, m.n, total);
         });
     }
 
@@ -198,7 +200,7 @@ NB_MODULE(_kernels, m) {
         .def_prop_ro("idle_cost", [](const LogisticNull& s) { return s.f.idle_deviance; })
         .def_prop_ro("reach", [](const LogisticNull& s) { return s.f.kappa; })
         .def_prop_ro("short", [](const LogisticNull& s) { return std::sqrt(s.f.inexact); })
-        .def_prop_ro("rows", &LogisticNull::rows)
+        .def_prop_ro("rows", &LogisticNull::rows, nb::rv_policy::automatic)
         .def_prop_ro("G", &LogisticNull::spanned, nb::rv_policy::automatic)
         .def_prop_ro("whitener", &LogisticNull::whitener, nb::rv_policy::automatic)
         .def_prop_ro("free", &LogisticNull::free, nb::rv_policy::automatic)

@@ -52,9 +52,14 @@ FBED_HOT inline void look(const double* values, int64_t m, double& low, double& 
     low = least, high = most, not_zero = count, check = sum;
 }
 
-// sum of weights·(values - base)·unit
+// sum of weights·(values - base)·unit; without weights all of them are 1
 FBED_HOT inline double weighted_sum(const double* values, const double* weights, int64_t m, double safe, double base, double unit) {
     double sum = 0;
+    if (weights == nullptr) {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < m; ++i) sum += (safe * values[i] - base) * unit;
+        return sum;
+    }
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < m; ++i) sum += weights[i] * ((safe * values[i] - base) * unit);
     return sum;
@@ -64,6 +69,14 @@ FBED_HOT inline double weighted_sum(const double* values, const double* weights,
 FBED_HOT inline double weighted_spread(const double* values, const double* weights, int64_t m, double safe, double base, double unit,
                                        double center) {
     double sum = 0;
+    if (weights == nullptr) {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < m; ++i) {
+            const double d = (safe * values[i] - base) * unit - center;
+            sum += d * d;
+        }
+        return sum;
+    }
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < m; ++i) {
         const double d = (safe * values[i] - base) * unit - center;

@@ -68,15 +68,19 @@ class Fitter {
     Fitted run(const double* starts, size_t count) {
         for (int64_t k = 0; k < f_.r; ++k) whole_[k] = dot(f_.T + k * f_.n, f_.T + k * f_.n, f_.n);
         out_.deviance = std::numeric_limits<double>::infinity();
-        for (size_t j = 0; j < count; ++j) {
+        size_t best = count;
+        for (size_t j = count; j-- > 0;) {  // the best is most often the first: it need not be looked at twice then
             predict(starts + j * f_.r, eta_);
             const double here = deviance();
-            if (j > 0 && !(here < out_.deviance)) continue;
-            std::copy(starts + j * f_.r, starts + (j + 1) * f_.r, beta_);
+            if (best < count && !(here < out_.deviance)) continue;
+            best = j;
             out_.deviance = here;
         }
-        predict(beta_, eta_);
-        out_.deviance = deviance();
+        std::copy(starts + best * f_.r, starts + (best + 1) * f_.r, beta_);
+        if (best > 0) {
+            predict(beta_, eta_);
+            out_.deviance = deviance();
+        }
         double promised = 0;  // by the last step without a ridge
         bool done = false;    // the last step costs little and takes the fit from the tolerance to rounding
         for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {

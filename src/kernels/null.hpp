@@ -200,8 +200,12 @@ struct LogisticNull {
         T.assign(f.n * f.r, 0.0);
         G.assign(f.n * f.stride, 0.0);
         for (int64_t k = 0; k < f.r; ++k) {
-            for (int64_t j = 0; j < model.r; ++j) direction[j] = basis.M[j * f.r + k];
-            add_columns(columns, f.n, model.r, direction.data(), T.data() + k * f.n);
+            int64_t last = 0;  // the basis of a plain factor is a triangle
+            for (int64_t j = 0; j < model.r; ++j) {
+                direction[j] = basis.M[j * f.r + k];
+                if (direction[j] != 0.0) last = j + 1;
+            }
+            add_columns(columns, f.n, last, direction.data(), T.data() + k * f.n);
         }
         for (int64_t i = 0; i < f.n; ++i)
             for (int64_t k = 0; k < f.r; ++k) G[i * f.stride + k] = T[k * f.n + i];
@@ -267,7 +271,12 @@ struct LogisticNull {
         for (int64_t i = 0; i < f.n; ++i) std::copy_n(G.data() + i * f.stride, f.r, out.data() + i * f.r);
         return new_rows(out, f.n, f.r);
     }
-    std::vector<int64_t> rows() const { return {row_of.begin(), row_of.end()}; }
+    OutRows rows() const {
+        int64_t* data;
+        OutRows out = new_numbers(row_of.size(), data);
+        std::copy(row_of.begin(), row_of.end(), data);
+        return out;
+    }
 
     // Rows, those with the largest norm first: only some columns ask for them.
     void sort_rows() const {

@@ -66,8 +66,9 @@ class Binomial:
 
         Hints are about the next set, so the rest is forgotten.
         """
-        known = [predictor for hinted, predictor in self._hints.items() if hinted <= set(selected)]
-        self._hints.clear()
+        wanted, hints = frozenset(selected), self._hints
+        known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
+        self._hints = {}
         return [*known, np.full(len(self.y), self.null_predictor)]
 
     def describe(self, selected: Sequence[int]) -> FittedModel:

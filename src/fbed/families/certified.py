@@ -46,7 +46,7 @@ class Null:
     @cached_property
     def rows(self) -> NDArray[np.int64]:
         """Rows of the data that are known."""
-        return np.array(self.kernel.rows, dtype=np.int64)
+        return self.kernel.rows
 
     @cached_property
     def curvature(self) -> Floats:
@@ -72,7 +72,8 @@ class Null:
     def _basis(self) -> tuple[Floats, Floats]:
         """G, and G times the curvature: what projections are computed with."""
         G = self.kernel.G
-        return G, G * self.curvature[self.rows][:, None]
+        curvature = self.curvature if len(G) == len(self.curvature) else self.curvature[self.rows]
+        return G, G * curvature[:, None]
 
     def prepare(self) -> None:
         """What several threads are going to ask for."""
@@ -273,7 +274,8 @@ class CertifiedLogistic:
         ways, wald = zip(*(way for way in found if way is not None), strict=True)
         steps = self.Z @ (self.null.whitener @ np.column_stack(ways))
         active = self.null.curvature > 0
-        mean, moved = self.mean[active][:, None], steps[active]
+        mean, moved = (self.mean, steps) if active.all() else (self.mean[active], steps[active])
+        mean = mean[:, None]
         z_min = np.minimum(np.minimum((mean - 1.0) * moved, mean * moved).min(axis=0, initial=0.0), 0.0)
         lower[known] = np.maximum(self._surely_lost(np.array(wald), z_min), 0.0)
         unsure = lower[known] <= critical * (1.0 + 2e-9)
