@@ -85,15 +85,6 @@ inline OutMatrix new_rows(const std::vector<double>& values, int64_t rows, int64
     return OutMatrix(data, {static_cast<size_t>(rows), static_cast<size_t>(count)}, owner);
 }
 
-// column after column
-inline std::vector<double> by_column(const RowMajor& rows) {
-    const size_t n = rows.shape(0), r = rows.shape(1);
-    std::vector<double> out(n * r);
-    for (size_t i = 0; i < n; ++i)
-        for (size_t k = 0; k < r; ++k) out[k * n + i] = rows.data()[i * r + k];
-    return out;
-}
-
 inline void check_range(const Which& which, int64_t p) {
     for (size_t j = 0; j < which.shape(0); ++j) require(which(j) >= 0 && which(j) < p, "column index out of range");
 }

@@ -137,7 +137,7 @@ struct SparseColumns {
     }
 };
 
-static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_logistic(RowMajor Z, Vector weight, Vector y,
+static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_logistic(ColumnMajor Z, Vector weight, Vector y,
                                                                                         RowMajor starts, double tolerance,
                                                                                         double enough) {
     const size_t n = Z.shape(0), r = Z.shape(1);
@@ -151,8 +151,7 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
         for (size_t i = 0; i < n; ++i) sign[i] = y.data()[i] > 0.5 ? 1.0 : -1.0;
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
-        const std::vector<double> columns = by_column(Z);
-        f.T = columns.data(), f.sign = sign.data(), f.weight = weight.data();
+        f.T = Z.data(), f.sign = sign.data(), f.weight = weight.data();
         fitted = Fitter(f, beta, eta, tolerance, enough).run(starts.data(), starts.shape(0));
     }
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};

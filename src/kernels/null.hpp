@@ -41,11 +41,10 @@ constexpr double kStill = 1e-9, kLarge = 1e6;
 // A model as it comes: columns that span it, column after column, and what there is for each row of the data.
 struct Model {
     int64_t n = 0, r = 0;
-    std::vector<double> Z;
-    const double *weight = nullptr, *y = nullptr, *eta = nullptr;
+    const double *Z = nullptr, *weight = nullptr, *y = nullptr, *eta = nullptr;
 
-    Model(RowMajor Z_, Vector weight_, Vector y_, Vector eta_)
-        : n(static_cast<int64_t>(Z_.shape(0))), r(static_cast<int64_t>(Z_.shape(1))), Z(by_column(Z_)), weight(weight_.data()),
+    Model(ColumnMajor Z_, Vector weight_, Vector y_, Vector eta_)
+        : n(static_cast<int64_t>(Z_.shape(0))), r(static_cast<int64_t>(Z_.shape(1))), Z(Z_.data()), weight(weight_.data()),
           y(y_.data()), eta(eta_.data()) {
         const size_t rows = Z_.shape(0);
         require(weight_.shape(0) == rows && y_.shape(0) == rows && eta_.shape(0) == rows, "one value a row");
@@ -100,7 +99,7 @@ struct LogisticNull {
     LogisticNull(const LogisticNull&) = delete;
 
     // A model whose active rows are given: the others are idle, and what they have left is `idle_cost`.
-    static std::unique_ptr<LogisticNull> of_rows(RowMajor Z, Vector weight, Vector y, Vector eta, Vector active, double deviance,
+    static std::unique_ptr<LogisticNull> of_rows(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector active, double deviance,
                                                  double idle_cost) {
         const Model model(Z, weight, y, eta);
         require(static_cast<int64_t>(active.shape(0)) == model.n, "one value a row");
@@ -112,7 +111,7 @@ struct LogisticNull {
     }
 
     // A fitted model: all rows but the saturated ones; of those only the ones that the model can move on its own, if it can.
-    static std::unique_ptr<LogisticNull> of_fit(RowMajor Z, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance) {
+    static std::unique_ptr<LogisticNull> of_fit(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance) {
         const Model model(Z, weight, y, eta);
         require(static_cast<int64_t>(coefficients.shape(0)) == model.r, "one coefficient a column");
         nb::gil_scoped_release release;
@@ -128,7 +127,7 @@ struct LogisticNull {
             if (idle[i]) curvature[i] = 0.0;
         }
         if (some) {
-            const Secured secured(model.Z.data(), n, model.r, signs.data(), curvature, idle, coefficients.data());
+            const Secured secured(model.Z, n, model.r, signs.data(), curvature, idle, coefficients.data());
             if (secured.any) {
                 for (int64_t i = 0; i < n; ++i) {
                     known[i] = !secured.rows[i];
@@ -137,7 +136,7 @@ struct LogisticNull {
                 }
                 auto null = std::make_unique<LogisticNull>(model, known, active, deviance, 0.0, secured.all_idle ? &secured.basis : nullptr);
                 if (null->is_sound(model)) {
-                    null->Z = model.Z;
+                    null->Z.assign(model.Z, model.Z + n * model.r);
                     secured.move(signs.data(), null->all_eta);
                     return null;
                 }
@@ -182,7 +181,7 @@ struct LogisticNull {
 
     // The model on the rows that are known, gathered where these are not all.
     const double* columns_of(const Model& model, std::vector<double>& gathered) const {
-        if (f.n == model.n) return model.Z.data();
+        if (f.n == model.n) return model.Z;
         gathered.resize(f.n * model.r);
         for (int64_t k = 0; k < model.r; ++k)
             for (int64_t i = 0; i < f.n; ++i) gathered[k * f.n + i] = model.Z[k * model.n + row_of[i]];

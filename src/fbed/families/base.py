@@ -136,7 +136,7 @@ class Span:
         for variable in todo:
             new = _orthonormal(basis, self.root[:, None] * design.columns(variable))
             self.rank_of[variable] = new.shape[1]
-            basis = np.concatenate([basis, new], axis=1)
+            basis = np.concatenate([basis.T, new.T]).T  # column after column, as sums over rows want it
         self.Q: Floats = basis
 
     @property

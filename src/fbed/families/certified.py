@@ -100,7 +100,7 @@ class CertifiedLogistic:
     def __init__(self, model: Binomial, span: Span, start: Sequence[Floats]) -> None:
         self.model = model
         self.span = span
-        self.Z = np.ascontiguousarray(span.Z)
+        self.Z = np.asfortranarray(span.Z)
         starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in start]
         self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
         self.coarse: Null | None = None  # for upper bounds only
@@ -153,7 +153,7 @@ class CertifiedLogistic:
         rows = np.flatnonzero(active)
         predictor = self.predictor.copy()
         predictor[rows] = fit_logistic(
-            self.Z[rows], active[rows], self.model.y[rows], self.coefficients[None], _ROUGH, np.inf
+            self.Z.T[:, rows].T, active[rows], self.model.y[rows], self.coefficients[None], _ROUGH, np.inf
         )[1]
         left = 2.0 * active * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * predictor)
         active[left < _ROUGH] = 0.0  # explained on the way
@@ -356,7 +356,7 @@ class CertifiedLogistic:
         # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
         parts = (1.0,) if near is not None else (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
         starts = [part * (rest.T @ start) for part in parts] + [rest.T @ self._centre()]
-        found = self._fitted(np.ascontiguousarray(self.Z @ rest), starts, _ENOUGH, enough)
+        found = self._fitted((rest.T @ self.Z.T).T, starts, _ENOUGH, enough)
         attained, certain = found[2:]
         if certain > enough:
             return certain, attained
