@@ -114,7 +114,9 @@ def both(X, y, criterion=None, weights=None, forced=(), **algorithm):
 # What random data have brought to light.
 
 
-@pytest.mark.parametrize("number", [342, 404, 1233, 1284, 1663, 2785, 4281, 4553, 4706, 5857, 6772, 7663, 61004])
+@pytest.mark.parametrize(
+    "number", [342, 404, 1233, 1284, 1663, 2785, 4281, 4553, 4706, 5857, 6772, 7663, 60443, 61004, 62211, 90839, 102778]
+)
 def test_random_data_that_were_hard(number):
     """Found among ten thousand: rows of little weight, idle rows that the model moves, steps that rounding made."""
     case = KINDS[number % len(KINDS)](np.random.default_rng([777, number]), "binomial")
