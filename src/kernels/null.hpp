@@ -1,19 +1,14 @@
-// A fitted logistic model, asked about columns that could join it.
+// A fitted logistic model, asked about many columns that could join it: arrays in, arrays out.
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <map>
 #include <memory>
 #include <tuple>
 #include <vector>
 
 #include "arrays.hpp"
 #include "logistic.hpp"
-#include "prepared.hpp"
-#include "refine.hpp"
+#include "one_column.hpp"
 #include "secured.hpp"
-#include "support.hpp"
 
 namespace fbed {
 
@@ -27,17 +22,11 @@ using Ranking = std::tuple<OutVector, OutVector, int64_t, OutVector, OutFlags>;
 // Relative width at which an interval is a number: half of what ties are judged by.
 constexpr double kResolved = 5e-10;
 
-// Supports of one sign on rows of one class explain those rows and no others, so that all that matters is which rows: of
-// many columns, the same sets come again and again once few rows are left to explain.
-using Explained = std::map<std::vector<int32_t>, Interval>;
-
 // Rows with less deviance than this are saturated: they are bounded, not modelled.
 constexpr double kIdleDeviance = 1e-9;
 
-struct LogisticNull : Prepared {
-    using Prepared::Prepared;
-
-    mutable std::array<std::atomic<int64_t>, 7> counts{};  // several threads may ask at once
+struct LogisticNull : OneColumn {
+    using OneColumn::OneColumn;
 
     // A model whose active rows are given: the others are idle, and what they have left is `idle_cost`.
     static std::unique_ptr<LogisticNull> of_rows(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector active, double deviance,
@@ -102,203 +91,6 @@ struct LogisticNull : Prepared {
         }
     }
 
-    // x is in work.x; known encloses the statistic so far. `total` is the norm² of x; an x that has kept most of it in a
-    // projection that was done elsewhere is orthogonal to the model already.
-    Interval dense_column(Work& work, const Question& q, Interval known, double total, double& left, double* predictor,
-                          bool projected = false) const {
-        counts[1]++;
-        double norm = projected ? weighted_square(work.x.data()) : 0.0;
-        if (!(norm > 0.1 * total)) norm = orthogonalise(f, work.x.data(), work.grad.data(), work.values.data());
-        left = norm;
-        if (norm <= 1e-13 * total) return {0.0, known.upper};  // as good as in the span: the caller looks closer
-        const Interval b = bracket_column(f, work.x.data(), norm);
-        known.lower = std::max(known.lower, b.lower);
-        known.upper = std::max(known.lower, std::min(known.upper, b.upper));
-        counts[2]++;
-        if (q.settled(known) || !q.refine) return known;
-        counts[3]++;
-        Refinement refinement(f, work, f.a, work.x.data(), norm, 0.0);
-        const Interval out = refinement.run(q, known);
-        counts[4] += refinement.iterations;
-        if (predictor) refinement.predictor(predictor);
-        return out;
-    }
-
-    Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, const std::vector<double>& step,
-                         double* predictor, Explained& explained) const {
-        // asked again, a refinement finds nothing new: what it could not settle, it cannot
-        const auto before = explained.try_emplace({s.rows, s.rows + s.m}, known);
-        Interval& kept = before.first->second;
-        if (!f.has_idle && !before.second) {
-            known.lower = std::max(known.lower, kept.lower);
-            known.upper = std::max(known.lower, std::min(known.upper, kept.upper));
-            return known;
-        }
-        std::vector<double> left_out(a);
-        for (int64_t i = 0; i < s.m; ++i) left_out[s.rows[i]] = 0.0;
-        Refinement refinement(f, work, left_out.data(), nullptr, 0.0, 2.0 * s.gain);
-        if (!step.empty()) refinement.try_step(step, 0.0);
-        counts[5]++;
-        const Interval out = refinement.run(q, known);
-        counts[6] += refinement.iterations;
-        kept = out;
-        if (predictor) {
-            refinement.predictor(predictor);
-            double b = 0;  // far enough along x that every row of T is explained
-            for (int64_t i = 0; i < s.m; ++i) {
-                const double margin = sign[s.rows[i]] * predictor[s.rows[i]];
-                b = std::max(b, (36.0 - margin) / std::abs(s.x[i]));
-            }
-            const double side = s.m && s.x[0] * sign[s.rows[0]] > 0 ? 1.0 : -1.0;
-            for (int64_t i = 0; i < s.m; ++i) predictor[s.rows[i]] += side * std::min(b, 1e8) * s.x[i];
-        }
-        return out;
-    }
-
-    // The column in units of its spread: the sums with it are then of the same size as those with G.
-    template <class Matrix>
-    Interval support_column(const Matrix& m, int64_t j, double scale, Work& work, const Question& q, double& left,
-                            double* predictor, Explained& explained) const {
-        Support s;
-        const int64_t stored = m.support(j, work.support.data(), work.column.data());
-        for (int64_t i = 0; i < stored; ++i) {
-            const int32_t row = place[work.support[i]];
-            work.support[s.m] = row;
-            work.column[s.m] = work.column[i] / scale;
-            s.m += row >= 0;
-        }
-        s.rows = work.support.data();
-        s.x = work.column.data();
-        counts[0]++;
-        if (only_intercept && !q.resolve) {
-            const Interval known = is_indicator(s) ? two_groups(s, left) : beside_intercept(s, left);
-            if (q.settled(known)) return known;
-        }
-        if (!q.resolve && without_rows(s) < q.aim()) {
-            left = std::numeric_limits<double>::infinity();
-            return {0.0, without_rows(s)};
-        }
-        along_support(f, s, work.buffer.data());
-        Interval out = bracket_support(f, s, q.aim(), work.grad.data());
-        left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();
-        if (q.settled(out) && !q.contends(out)) return out;
-        if (q.spare_wide && s.m * f.r > f.n) {
-            if (!q.settled(out)) left = std::numeric_limits<double>::quiet_NaN();
-            return out;
-        }
-        sort_rows();
-        SupportStep newton(f, s, work);
-        const Interval sharp = newton.bracket(work.grad.data(), q.aim());
-        if (newton.usable) {
-            out.lower = std::max(out.lower, sharp.lower);
-            out.upper = std::max(out.lower, std::min(out.upper, sharp.upper));
-        }
-        counts[1]++;
-        if (q.settled(out) || !q.refine) return out;
-        const std::vector<double> step = newton.usable ? work.step : std::vector<double>();
-        if (s.pure && !s.conflict) return pure_column(work, s, q, out, step, predictor, explained);
-        std::fill(work.x.begin(), work.x.end(), 0.0);
-        for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];
-        Refinement refinement(f, work, f.a, work.x.data(), 0.0, 0.0);
-        if (!s.conflict) refinement.start_at(s.b);
-        if (!s.conflict && !step.empty()) refinement.try_step(step, s.gain);
-        const Interval refined = refinement.run(q, out);
-        counts[3]++;
-        counts[4] += refinement.iterations;
-        if (predictor) refinement.predictor(predictor);
-        return refined;
-    }
-
-    // What the model gains at most when the rows of T are left out: no column that is 0 elsewhere does more for it. From sums
-    // of what each row has, without a look at what the column holds.
-    double without_rows(const Support& s) const {
-        double cost = 0, pull = std::sqrt(f.inexact), leverage = 0;
-        for (int64_t i = 0; i < s.m; ++i) {
-            const Leaving& row = leaving[s.rows[i]];
-            cost += row.cost, pull += row.pull, leverage += row.leverage;
-        }
-        const double rest = 1.0 - leverage, z = -f.kappa * pull / rest;
-        if (!(rest > kCancelled) || !(z >= -1.0)) return std::numeric_limits<double>::infinity();
-        return f.clip((cost + P(z) * pull * pull / rest) * (1.0 + kSlack));
-    }
-
-    static bool is_indicator(const Support& s) {
-        return std::all_of(s.x, s.x + s.m, [&](double v) { return v == s.x[0]; });
-    }
-
-    // The statistic of an indicator beside an intercept: two groups, each with its own mean. In closed form.
-    Interval two_groups(const Support& s, double& left) const {
-        double size = 0, ones = 0;
-        for (int64_t i = 0; i < s.m; ++i) {
-            size += a[s.rows[i]];
-            ones += sign[s.rows[i]] > 0 ? a[s.rows[i]] : 0.0;
-        }
-        const double mean = mu[0], rest = total_weight - size;
-        auto divergence = [mean](double of, double all) {  // all · KL(of/all ‖ mean)
-            const double no = all - of;
-            return (of > 0 ? of * std::log(of / (all * mean)) : 0.0) + (no > 0 ? no * std::log(no / (all * (1.0 - mean))) : 0.0);
-        };
-        left = s.m ? mean * (1.0 - mean) * size * rest / total_weight * s.x[0] * s.x[0] : 0.0;
-        if (!(size > 0) || !(rest > 0)) return {0.0, 0.0};
-        const double statistic = 2.0 * (divergence(ones, size) + divergence(total_ones - ones, rest));
-        const double rounding = kSlack * statistic + 1e-14 * total_weight;
-        return {std::max(statistic - rounding, 0.0), f.clip(statistic + rounding)};
-    }
-
-    // Bracket of a column beside an intercept: its score and its extremes tell enough of most columns.
-    Interval beside_intercept(const Support& s, double& left) const {
-        double u = 0, sum = 0, square = 0, low = 0, high = 0;
-        for (int64_t i = 0; i < s.m; ++i) {
-            const int32_t row = s.rows[i];
-            const double x = s.x[i], ax = a[row] * x;
-            u += ax * res[row], sum += ax, square += ax * x;
-            low = std::min(low, x), high = std::max(high, x);
-        }
-        const double mean = mu[0], curvature = mean * (1.0 - mean), center = sum / total_weight;
-        left = curvature * (square - sum * center);
-        if (!(left > kCancelled * curvature * square)) return {0.0, std::numeric_limits<double>::infinity()};
-        const double delta = u / left, one = delta * (low - center), two = delta * (high - center);
-        const double bottom = std::min(one, two), top = std::max(one, two);
-        return bracket(f, u * delta, std::min((1.0 - mean) * bottom, -mean * top), std::max((1.0 - mean) * top, -mean * bottom), 0.0, 0.0, 0.0);
-    }
-
-    // What is left of a sparse column after the model, in the metric of the fit: sum a w x² - |G'aw x|².
-    double support_norm(const Support& s, Work& work) const {
-        std::fill(work.step.begin(), work.step.end(), 0.0);
-        double total = 0;
-        for (int64_t i = 0; i < s.m; ++i) {
-            const int64_t row = s.rows[i];
-            const double t = a[row] * w[row] * s.x[i];
-            total += t * s.x[i];
-            add_row(work.step.data(), t, f.G + row * f.stride, f.stride);
-        }
-        for (int64_t k = 0; k < f.r; ++k) total -= work.step[k] * work.step[k];
-        return total;
-    }
-
-    // One column, by its support where that is short, by all of its rows otherwise.
-    template <class Columns>
-    Interval column(const Columns& columns, int64_t j, Vector center, Vector scale, bool mostly_zero, Work& work, const Question& q,
-                    double& left, double* predictor, Explained& explained) const {
-        if (!(scale.data()[j] > 0)) {  // constant
-            left = std::numeric_limits<double>::infinity();
-            return {0.0, 0.0};
-        }
-        if (mostly_zero) {
-            const Interval out = support_column(columns.m, j, scale.data()[j], work, q, left, predictor, explained);
-            if (!q.spare_wide || !std::isnan(left)) return out;
-        }
-        left = std::numeric_limits<double>::quiet_NaN();
-        if (q.spare_wide) return {0.0, std::numeric_limits<double>::infinity()};
-        columns.m.gather(&j, 1, center.data(), scale.data(), work.column.data());
-        double total = 0;
-        for (int64_t i = 0; i < f.n; ++i) {
-            work.x[i] = work.column[row_of[i]];
-            total += f.a[i] * f.w[i] * work.x[i] * work.x[i];
-        }
-        return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
-    }
-
     template <class Columns>
     void check(const Columns& columns, Which which, Vector center, Vector scale, Flags mostly_zero) const {
         require(columns.m.n == all_rows() && mostly_zero.shape(0) == which.shape(0), "columns");
@@ -328,14 +120,6 @@ struct LogisticNull : Prepared {
             if (ranked) q.bar = best;
         }
         return {l, u, e};
-    }
-
-    FBED_HOT double weighted_square(const double* x) const {
-        const double *aa = f.a, *ww = f.w;
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < f.n; ++i) sum += aa[i] * ww[i] * x[i] * x[i];
-        return sum;
     }
 
     // A first look at columns n × count, centred and scaled, with projections G'aw x, count × r (row-major), of a matrix
@@ -373,30 +157,6 @@ struct LogisticNull : Prepared {
             lower[j] = v.lower, upper[j] = v.upper;
         }
         return {l, u, e};
-    }
-
-    // Bracket from the projections alone: |x - Gc| is at most |x| + kappa|c|, no need to form it.
-    FBED_HOT Interval crude(const double* x, const double* c, double& total, double& reach, double& left) const {
-        double norm = 0, u = 0, top = 0;
-#pragma omp simd reduction(+ : norm, u) reduction(max : top)
-        for (int64_t i = 0; i < f.n; ++i) {
-            norm += f.a[i] * f.w[i] * x[i] * x[i];
-            u += f.a[i] * f.res[i] * x[i];
-            top = std::max(top, std::abs(x[i]));
-        }
-        double c2 = 0;
-        for (int64_t k = 0; k < f.r; ++k) {
-            c2 += c[k] * c[k];
-            u -= c[k] * f.g0[k];  // what the fit itself has left is no merit of x
-        }
-        total = norm;
-        reach = top + f.kappa * std::sqrt(c2);
-        left = norm - c2;
-        // one pass loses digits where the column is nearly in the span: two passes there
-        if (!(left > 0) || f.n * 1.2e-16 * norm > 1e-10 * left || f.has_idle)
-            return {0.0, std::numeric_limits<double>::infinity()};
-        const double delta = u / left, step = std::abs(delta) * reach;
-        return bracket(f, u * delta, -step, step, 0.0, 0.0, 0.0);
     }
 
     // Brackets for a model with an intercept only, where a column's extremes are all that is needed: u = x'a(y - mu) of the

@@ -29,7 +29,7 @@ _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergenc
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
-_FEW = 200  # candidates for whom a second, coarser look at the rows does not pay
+_FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
 
@@ -169,9 +169,9 @@ class CertifiedLogistic:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
         if n_candidates >= _FEW and self.span.rank > 1 and self.coarse is None:
             self.coarse = self._coarse()
+        null = self.null
         if not self.model.design.by_support:
-            self.null.prepare()
-        _ = self.null
+            null.prepare()
 
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
@@ -311,9 +311,8 @@ class CertifiedLogistic:
         """
         if variable not in self._without_known:
             place = self.span.place(variable)
-            width = place.stop - place.start
             basis = basis_without(self._triangle, place.start, place.stop)
-            kept = self.span.rank - width
+            kept = self.span.rank - (place.stop - place.start)
             self._without_known[variable] = basis[:, kept:], basis[:, :kept]
         return self._without_known[variable]
 
