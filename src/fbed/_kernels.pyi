@@ -19,6 +19,8 @@ class DenseColumns:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major; zero where the scale is."""
+    def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int) -> Floats:
+        """The same for the rows first..last only."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
@@ -30,6 +32,8 @@ class SparseColumns:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major and dense; zero where the scale is."""
+    def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int) -> Floats:
+        """The same for the rows first..last only."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
@@ -117,6 +121,13 @@ class LogisticNull:
     ) -> tuple[Floats, Floats, int, Floats, Flags]:
         """Refine contenders; their bounds, the position of the best, the linear predictor of its model, and who is
         neither resolved nor out of the race."""
+
+def glm_rows(counts: bool, eta: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, float]:
+    """Mean, information and residual of every row at its linear predictor, and half the deviance up to a constant: of a
+    Poisson model where the outcome counts, of a logistic one otherwise."""
+
+def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Floats:
+    """Σaμz², Σaμz³, Σaμz⁴, least and largest z of the steps that are the columns of U, a column each."""
 
 def fit_logistic(
     Z: Floats, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float

@@ -6,6 +6,7 @@
 #include "fit.hpp"
 #include "null.hpp"
 #include "patterns.hpp"
+#include "rows.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
@@ -73,13 +74,16 @@ struct DenseColumns {
         return out;
     }
 
-    OutMatrix gather(Which which, Vector center, Vector scale) const {
+    OutMatrix gather(Which which, Vector center, Vector scale) const { return gather_rows(which, center, scale, 0, m.n); }
+
+    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last) const {
         check_range(which, m.p);
         require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
+        require(0 <= first && first <= last && last <= m.n, "row range");
         double* data;
-        OutMatrix out = new_columns(m.n, which.shape(0), data);
+        OutMatrix out = new_columns(last - first, which.shape(0), data);
         nb::gil_scoped_release release;
-        m.gather(which.data(), which.shape(0), center.data(), scale.data(), data);
+        m.rows(first, last).gather(which.data(), which.shape(0), center.data(), scale.data(), data);
         return out;
     }
 };
@@ -117,6 +121,17 @@ struct SparseColumns {
         OutMatrix out = new_columns(m.n, which.shape(0), data_out);
         nb::gil_scoped_release release;
         m.gather(which.data(), which.shape(0), center.data(), scale.data(), data_out);
+        return out;
+    }
+
+    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last) const {
+        check_range(which, m.p);
+        require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
+        require(0 <= first && first <= last && last <= m.n, "row range");
+        double* out_data;
+        OutMatrix out = new_columns(last - first, which.shape(0), out_data);
+        nb::gil_scoped_release release;
+        m.gather_rows(which.data(), which.shape(0), center.data(), scale.data(), first, last, out_data);
         return out;
     }
 
@@ -180,17 +195,49 @@ static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
     return new_rows(basis_without(R.data(), r, first, last), r, r);
 }
 
+// Mean, information and residual of every row of a generalised linear model, and Σ a·loss.
+static std::tuple<OutVector, OutVector, OutVector, double> glm_rows(bool counts, Vector eta, Vector y, Vector weight) {
+    const size_t n = eta.shape(0);
+    require(y.shape(0) == n && weight.shape(0) == n, "sizes");
+    double *mean, *information, *residual, loss;
+    OutVector m = new_vector(n, mean), w = new_vector(n, information), r = new_vector(n, residual);
+    {
+        nb::gil_scoped_release release;
+        auto* work = counts ? poisson_rows : logistic_rows;
+        loss = work(static_cast<int64_t>(n), eta.data(), y.data(), weight.data(), mean, information, residual);
+    }
+    return {m, w, r, loss};
+}
+
+// Second, third and fourth moment, least and largest z of the steps that are the columns of U; a column each.
+static OutMatrix step_moments(bool counts, Vector mean, Vector weight, ColumnMajor U) {
+    const size_t n = U.shape(0), count = U.shape(1);
+    require(mean.shape(0) == n && weight.shape(0) == n, "sizes");
+    double* out;
+    OutMatrix found = new_columns(5, count, out);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j) {
+        auto* work = counts ? poisson_step : logistic_step;
+        const StepMoments s = work(static_cast<int64_t>(n), mean.data(), weight.data(), U.data() + j * n);
+        double* column = out + 5 * j;
+        column[0] = s.second, column[1] = s.third, column[2] = s.fourth, column[3] = s.low, column[4] = s.high;
+    }
+    return found;
+}
+
 NB_MODULE(_kernels, m) {
     m.doc() = "Plain loops over columns; the statistics are in Python.";
     nb::class_<DenseColumns>(m, "DenseColumns")
         .def(nb::init<Anything>())
         .def("stats", &DenseColumns::stats)
         .def("dots", &DenseColumns::dots)
-        .def("gather", &DenseColumns::gather);
+        .def("gather", &DenseColumns::gather)
+        .def("gather_rows", &DenseColumns::gather_rows);
     nb::class_<SparseColumns>(m, "SparseColumns")
         .def(nb::init<Anything, Anything, Anything, int64_t>())
         .def("stats", &SparseColumns::stats)
         .def("gather", &SparseColumns::gather)
+        .def("gather_rows", &SparseColumns::gather_rows)
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
         .def_static("of_fit", &LogisticNull::of_fit)
@@ -213,6 +260,8 @@ NB_MODULE(_kernels, m) {
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
+    m.def("glm_rows", &glm_rows);
+    m.def("step_moments", &step_moments);
     m.def("fit_logistic", &fit_logistic);
     m.def("basis_without", &rotated_without);
     m.def("pattern_deviances", &pattern_deviances);

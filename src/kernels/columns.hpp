@@ -169,6 +169,14 @@ struct Dense {
         });
     }
 
+    // The rows first..last.
+    Dense rows(int64_t first, int64_t last) const {
+        Dense part = *this;
+        with_type(kind, data, [&](auto* x) { part.data = x + first * row_stride; });
+        part.n = last - first;
+        return part;
+    }
+
     // Column j where it lies, if it lies there as it is read.
     const double* in_place(int64_t j) const {
         return kind == Kind::f64 && row_stride == 1 ? static_cast<const double*>(data) + j * column_stride : nullptr;
@@ -297,6 +305,28 @@ struct Sparse {
             std::fill(target, target + n, -shift * unit);
             const int64_t m = s > 0 ? column(which[j], rows.data(), values.data()) : 0;
             for (int64_t i = 0; i < m; ++i) target[rows[i]] = (values[i] - shift) * unit;
+        }
+    }
+
+    // The same for rows first..last only; the rows of a column are in order.
+    void gather_rows(const int64_t* which, int64_t count, const double* center, const double* scale, int64_t first, int64_t last,
+                     double* out) const {
+        const int64_t length = last - first;
+        for (int64_t j = 0; j < count; ++j) {
+            double* target = out + j * length;
+            const double s = scale[which[j]];
+            const double unit = s > 0 ? 1.0 / s : 0.0, shift = s > 0 ? center[which[j]] : 0.0;
+            std::fill(target, target + length, -shift * unit);
+            if (s <= 0) continue;
+            const auto scatter = [&](const auto* index) {
+                const auto* from = std::lower_bound(index + begin(which[j]), index + begin(which[j] + 1), first);
+                with_type(kind, data, [&](auto* x) {
+                    for (int64_t i = from - index; i < begin(which[j] + 1) && index[i] < last; ++i)
+                        target[index[i] - first] = (static_cast<double>(x[i]) - shift) * unit;
+                });
+            };
+            if (wide) scatter(static_cast<const int64_t*>(indices));
+            else scatter(static_cast<const int32_t*>(indices));
         }
     }
 };

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from fbed.design import Design
 from fbed.families.base import Span
 from fbed.tails import Floats
 
@@ -82,3 +84,16 @@ def _change_of_basis(span: Span) -> Floats:
     change[1:] /= scale[:, None]
     change[0] -= center @ change[1:]
     return change
+
+
+def standardised_to_users_scale(
+    design: Design, selected: Sequence[int], coefficients: Floats, covariance: Floats
+) -> Estimates:
+    """Coefficients of a constant and the user's columns from those of a constant and the standardised ones."""
+    moments = [design.moments(variable) for variable in selected]
+    center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
+    scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
+    change = np.diag(np.concatenate([[1.0], 1.0 / scale]))
+    change[0, 1:] = -center / scale
+    terms = ("(intercept)", *(label for variable in selected for label in design.labels(variable)))
+    return Estimates(terms, change @ coefficients, change @ covariance @ change.T)
