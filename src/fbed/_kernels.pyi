@@ -19,8 +19,10 @@ class DenseColumns:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major; zero where the scale is."""
-    def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int) -> Floats:
-        """The same for the rows first..last only."""
+    def gather_rows(
+        self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool
+    ) -> Floats:
+        """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
@@ -32,8 +34,10 @@ class SparseColumns:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major and dense; zero where the scale is."""
-    def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int) -> Floats:
-        """The same for the rows first..last only."""
+    def gather_rows(
+        self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool
+    ) -> Floats:
+        """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
@@ -122,9 +126,19 @@ class LogisticNull:
         """Refine contenders; their bounds, the position of the best, the linear predictor of its model, and who is
         neither resolved nor out of the race."""
 
-def glm_rows(counts: bool, eta: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, float]:
-    """Mean, information and residual of every row at its linear predictor, and half the deviance up to a constant: of a
-    Poisson model where the outcome counts, of a logistic one otherwise."""
+def model_rows(
+    counts: bool,
+    Z: Floats,
+    coefficients: Floats,
+    offset: Floats,
+    y: Floats,
+    weight: Floats,
+    mean: Floats,
+    information: Floats,
+    residual: Floats,
+) -> tuple[float, Floats, Floats]:
+    """Half the deviance up to a constant, gradient and information (its upper triangle) of a Poisson model where the
+    outcome counts, of a logistic one otherwise; mean, information and residual of every row are written."""
 
 def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Floats:
     """Σaμz², Σaμz³, Σaμz⁴, least and largest z of the steps that are the columns of U, a column each."""

@@ -152,7 +152,9 @@ class Scanner:
     def _fit(self, selected: Sequence[int]) -> Fit:
         key = tuple(selected)
         if self._last is None or self._last[0] != key:
-            fit = self.memo.fit(selected, self.model.fit) if self.memo else self.model.fit(selected)
+            near = self._last[1] if self._last else None
+            make = (lambda s: self.model.fit(s, near)) if type(self.model).__name__ == "TallModel" else self.model.fit
+            fit = self.memo.fit(selected, make) if self.memo else make(selected)
             self._last = (key, fit)
         return self._last[1]
 

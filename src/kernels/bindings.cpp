@@ -4,6 +4,7 @@
 #include "arrays.hpp"
 #include "columns.hpp"
 #include "fit.hpp"
+#include "linear.hpp"
 #include "null.hpp"
 #include "patterns.hpp"
 #include "rows.hpp"
@@ -27,6 +28,15 @@ static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
         data[4 * count + j] = static_cast<double>(m.not_finite);
         data[5 * count + j] = static_cast<double>(m.not_zero);
     }
+    return out;
+}
+
+// Room for `count` columns of the rows first..last, after a column of ones if there is to be a constant.
+static OutMatrix new_block(int64_t first, int64_t last, int64_t n, size_t count, bool constant, double*& data) {
+    require(0 <= first && first <= last && last <= n, "row range");
+    const size_t length = static_cast<size_t>(last - first);
+    OutMatrix out = new_columns(length, count + constant, data);
+    if (constant) std::fill(data, data + length, 1.0), data += length;
     return out;
 }
 
@@ -74,14 +84,15 @@ struct DenseColumns {
         return out;
     }
 
-    OutMatrix gather(Which which, Vector center, Vector scale) const { return gather_rows(which, center, scale, 0, m.n); }
+    OutMatrix gather(Which which, Vector center, Vector scale) const {
+        return gather_rows(which, center, scale, 0, m.n, false);
+    }
 
-    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last) const {
+    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last, bool constant) const {
         check_range(which, m.p);
         require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
-        require(0 <= first && first <= last && last <= m.n, "row range");
         double* data;
-        OutMatrix out = new_columns(last - first, which.shape(0), data);
+        OutMatrix out = new_block(first, last, m.n, which.shape(0), constant, data);
         nb::gil_scoped_release release;
         m.rows(first, last).gather(which.data(), which.shape(0), center.data(), scale.data(), data);
         return out;
@@ -124,12 +135,11 @@ struct SparseColumns {
         return out;
     }
 
-    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last) const {
+    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last, bool constant) const {
         check_range(which, m.p);
         require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
-        require(0 <= first && first <= last && last <= m.n, "row range");
         double* out_data;
-        OutMatrix out = new_columns(last - first, which.shape(0), out_data);
+        OutMatrix out = new_block(first, last, m.n, which.shape(0), constant, out_data);
         nb::gil_scoped_release release;
         m.gather_rows(which.data(), which.shape(0), center.data(), scale.data(), first, last, out_data);
         return out;
@@ -195,18 +205,27 @@ static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
     return new_rows(basis_without(R.data(), r, first, last), r, r);
 }
 
-// Mean, information and residual of every row of a generalised linear model, and Σ a·loss.
-static std::tuple<OutVector, OutVector, OutVector, double> glm_rows(bool counts, Vector eta, Vector y, Vector weight) {
-    const size_t n = eta.shape(0);
-    require(y.shape(0) == n && weight.shape(0) == n, "sizes");
-    double *mean, *information, *residual, loss;
-    OutVector m = new_vector(n, mean), w = new_vector(n, information), r = new_vector(n, residual);
+// A generalised linear model at given coefficients, on some rows: Σ a·loss, gradient and (lower triangle of the) information;
+// mean, information and residual of every row are written where the caller keeps them.
+static std::tuple<double, OutVector, OutMatrix> model_rows(bool counts, ColumnMajor Z, Vector coefficients, Vector offset, Vector y,
+                                                           Vector weight, InOut mean, InOut information, InOut residual) {
+    const size_t n = Z.shape(0), k = Z.shape(1);
+    require(coefficients.shape(0) == k && offset.shape(0) == n && y.shape(0) == n && weight.shape(0) == n, "sizes");
+    require(mean.shape(0) == n && information.shape(0) == n && residual.shape(0) == n, "sizes");
+    double *gradient, *hessian, loss;
+    OutVector g = new_vector(k, gradient);
+    OutMatrix H = new_columns(k, k, hessian);
     {
         nb::gil_scoped_release release;
+        const int64_t rows = static_cast<int64_t>(n), size = static_cast<int64_t>(k);
+        std::vector<double> eta(offset.data(), offset.data() + n);
+        add_columns(Z.data(), rows, size, coefficients.data(), eta.data());
         auto* work = counts ? poisson_rows : logistic_rows;
-        loss = work(static_cast<int64_t>(n), eta.data(), y.data(), weight.data(), mean, information, residual);
+        loss = work(rows, eta.data(), y.data(), weight.data(), mean.data(), information.data(), residual.data());
+        products(Z.data(), rows, size, residual.data(), gradient);
+        gram(Z.data(), rows, size, nullptr, information.data(), hessian);
     }
-    return {m, w, r, loss};
+    return {loss, g, H};
 }
 
 // Second, third and fourth moment, least and largest z of the steps that are the columns of U; a column each.
@@ -260,7 +279,7 @@ NB_MODULE(_kernels, m) {
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
-    m.def("glm_rows", &glm_rows);
+    m.def("model_rows", &model_rows);
     m.def("step_moments", &step_moments);
     m.def("fit_logistic", &fit_logistic);
     m.def("basis_without", &rotated_without);

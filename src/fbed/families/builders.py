@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,8 +29,10 @@ from fbed.families.ordinal import Ordinal
 from fbed.families.own import TestedOneByOne
 from fbed.families.registry import Family, Request
 from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scoring
+from fbed.families.row_sums import RowSums
 from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
 from fbed.families.spearman import Spearman
+from fbed.families.tall import TallModel
 from fbed.families.weibull import Weibull
 from fbed.tails import Floats
 
@@ -65,8 +67,26 @@ def _binomial(request: Request) -> Model:
     if request.extras.trials is None:
         _refuse_lone_members(request, request.outcome.zero_one().astype(np.intp), request.outcome.levels)
     if request.extras.trials is None and request.extras.offset is None and request.test == "lr":
-        return Binomial(request.design, request.outcome.zero_one(), request.certified)
+        y = request.outcome.zero_one()
+        if _is_tall(request):
+            return _tall("binomial", request, y, request.design.weights, lambda: Binomial(request.design, y, True))
+        return Binomial(request.design, y, request.certified)
     return _glm(request, BINOMIAL)
+
+
+_TALL = 20_000  # rows from which brackets by the largest value of a column decide nearly everything
+
+
+def _is_tall(request: Request) -> bool:
+    return request.certified and request.test == "lr" and request.cov is None and request.design.n_rows >= _TALL
+
+
+def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
+    """An engine by sums over rows, and the ordinary model for what is next to collinear or separated."""
+    counts = name == "poisson"
+    sums = RowSums(request.design, y, weights, request.extras.offset, counts)
+    distribution = POISSON if counts else BINOMIAL
+    return TallModel(name, sums, float(weights @ distribution.saturated_loss(y)), careful)
 
 
 def _glm(request: Request, distribution: Distribution) -> Model:
@@ -79,6 +99,9 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
+    if distribution is not GAMMA and _is_tall(request):
+        glm = Glm(distribution, y, weights, request.extras.offset)
+        return _tall(distribution.name, request, y, weights, lambda: _regression(request, glm))
     return _regression(request, Glm(distribution, y, weights, request.extras.offset))
 
 

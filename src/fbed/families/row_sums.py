@@ -14,8 +14,9 @@ from functools import reduce
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fbed._kernels import glm_rows, step_moments
+from fbed._kernels import model_rows, step_moments
 from fbed.design import Design
 from fbed.families.base import Indices
 from fbed.tails import Floats
@@ -73,7 +74,8 @@ class RowSums:
     def __init__(
         self, design: Design, y: Floats, weights: Floats, offset: Floats | None, counts: bool, n_threads: int = 1
     ) -> None:
-        self.design, self.y, self.weights, self.offset = design, y, weights, offset
+        self.design, self.y, self.weights = design, y, weights
+        self.offset = np.zeros(len(y)) if offset is None else offset
         self.counts, self.n_threads = counts, n_threads
         self._moments: dict[int, tuple[Floats, Floats]] = {}
 
@@ -81,27 +83,26 @@ class RowSums:
         """Loss, Zᵀar and ZᵀawZ of a constant and the columns of S, and the state of the rows."""
         n, size = self.design.n_rows, len(coefficients)
         rows = Rows(np.empty(n), np.empty(n), np.empty(n))
+        model = self._model(selected)
 
-        def work(part: slice) -> tuple[Floats, Floats, Floats]:
-            Z = self._model_columns(selected, part)
-            eta = Z @ coefficients
-            if self.offset is not None:
-                eta += self.offset[part]
-            mean, weight, residual, loss = glm_rows(self.counts, eta, self.y[part], self.weights[part])
-            rows.mean[part], rows.weight[part], rows.residual[part] = mean, weight, residual
-            return np.array([loss]), Z.T @ residual, Z.T @ (Z * weight[:, None])
+        def work(part: slice) -> Sums:
+            kept = rows.mean[part], rows.weight[part], rows.residual[part]
+            loss, gradient, information = model_rows(
+                self.counts, model(part), coefficients, self.offset[part], self.y[part], self.weights[part], *kept
+            )
+            return np.array([loss]), gradient, information
 
-        loss, gradient, information = self._summed(work, 2 * size)
-        return Sweep(float(loss[0]), gradient, information, rows)
+        loss, gradient, upper = self._summed(work, 2 * size)
+        return Sweep(float(loss[0]), gradient, np.triu(upper) + np.triu(upper, 1).T, rows)
 
     def look(self, rows: Rows, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns of numbers."""
-        where = self.design.positions(candidates)
+        where, model = self.design.positions(candidates), self._model(selected)
         size = 1 + self._width(selected)
 
-        def work(part: slice) -> tuple[Floats, Floats, Floats]:
+        def work(part: slice) -> Sums:
             X = self._gather(where, part)
-            Z = self._model_columns(selected, part)
+            Z = model(part)
             weight = rows.weight[part, None]
             along = X.T @ np.column_stack([rows.residual[part], weight * Z])
             return along[:, 0], along[:, 1:].T, np.einsum("ij,ij,i->j", X, X, weight[:, 0])
@@ -110,14 +111,14 @@ class RowSums:
 
     def look_at_group(self, rows: Rows, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns, by counting where it is a category."""
-        codes = self.codes(variable)
+        codes, model = self.codes(variable), self._model(selected)
         size, width = 1 + self._width(selected), int(self.design.width[variable])
 
-        def work(part: slice) -> tuple[Floats, Floats, Floats]:
-            Z = self._model_columns(selected, part)
+        def work(part: slice) -> Sums:
+            Z = model(part)
             weight, residual = rows.weight[part], rows.residual[part]
             if codes is None:
-                X = self._columns([variable], part)
+                X = self._variable(variable, part)
                 return X.T @ residual, Z.T @ (weight[:, None] * X), X.T @ (weight[:, None] * X)
             level = codes[part]
             cross = [np.bincount(level, weight * z, width + 1)[1:] for z in Z.T]
@@ -136,7 +137,7 @@ class RowSums:
         self, rows: Rows, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
         """Moments and extremes (see `step_moments`) of the steps u = x·own − Z·along of some variables, a column each."""
-        singles = self.design.varying[variables]
+        singles, model = self.design.varying[variables], self._model(selected)
         where = self.design.positions(variables[singles])
         size = along.shape[0] + len(variables)
 
@@ -145,7 +146,7 @@ class RowSums:
             U[:, singles] = self._gather(where, part) * [own[j][0] for j in np.flatnonzero(singles)]
             for j in np.flatnonzero(~singles):
                 U[:, j] = self._step(int(variables[j]), own[j], part)
-            U -= self._model_columns(selected, part) @ along
+            U -= model(part) @ along
             return step_moments(self.counts, rows.mean[part], rows.weight[part], U)
 
         return self._reduced(work, size, _joined_moments)
@@ -156,14 +157,14 @@ class RowSums:
         The coefficients of the column on S are found twice, the second time of what the first left, since subtracting
         products would lose what is small.
         """
-        where = self.design.positions([variable])
+        where, model = self.design.positions([variable]), self._model(selected)
         size = 1 + self._width(selected)
         gamma = np.zeros(size)
         left = 0.0
         for _ in range(3):
 
-            def work(part: slice, gamma: Floats = gamma) -> tuple[Floats, Floats, Floats]:
-                Z, weight = self._model_columns(selected, part), self.weights[part]
+            def work(part: slice, gamma: Floats = gamma) -> Sums:
+                Z, weight = model(part), self.weights[part]
                 x = self._gather(where, part)[:, 0] - Z @ gamma
                 return Z.T @ (weight[:, None] * Z), Z.T @ (weight * x), np.array([weight @ x**2])
 
@@ -196,16 +197,15 @@ class RowSums:
     def _width(self, variables: Sequence[int]) -> int:
         return int(self.design.width[list(variables)].sum()) if len(variables) else 0
 
-    def _model_columns(self, selected: Sequence[int], part: slice) -> Floats:
-        """A constant and the columns of S, of some rows."""
-        columns = self._columns(selected, part)
-        return np.concatenate([np.ones((1, len(columns))), columns.T]).T
-
-    def _columns(self, variables: Sequence[int], part: slice) -> Floats:
+    def _model(self, selected: Sequence[int]) -> Callable[[slice], Floats]:
+        """What reads a constant and the columns of S, of some rows."""
         design = self.design
-        if all(design.varying[v] for v in variables):
-            return self._gather(design.positions(variables), part)
-        return np.asfortranarray(np.hstack([self._variable(v, part) for v in variables]))
+        if all(design.varying[v] for v in selected):
+            where = design.positions(selected)
+            return lambda part: self._gather(where, part, constant=True)
+        return lambda part: np.asfortranarray(
+            np.hstack([np.ones((part.stop - part.start, 1)), *(self._variable(v, part) for v in selected)])
+        )
 
     def _variable(self, variable: int, part: slice) -> Floats:
         """All design columns of one variable, of some rows."""
@@ -237,9 +237,9 @@ class RowSums:
             self._moments[variable] = self.design.moments(variable)
         return self._moments[variable]
 
-    def _gather(self, where: np.ndarray, part: slice) -> Floats:
+    def _gather(self, where: NDArray[np.int64], part: slice, constant: bool = False) -> Floats:
         design = self.design
-        return design.matrix.gather_rows(where, design.center, design.scale, part.start, part.stop)
+        return design.matrix.gather_rows(where, design.center, design.scale, part.start, part.stop, constant)
 
     def _summed(self, work: Callable[[slice], Sums], columns: int) -> Sums:
         """Sums of what is found in all blocks of rows."""

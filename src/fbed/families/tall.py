@@ -107,8 +107,7 @@ class TallFit:
         mean = float(sums.weights @ sums.y) / self.model.n
         out = np.zeros(1 + int(self.model.design.width[list(self.selected)].sum()))
         out[0] = np.log(mean) if sums.counts else np.log(mean / (1.0 - mean))
-        if sums.offset is not None:
-            out[0] -= float(sums.weights @ sums.offset) / self.model.n
+        out[0] -= float(sums.weights @ sums.offset) / self.model.n
         return out
 
     def _maximised(self, start: Floats) -> tuple[Sweep, Floats]:
