@@ -60,4 +60,4 @@ def _apart(z: Floats, limit: float) -> tuple[Floats, Floats]:
 
 
 def _h(z: Floats) -> Floats:
-    return (1.0 + z) * np.log1p(np.maximum(z, -1.0 + 1e-300)) - z
+    return (1.0 + z) * np.log1p(np.maximum(z, -1.0 + 1e-16)) - z

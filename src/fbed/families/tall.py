@@ -33,6 +33,8 @@ from fbed.families.row_sums import Looked, RowSums, Sweep
 from fbed.tails import ChiSquare, Floats
 
 _SHORT = 1e-9  # what a fit may be short of its maximum, in units of the deviance
+_NEAR = 0.1  # how far the last step may move a row
+_ROUNDING = 1e-13  # of a sum of losses
 _SWEEPS = 30  # Newton iterations after which a model counts as next to separated
 _PIVOT = 1e-7  # of the scaled information: below, the model is next to collinear or separated
 _DELICATE = 1e-5  # part of a column's own information that S leaves, below which sums of products lose digits
@@ -111,39 +113,35 @@ class TallFit:
         return out
 
     def _maximised(self, start: Floats) -> tuple[Sweep, Floats]:
-        """Newton sweeps until what is left to gain is rounding; a step that gains nothing is halved."""
+        """Newton sweeps until what is left to gain is certain to be rounding; a step that gains nothing is halved.
+
+        Certain, since with a last step that moves no row by more than `_NEAR` the bound above holds: the gain that is
+        left is N²P(−f) at most. A small N² alone may belong to a point where rows are certain and wrong.
+        """
         at, here = start, self.sums.sweep(self.selected, start)
         for _ in range(_SWEEPS):
-            step = self._factored(here).solve(here.gradient)
-            gain = float(here.gradient @ step)
+            self.factor = Factor(here.information)
+            step = self.factor.solve(here.gradient)
+            gain, drift = float(here.gradient @ step), float(np.abs(step) @ self.reach)
             if not np.isfinite(gain):
                 raise NotTall
-            if gain <= _SHORT:
-                self.short = max(gain, 0.0)
+            if gain <= _SHORT and drift <= _NEAR:
+                self.short, self.drift = max(gain, 0.0), drift
                 self.deviance = max(0.0, 2.0 * (here.loss - self.model.saturated_loss) - self.short)
                 return here, at
             for part in (1.0, 0.5, 0.25, 0.1, 0.01):
                 there = self.sums.sweep(self.selected, at + part * step)
-                if there.loss < here.loss:
+                if there.loss <= here.loss * (1.0 + _ROUNDING):
                     break
             else:
                 raise NotTall
             at, here = at + part * step, there
         raise NotTall
 
-    def _factored(self, sweep: Sweep) -> Factor:
-        self.factor = Factor(sweep.information)
-        return self.factor
-
     @cached_property
     def reach(self) -> Floats:
         """The largest size of every column of the model, the constant first."""
         return np.concatenate([[1.0], self.sums.reach(self.selected)])
-
-    @cached_property
-    def drift(self) -> float:
-        """How far the rows are from where they would be at the maximum, to first order and at most."""
-        return float(np.abs(self.factor.solve(self.sweep.gradient)) @ self.reach)
 
     # --- adding a variable ------------------------------------------------------------------------------------------
 
@@ -227,13 +225,12 @@ class TallFit:
         lower = P(furthest) * score * (1.0 - _SLACK) - 2.0 * self.short
         least = -(furthest + self.drift)
         upper = np.where(least > -1.0, (score + self.short) * P(np.maximum(least, -1.0)) * (1.0 + _SLACK), np.inf)
-        if self.drift >= 1.0:  # the charge of the lower bounds holds inside the domain only
-            lower = np.zeros_like(lower)
         return np.maximum(lower, 0.0), np.minimum(upper, self.deviance * (1.0 + _SLACK))
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
-        """Bounds from exact moments of the step."""
-        if len(rows) == 0 or self.drift >= 0.5:
+        """Bounds from exact moments of the step, for those whose statistic is not known."""
+        rows = rows[lower[rows] < upper[rows]]
+        if len(rows) == 0:
             return
         steps = [self._steps[int(v)] for v in candidates[rows]]
         along = np.column_stack([along for _, along in steps])
