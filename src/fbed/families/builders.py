@@ -29,6 +29,7 @@ from fbed.families.ordinal import Ordinal
 from fbed.families.own import TestedOneByOne
 from fbed.families.registry import Family, Request
 from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scoring
+from fbed.families.row_blocks import RowBlocks
 from fbed.families.row_sums import RowSums
 from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
 from fbed.families.spearman import Spearman
@@ -84,7 +85,7 @@ def _is_tall(request: Request) -> bool:
 def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
     """An engine by sums over rows, and the ordinary model for what is next to collinear or separated."""
     counts = name == "poisson"
-    sums = RowSums(request.design, y, weights, request.extras.offset, counts)
+    sums = RowSums(RowBlocks(request.design), y, weights, request.extras.offset, counts)
     distribution = POISSON if counts else BINOMIAL
     return TallModel(name, sums, float(weights @ distribution.saturated_loss(y)), careful)
 

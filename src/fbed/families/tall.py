@@ -141,7 +141,7 @@ class TallFit:
     @cached_property
     def reach(self) -> Floats:
         """The largest size of every column of the model, the constant first."""
-        return np.concatenate([[1.0], self.sums.reach(self.selected)])
+        return np.concatenate([[1.0], self.sums.blocks.reach(self.selected)])
 
     # --- adding a variable ------------------------------------------------------------------------------------------
 
@@ -188,7 +188,7 @@ class TallFit:
         left = looked.own - np.einsum("ij,ij->j", looked.cross, gamma)
         delicate = left <= _DELICATE * looked.own
         delta = score / np.where(delicate, 1.0, left)
-        furthest = np.abs(delta) * (self.sums.reach(candidates.tolist()) + np.abs(gamma).T @ self.reach)
+        furthest = np.abs(delta) * (self.sums.blocks.reach(candidates.tolist()) + np.abs(gamma).T @ self.reach)
         for j, variable in enumerate(candidates.tolist()):
             self._steps[variable] = delta[j : j + 1], gamma[:, j] * delta[j]
         return *self._bracket(score * delta, furthest), delicate
@@ -200,8 +200,8 @@ class TallFit:
             return 0.0, np.inf, True
         delta, along, score = step
         self._steps[variable] = delta, along
-        levels = self.sums.codes(variable) is not None
-        own = np.abs(delta).max() if levels else np.abs(delta) @ self.sums.reach([variable])
+        levels = self.sums.blocks.codes(variable) is not None
+        own = np.abs(delta).max() if levels else np.abs(delta) @ self.sums.blocks.reach([variable])
         lower, upper = self._bracket(np.array([score]), np.array([own + np.abs(along) @ self.reach]))
         return float(lower[0]), float(upper[0]), False
 
@@ -378,7 +378,7 @@ class TallFit:
             return self.start((*self.selected, variable))
         own, along = self._steps[variable]
         out = np.concatenate([self.coefficients - along, own])
-        if self.sums.codes(variable) is not None:  # levels as they are, where the model has standardised ones
+        if self.sums.blocks.codes(variable) is not None:  # levels as they are, where the model has standardised ones
             center, scale = self.model.design.moments(variable)
             out[0] += float(own @ center)
             out[-len(own) :] *= scale
