@@ -166,7 +166,6 @@ class Scanner:
             memory.remember(unknown, new.statistic, new.statistic, new.df, new.log_p)
             memory.reference = new.reference
         statistic, _, df, log_p = memory.recall(variables)
-        assert memory.reference is not None  # set with the first evidence
         return Evidence(statistic, df, log_p, memory.reference)
 
     def _gather(self, evaluate: Callable[[Indices], Evidence], variables: Indices) -> Evidence:
