@@ -150,9 +150,9 @@ class Scanner:
             raise OutOfTime
 
     def _fit(self, selected: Sequence[int]) -> Fit:
-        key = tuple(selected)
+        key = tuple(selected)  # fits outlive the step: the search goes on to change its list
         if self._last is None or self._last[0] != key:
-            fit = self.memo.fit(selected, self.model.fit) if self.memo else self.model.fit(selected)
+            fit = self.memo.fit(key, self.model.fit) if self.memo else self.model.fit(key)
             self._last = (key, fit)
         return self._last[1]
 

@@ -77,7 +77,7 @@ class GSquareFit:
     """Strata of S: `strata[i]` is the combination of levels that row i has, numbered from 0."""
 
     def __init__(self, model: GSquare, selected: Sequence[int]) -> None:
-        self.model, self.selected = model, selected
+        self.model, self.selected = model, tuple(selected)
         self.strata, self.n_strata = np.zeros(len(model.y), dtype=np.intp), 1
         for variable in selected:
             codes, levels = model.codes(int(variable))

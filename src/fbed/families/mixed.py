@@ -84,7 +84,7 @@ class MixedFit:
     """The likelihood given S, with the sums over clusters of its basis and of the outcome."""
 
     def __init__(self, model: Mixed, selected: Sequence[int], span: Span | None = None) -> None:
-        self.model, self.selected = model, selected
+        self.model, self.selected = model, tuple(selected)
         self.span = span or Span(model.design, selected)
         self.Q = self.span.Q
         self.prepare()

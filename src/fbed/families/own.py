@@ -59,7 +59,7 @@ class TestedFit:
     saturated = False
 
     def __init__(self, model: TestedOneByOne, selected: Sequence[int]) -> None:
-        self.model, self.selected = model, selected
+        self.model, self.selected = model, tuple(selected)
         self.span = Span(model.design, selected)
         self.conditioning = model.design.stack(selected)
 

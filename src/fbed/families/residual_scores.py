@@ -145,7 +145,7 @@ class ResidualScoresFit:
     """The scores given S."""
 
     def __init__(self, model: ResidualScores, selected: Sequence[int]) -> None:
-        self.model, self.selected = model, selected
+        self.model, self.selected = model, tuple(selected)
         self.span = Span(model.design, selected)
         self.Z = self.span.Z
         self.scored = model.scoring.fit(model.y, self.Z, model.design.weights)
