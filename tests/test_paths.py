@@ -71,8 +71,10 @@ def test_no_set_is_fitted_twice(monkeypatch):
     X, y = data("binomial", 1)
     fitted, described = [], []
     fit, describe = Binomial.fit, Binomial.describe
-    monkeypatch.setattr(Binomial, "fit", lambda self, s: fitted.append(frozenset(s)) or fit(self, s))
-    monkeypatch.setattr(Binomial, "describe", lambda self, s: described.append(frozenset(s)) or describe(self, s))
+    monkeypatch.setattr(Binomial, "fit", lambda self, s, near=None: fitted.append(frozenset(s)) or fit(self, s, near))
+    monkeypatch.setattr(
+        Binomial, "describe", lambda self, s, near=None: described.append(frozenset(s)) or describe(self, s, near)
+    )
     fbed.path(X, y)
     for one in described:
         fitted.remove(one)

@@ -111,7 +111,7 @@ class Problem:
             trail,
             plan,
             self.table,
-            model=self.model.describe(trail.selected),
+            model=self.model.describe(trail.selected, scanner.latest),
             family=self.model.name,
             criterion=_criterion_text(criterion.describe(n, p), self.test),
             classes=self.outcome.levels if self.model.name == "binomial" else None,
