@@ -1,10 +1,10 @@
 """The functions behind every bound, safe near 0, where the plain formulas cancel.
 
-    h(z)  = (1 + z)log(1 + z) − z
-    P(z)  = 2h(z)/z²                              decreasing, P(0) = 1,    z ≥ −1
-    E(z)  = 2(eᶻ − 1 − z)/z²                      increasing, E(0) = 1
-    P₄(z) = 2[h(z) − z²/2 + z³/6]/z⁴              decreasing, P₄(0) = 1/6, z ≥ −1
-    E₄(z) = 2[eᶻ − 1 − z − z²/2 − z³/6]/z⁴        increasing, E₄(0) = 1/12
+h(z)  = (1 + z)log(1 + z) − z
+P(z)  = 2h(z)/z²                              decreasing, P(0) = 1,    z ≥ −1
+E(z)  = 2(eᶻ − 1 − z)/z²                      increasing, E(0) = 1
+P₄(z) = 2[h(z) − z²/2 + z³/6]/z⁴              decreasing, P₄(0) = 1/6, z ≥ −1
+E₄(z) = 2[eᶻ − 1 − z − z²/2 − z³/6]/z⁴        increasing, E₄(0) = 1/12
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from math import factorial
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
+from numpy.typing import NDArray
 
 from fbed.tails import Floats
 
@@ -53,7 +54,7 @@ def E4(z: Floats) -> Floats:  # noqa: N802
     return np.where(near, polyval(np.where(near, z, 0.0), _E4), direct)
 
 
-def _apart(z: Floats, limit: float) -> tuple[Floats, Floats]:
+def _apart(z: Floats, limit: float) -> tuple[NDArray[np.bool_], Floats]:
     """Who is near 0, and the others, with 1 in the place of those."""
     near = np.abs(z) < limit
     return near, np.where(near, 1.0, z)

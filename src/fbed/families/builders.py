@@ -34,6 +34,7 @@ from fbed.families.row_sums import RowSums
 from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
 from fbed.families.spearman import Spearman
 from fbed.families.tall import TallModel
+from fbed.families.tall_linear import TallGaussian
 from fbed.families.weibull import Weibull
 from fbed.tails import Floats
 
@@ -45,7 +46,9 @@ def _gaussian(request: Request) -> Model:
     if request.extras.offset is not None:
         y = y - request.extras.offset
     if request.cov is None:
-        return Gaussian(request.design, y, request.certified)
+        model = Gaussian(request.design, y, request.certified)
+        few = int(request.design.width.sum()) <= _MOST_PRODUCTS
+        return TallGaussian(model, RowBlocks(request.design)) if few and _is_tall(request) else model
     return RobustGaussian(request.design, y, _clusters(request) if request.cov == "cluster" else None)
 
 
@@ -75,6 +78,7 @@ def _binomial(request: Request) -> Model:
     return _glm(request, BINOMIAL)
 
 
+_MOST_PRODUCTS = 4096  # columns of which all products are kept
 _TALL = 20_000  # rows from which brackets by the largest value of a column decide nearly everything
 
 

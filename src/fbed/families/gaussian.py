@@ -103,8 +103,13 @@ class GaussianFit:
         return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
 
     def _statistic(self, smaller: Floats | float, larger: Floats | float) -> Floats:
-        floor = PERFECT * self.model.total
-        return np.asarray(self.model.n * np.log(np.maximum(smaller, floor) / np.maximum(larger, floor)))
+        return n_log_ratio(self.model, smaller, larger)
+
+
+def n_log_ratio(model: Gaussian, smaller: Floats | float, larger: Floats | float) -> Floats:
+    """n·log(RSS₀/RSS₁), from the residual sums of squares of a smaller and a larger model."""
+    floor = PERFECT * model.total
+    return np.asarray(model.n * np.log(np.maximum(smaller, floor) / np.maximum(larger, floor)))
 
 
 class Remainders:

@@ -111,7 +111,9 @@ class RowBlocks:
         """Sums of what is found in all blocks of rows."""
         return self.reduced(work, columns, lambda one, other: tuple(a + b for a, b in zip(one, other, strict=True)))
 
-    def reduced(self, work: Callable[[slice], Answer], columns: int, join: Callable[[Answer, Answer], Answer]) -> Answer:
+    def reduced(
+        self, work: Callable[[slice], Answer], columns: int, join: Callable[[Answer, Answer], Answer]
+    ) -> Answer:
         """Answers for blocks of rows that hold so many columns each, joined in the order of the rows."""
         n = self.design.n_rows
         size = int(np.clip(_BLOCK_VALUES // max(1, columns), _LEAST_ROWS, _MOST_ROWS))

@@ -105,9 +105,8 @@ class RowSums:
                 X = self.blocks.variable(variable, part)
                 return X.T @ residual, Z.T @ (weight[:, None] * X), X.T @ (weight[:, None] * X)
             level = codes[part]
-            cross = [np.bincount(level, weight * z, width + 1)[1:] for z in Z.T]
-            own = np.diag(np.bincount(level, weight, width + 1)[1:])
-            return np.bincount(level, residual, width + 1)[1:], np.array(cross), own
+            by_level = [np.bincount(level, v, width + 1)[1:].astype(float) for v in (residual, weight, *(weight * Z.T))]
+            return by_level[0], np.array(by_level[2:]), np.diag(by_level[1])
 
         return Looked(*self.blocks.summed(work, size + (width if codes is None else 0)))
 
@@ -121,8 +120,10 @@ class RowSums:
 
         def work(part: slice) -> Floats:
             U = np.empty((part.stop - part.start, len(variables)), order="F")
-            U[:, singles] = self.blocks.gather(where, part) * [own[j][0] for j in np.flatnonzero(singles)]
-            for j in np.flatnonzero(~singles):
+            U[:, singles] = self.blocks.gather(where, part) * [
+                step[0] for step, single in zip(own, singles, strict=True) if single
+            ]
+            for j in np.flatnonzero(~singles).tolist():
                 U[:, j] = self._step(int(variables[j]), own[j], part)
             U -= model(part) @ along
             return step_moments(self.counts, rows.mean[part], rows.weight[part], U)

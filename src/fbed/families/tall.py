@@ -74,12 +74,12 @@ class TallModel:
         try:
             return TallFit(self, selected, near.start(selected) if isinstance(near, TallFit) else None)
         except NotTall:
-            return self.careful.fit(selected)
+            return self.careful.fit(selected, near)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
-        fit = self.fit(selected)
-        return fit.describe() if isinstance(fit, TallFit) else self.careful.describe(selected)
+        fit = self.fit(selected, near)
+        return fit.describe() if isinstance(fit, TallFit) else self.careful.describe(selected, fit)
 
     def _null(self) -> TallFit:
         return TallFit(self, (), None)
@@ -161,7 +161,7 @@ class TallFit:
         return Evidence(found, df, self.reference.log_sf(found, df), self.reference)
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
-        """Brackets from a pass over the columns, then moments, then fits, each for those whom the last left in doubt."""
+        """Brackets from a pass over the columns, moments, fits: each for those whom the one before left in doubt."""
         lower, upper, df = np.zeros(len(candidates)), np.zeros(len(candidates)), self._widths(candidates)
         single = np.flatnonzero(self.model.design.varying[candidates])
         delicate = np.zeros(len(candidates), dtype=bool)
@@ -234,9 +234,7 @@ class TallFit:
             return
         steps = [self._steps[int(v)] for v in candidates[rows]]
         along = np.column_stack([along for _, along in steps])
-        found = self.sums.moments(
-            self.sweep.rows, self.selected, candidates[rows], [own for own, _ in steps], along
-        )
+        found = self.sums.moments(self.sweep.rows, self.selected, candidates[rows], [own for own, _ in steps], along)
         low, high = self._by_moments(found)
         lower[rows] = np.maximum(lower[rows], low)
         upper[rows] = np.maximum(np.minimum(upper[rows], high), lower[rows])
@@ -284,9 +282,9 @@ class TallFit:
     def _gain(self, variable: int, doubtful: bool = True) -> tuple[float, float]:
         """The statistic of one more variable and its df, by a fit; who may be collinear is looked at first."""
         single = bool(self.model.design.varying[variable])
-        if single and doubtful and variable not in self._larger:
-            if self.sums.left_over(self.selected, variable) <= COLLINEAR:
-                return 0.0, 0.0
+        unsure = single and doubtful and variable not in self._larger
+        if unsure and self.sums.left_over(self.selected, variable) <= COLLINEAR:
+            return 0.0, 0.0
         larger = self._with(variable) if single or not doubtful else None
         if larger is None:
             evidence = self.model.careful.fit(self.selected).gains(np.array([variable], dtype=np.intp))
@@ -319,7 +317,8 @@ class TallFit:
         """The statistic of removing one variable, by a fit."""
         fit = self._without(variable)
         if fit is None:
-            found = float(self.model.careful.fit(self.selected).losses(np.array([variable], dtype=np.intp)).statistic[0])
+            evidence = self.model.careful.fit(self.selected).losses(np.array([variable], dtype=np.intp))
+            found = float(evidence.statistic[0])
         else:
             found = max(0.0, fit.deviance - self.deviance)
         return found, found

@@ -17,11 +17,12 @@ from functools import cached_property
 from threading import Lock
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed.criteria import Evidence
 from fbed.families.base import Fit, FittedModel, Indices
-from fbed.families.gaussian import PERFECT, Gaussian, n_log_ratio
+from fbed.families.gaussian import Gaussian, n_log_ratio
 from fbed.families.presentation import standardised_to_users_scale
 from fbed.families.row_blocks import RowBlocks
 from fbed.tails import ExactF, Floats
@@ -114,15 +115,16 @@ class TallGaussian:
         fit = TallGaussianFit(self, tuple(selected))
         return fit if fit.sound else self.careful.fit(selected, near)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Least-squares coefficients."""
         fit = TallGaussianFit(self, tuple(selected))
-        return fit.describe() if fit.sound else self.careful.describe(selected)
+        return fit.describe() if fit.sound else self.careful.describe(selected, near)
 
 
 class TallGaussianFit:
-    """Projection on the columns of S, from their products. It is sound if they are far from collinear, and if they leave
-    something of the outcome.
+    """Projection on the columns of S, from their products.
+
+    It is sound if they are far from collinear, and if they leave something of the outcome.
     """
 
     def __init__(self, model: TallGaussian, selected: tuple[int, ...]) -> None:
@@ -166,7 +168,7 @@ class TallGaussianFit:
             statistic[delicate], df[delicate] = found.statistic, found.df
         return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
 
-    def _explained(self, candidates: Indices) -> tuple[Floats, Floats, Floats]:
+    def _explained(self, candidates: Indices) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Part of the mean square that each explains, its df, and who must be looked at with care."""
         products, width = self.model.products, self.model.design.width[candidates]
         selected = np.array(self.selected, dtype=np.intp)
@@ -230,9 +232,10 @@ class TallGaussianFit:
         covariance[0, 0] = 1.0
         if len(self.along):
             covariance[1:, 1:] = self._inverse
-        covariance *= careful.scale**2 * self.left / self.residual_df if self.residual_df > 0 else np.nan
-        coefficients = np.concatenate([[careful.center], careful.scale * self._coefficients])
+        covariance *= self.left / self.residual_df if self.residual_df > 0 else np.nan
+        coefficients = np.concatenate([[careful.center / careful.scale], self._coefficients])
         shown = standardised_to_users_scale(model.design, self.selected, coefficients, covariance)
-        errors = shown.standard_errors() if self.residual_df > 0 else None
+        errors = tuple(careful.scale * error for error in shown.standard_errors() or ())
         deviance, null = (value * careful.scale * careful.scale for value in (self.rss, careful.total))
-        return FittedModel("gaussian", shown.terms, tuple(shown.values.tolist()), errors, deviance, null)
+        values = tuple((careful.scale * shown.values).tolist())
+        return FittedModel("gaussian", shown.terms, values, errors, deviance, null)
