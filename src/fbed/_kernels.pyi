@@ -139,6 +139,33 @@ def model_rows(
 def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Floats:
     """Σaμz², Σaμz³, Σaμz⁴, least and largest z of the steps that are the columns of U, a column each."""
 
+def cox_state(
+    event: Floats, closes: Which, starts: Flags, deaths: Floats, eta: Floats, weight: Floats
+) -> tuple[Floats, Floats, Floats, Floats, float]:
+    """Hazard, expected events and residual of every row, a 2 × 2 triangle of every tied set, and −log-likelihood.
+
+    Rows are in order, within a stratum from the latest to the earliest; `starts` marks the first of a stratum, `closes`
+    (from 1) the last with the time of a tied set."""
+
+def cox_means(
+    event: Floats,
+    closes: Which,
+    starts: Flags,
+    hazard: Floats,
+    triangle: Floats,
+    tied: bool,
+    X: Floats,
+    S: Floats,
+    D: Floats,
+) -> Floats:
+    """M with M'M what the tied sets that close in some rows take from the information of columns X; S and D, sums over
+    those at risk and dying, are carried on from one block of rows to the next."""
+
+def cox_step_moments(
+    event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats
+) -> Floats:
+    """The same as `step_moments` for all rows of a proportional hazards model."""
+
 def fit_logistic(
     Z: Floats, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
 ) -> tuple[Floats, Floats, float, float, float, bool, int]:
