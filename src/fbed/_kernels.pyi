@@ -11,8 +11,8 @@ Floats = NDArray[np.float64]
 Which = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-def number_objects(values: NDArray[np.object_]) -> tuple[NDArray[np.int32], list[Any]]:
-    """Code of every value of a column, and what the codes stand for, in the order in which they come first.
+def number_objects(columns: list[NDArray[np.object_]]) -> list[tuple[NDArray[np.int32], list[Any]]]:
+    """Of every column, the code of every value and what the codes stand for, in the order in which they come first.
 
     Equal text is one; other things are one only when they are the same object.
     """

@@ -1,5 +1,4 @@
 // Python's view of the kernels: arrays in, arrays out, the interpreter's lock released inside.
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include "arrays.hpp"

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <cstring>
-#include <utility>
+#include <memory>
+#include <vector>
 
 #include "arrays.hpp"
 
@@ -104,22 +105,45 @@ class Numbering {
     }
 };
 
-// Code of every row, and what the codes stand for.
-inline std::pair<OutCodes, nb::list> number_objects(nb::handle array) {
-    const ObjectBuffer objects(array);
-    const int64_t n = objects.size();
-    auto* codes = new int32_t[n];
-    nb::capsule owner(codes, [](void* p) noexcept { delete[] static_cast<int32_t*>(p); });
+// A column that is being numbered.
+struct NumberedColumn {
+    ObjectBuffer objects;
     Numbering numbering;
-    constexpr int64_t ahead = 16;  // rows; the objects lie anywhere, and in a row-major block their addresses, too
-    for (int64_t i = 0; i < n; ++i) {
+    int32_t* codes;
+    nb::capsule owner;
+
+    explicit NumberedColumn(nb::handle array)
+        : objects(array),
+          codes(new int32_t[objects.size()]),
+          owner(codes, [](void* p) noexcept { delete[] static_cast<int32_t*>(p); }) {}
+
+    void number(int64_t first, int64_t last) {
+        constexpr int64_t ahead = 8;  // the objects lie anywhere
+        for (int64_t i = first; i < last; ++i) {
 #if defined(__GNUC__)
-        if (i + 2 * ahead < n) __builtin_prefetch(objects.place(i + 2 * ahead));
-        if (i + ahead < n) __builtin_prefetch(objects[i + ahead]);
+            if (i + ahead < last) __builtin_prefetch(objects[i + ahead]);
 #endif
-        codes[i] = numbering.code(objects[i]);
+            codes[i] = numbering.code(objects[i]);
+        }
     }
-    return {OutCodes(codes, {static_cast<size_t>(n)}, owner), numbering.different};
+};
+
+// Of every column, the code of every row and what the codes stand for. A few rows of all columns are read before the
+// next few: neighbours in a row-major table lie on the same page.
+inline nb::list number_objects(nb::list arrays) {
+    std::vector<std::unique_ptr<NumberedColumn>> columns;
+    for (nb::handle array : arrays) columns.push_back(std::make_unique<NumberedColumn>(array));
+    int64_t most = 0;
+    for (const auto& column : columns) most = std::max(most, column->objects.size());
+    constexpr int64_t few = 32;
+    for (int64_t first = 0; first < most; first += few)
+        for (auto& column : columns) column->number(first, std::min(first + few, column->objects.size()));
+    nb::list out;
+    for (auto& column : columns) {
+        const auto n = static_cast<size_t>(column->objects.size());
+        out.append(nb::make_tuple(OutCodes(column->codes, {n}, column->owner), column->numbering.different));
+    }
+    return out;
 }
 
 }  // namespace fbed
