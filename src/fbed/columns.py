@@ -172,7 +172,7 @@ def _refuse_times(name: str, values: Sequence[Any]) -> None:
 
 def _factor(name: str, column: Encoded) -> Factor:
     """Levels in the order of the categories, or sorted; only those that occur, and equal values as one."""
-    column = column.occurring()
+    column = column.occurring() if column.declared else column  # else every value is some row's
     _refuse_containers(name, column.values)
     try:
         return as_factor(column)
@@ -184,8 +184,7 @@ def _factor(name: str, column: Encoded) -> Factor:
 
 
 def as_factor(column: Encoded) -> Factor:
-    """Levels in the order of the categories, or sorted; a TypeError for values that cannot be told apart."""
-    column = column.occurring()
+    """A level for every value, in the order of the categories or sorted; a TypeError where they cannot be told apart."""
     different = dict.fromkeys(column.values)
     levels = tuple(different) if column.declared else sorted_values(different)
     place = {level: code for code, level in enumerate(levels)}

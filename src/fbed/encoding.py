@@ -22,6 +22,7 @@ Codes = NDArray[np.signedinteger[Any]]
 TOGETHER = 16
 """Columns of objects that are best encoded at once: in a table that is stored by rows, they are neighbours."""
 
+_FEW = 64  # values of a polars column that are taken out one by one faster than together
 _PLAIN = frozenset({str, int, bool})  # types whose values are never missing
 
 
@@ -47,7 +48,7 @@ class Encoded:
 
     def rows(self, keep: NDArray[Any]) -> Encoded:
         """The column on some of the rows."""
-        return Encoded(self.codes[keep], self.values, self.declared)
+        return Encoded(self.codes[keep], self.values, self.declared).occurring()
 
     def occurring(self) -> Encoded:
         """The column without the values that no row has."""
@@ -94,13 +95,13 @@ def encode_objects(columns: Sequence[NDArray[Any]]) -> list[Encoded]:
 
 def encode_series(series: nw.Series[Any]) -> Encoded:
     """A column of text, categories or objects of a data frame."""
-    native = series.to_native()
-    if series.implementation.is_pyarrow():
-        return _from_arrow(native, declared=series.dtype == nw.Categorical)
-    if series.implementation.is_polars() and series.dtype != nw.Object:
-        return _from_polars(series, native)
-    if series.implementation.is_pandas():
-        return _from_pandas(series, native)
+    native, kind, keeper = series.to_native(), series.dtype, series.implementation
+    if keeper.is_pyarrow():
+        return _from_arrow(native, declared=kind == nw.Categorical)
+    if keeper.is_polars() and kind != nw.Object:
+        return _from_polars(native, kind, keeper.to_native_namespace())
+    if keeper.is_pandas():
+        return _from_pandas(native, kind)
     values = np.empty(len(series), dtype=object)
     values[:] = series.to_list()
     return encode_objects([values])[0]
@@ -115,14 +116,14 @@ def encode_coded(codes: Codes, values: list[Any], declared: bool = False) -> Enc
     return Encoded(renumbered(codes, kept, len(values)), [values[i] for i in kept], declared)
 
 
-def _from_pandas(series: nw.Series[Any], native: Any) -> Encoded:
+def _from_pandas(native: Any, kind: Any) -> Encoded:
     if hasattr(native.array, "codes"):
         return encode_coded(native.array.codes, native.array.categories.tolist(), declared=True)
     if hasattr(native.dtype, "pyarrow_dtype") or getattr(native.dtype, "storage", "") == "pyarrow":
         import pyarrow as pa  # pandas has it, since the column is stored by it
 
-        return _from_arrow(pa.array(native), declared=series.dtype == nw.Categorical)
-    return encode_objects([native.to_numpy(dtype=object)])[0]
+        return _from_arrow(pa.array(native), declared=kind == nw.Categorical)
+    return encode_objects([np.asarray(native.array, dtype=object)])[0]
 
 
 def _from_arrow(native: Any, declared: bool) -> Encoded:
@@ -139,13 +140,13 @@ def _from_arrow(native: Any, declared: bool) -> Encoded:
     return encode_coded(signed, coded.dictionary.to_pylist(), declared)
 
 
-def _from_polars(series: nw.Series[Any], native: Any) -> Encoded:
-    if isinstance(series.dtype, nw.Enum):
+def _from_polars(native: Any, kind: Any, polars: Any) -> Encoded:
+    if isinstance(kind, nw.Enum):
         return Encoded(_physical(native), native.dtype.categories.to_list(), declared=True)
-    text = series.dtype != nw.Categorical
-    coded = native.cast(series.implementation.to_native_namespace().Categorical) if text else native
+    text = kind != nw.Categorical
+    coded = native.cast(polars.Categorical) if text else native
     codes, first = _first_rows(_physical(coded))
-    values = native.gather(first).to_list()
+    values = [native[row] for row in first.tolist()] if len(first) <= _FEW else native[first].to_list()
     if text:
         return Encoded(codes, values)
     order = sorted(range(len(values)), key=values.__getitem__)  # of categories without an order of their own

@@ -154,7 +154,7 @@ def read_outcome(y: Any, n_rows: int, keep: NDArray[np.bool_] | None = None) -> 
     raw, ordered = _one_a_row(y, n_rows)
     if keep is not None:
         raw = raw.rows(keep) if isinstance(raw, Encoded) else raw[keep]
-    values = _from_objects(raw.occurring()) if isinstance(raw, Encoded) else raw
+    values = _from_objects(raw) if isinstance(raw, Encoded) else raw
     if isinstance(values, Encoded):
         return _categories(values, ordered)
     _check_complete(values)
@@ -313,7 +313,7 @@ def _refuse_missing(count: int) -> None:
 def _categories(column: Encoded, ordered: bool) -> Outcome:
     """Text, or whatever else was declared to be categories."""
     try:
-        factor = as_factor(column)
+        factor = as_factor(column.occurring())
     except TypeError as error:
         raise InvalidInput(f"y holds values that are neither numbers nor classes ({error}): give one a row") from error
     if not column.declared:

@@ -256,12 +256,10 @@ def _columns(frame: nw.DataFrame[Any]) -> list[Any]:
     """The columns of a data frame; those that NumPy holds in a pandas frame where they lie there."""
     if not frame.implementation.is_pandas():
         return list(frame.iter_columns())
-    series = (values for _, values in frame.to_native().items())
+    native = [series for _, series in frame.to_native().items()]
     return [
-        values.to_numpy()
-        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biufO"
-        else nw.from_native(values, series_only=True)
-        for values in series
+        series.to_numpy() if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufO" else wrapped
+        for series, wrapped in zip(native, frame.iter_columns(), strict=True)
     ]
 
 
