@@ -60,7 +60,7 @@ def _levels(name, present):
         ) from error
     try:
         return sorted(different)
-    except TypeError:
+    except (TypeError, OverflowError):  # NumPy's numbers beside 10**20
         return sorted(different, key=lambda value: (type(value).__name__, str(value)))
 
 

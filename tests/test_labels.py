@@ -34,7 +34,9 @@ def test_the_error_says_what_to_do_and_that_works():
 
 
 def test_other_labels_cannot_be_brought_into_order():
-    with pytest.raises(fbed.InvalidInput, match=r"matched by position: pass y\.to_numpy\(\) if its rows are in") as told:
+    with pytest.raises(
+        fbed.InvalidInput, match=r"matched by position: pass y\.to_numpy\(\) if its rows are in"
+    ) as told:
         fbed.select(X, Y.set_axis(range(100, 100 + N)))
     assert ".loc" not in str(told.value)
     with pytest.raises(fbed.InvalidInput, match="different indices"):

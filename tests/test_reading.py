@@ -12,12 +12,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import reading_twin
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fbed
 import fbed.encoding
+import reading_twin
 from fbed._kernels import DenseColumns, number_objects
 from fbed.apart import ColumnsApart, as_matrix
 from fbed.columns import Factor, read_column
@@ -27,13 +27,21 @@ from fbed.tables import read_table
 
 # --- one column of objects against the twin ---------------------------------------------------------------------------
 
-HOSTILE = [
-    "a", "b", "", " ", "A", "é", "日本", "🙂", "a\x00b", "a\x00", "\ud800", "long" * 40, "1", "2", "3.5", "1e3", "?", "NA", "nan", "None",
-    "2020-01-01", "2020-01-02", "1/2/2020", None, math.nan, np.float64("nan"), pd.NA, pd.NaT, True, False, np.True_, np.False_,
-    0, 1, 2, -1, 10**20, 1.0, 0.5, math.inf, np.int8(1), np.float32(0.5), Decimal("1.5"), Decimal("1"), b"a", np.str_("a"),
-    datetime.date(2020, 1, 1), np.datetime64("2020-01-01"), pd.Timestamp("2020"), (1, 2), frozenset({1}), 1 + 2j,
-]  # fmt: skip
-ALIKE = [HOSTILE, HOSTILE[:10], HOSTILE[:23], [*map(str, range(14)), "?", "x"], HOSTILE[23:47], ["a", "b", None]]
+TEXTS = [
+    *["a", "b", "", " ", "A", "é", "日本", "🙂", "a\x00b", "a\x00", "\ud800", "long" * 40],
+    *["1", "2", "3.5", "1e3", "?", "NA", "nan", "None", "2020-01-01", "2020-01-02", "1/2/2020"],
+]
+NOTHING = [None, math.nan, np.float64("nan"), pd.NA, pd.NaT]
+NUMBERS = [
+    *[True, False, np.True_, np.False_, 0, 1, 2, -1, 10**20, 1.0, 0.5, math.inf],
+    *[np.int8(1), np.float32(0.5), Decimal("1.5"), Decimal("1")],
+]
+OTHERS = [
+    *[b"a", np.str_("a"), (1, 2), frozenset({1}), 1 + 2j],
+    *[datetime.date(2020, 1, 1), np.datetime64("2020-01-01"), pd.Timestamp("2020")],
+]
+HOSTILE = [*TEXTS, *NOTHING, *NUMBERS, *OTHERS]
+SOME = [TEXTS, [*TEXTS[:10], None], [*map(str, range(14)), "?", "x"], [*NOTHING, *NUMBERS], ["a", "b", None], HOSTILE]
 
 
 def objects(values):
@@ -58,7 +66,7 @@ def outcome_of(read, *arguments):
 
 
 def columns_of_objects():
-    return st.sampled_from(ALIKE).flatmap(lambda some: st.lists(st.sampled_from(some), min_size=3, max_size=40))
+    return st.sampled_from(SOME).flatmap(lambda some: st.lists(st.sampled_from(some), min_size=3, max_size=40))
 
 
 @settings(max_examples=600, deadline=None)
@@ -82,7 +90,9 @@ def test_objects_are_numbered_by_identity_and_text_by_content(values):
     step[:, 1] = unshared
     for column in (objects(unshared), step[:, 1], step[::-1, 1]):
         ((codes, different),) = number_objects([column])
-        assert all(different[code] is value or different[code] == value for code, value in zip(codes, column, strict=True))
+        assert all(
+            different[code] is value or different[code] == value for code, value in zip(codes, column, strict=True)
+        )
         texts = [value for value in different if type(value) is str]
         assert len(set(texts)) == len(texts)
         assert len({id(value) for value in different}) == len(different)
@@ -102,7 +112,9 @@ def test_columns_of_different_lengths_are_numbered_together():
     assert (first.tolist(), second.tolist()) == ([0] * 3, [0, 1] * 50)
 
 
-@pytest.mark.parametrize("values", [np.arange(3), np.array(["a"]), np.empty((2, 2), dtype=object)], ids=["i", "U", "2-D"])
+@pytest.mark.parametrize(
+    "values", [np.arange(3), np.array(["a"]), np.empty((2, 2), dtype=object)], ids=["i", "U", "2-D"]
+)
 def test_only_columns_of_objects_are_numbered(values):
     with pytest.raises((ValueError, BufferError)):
         number_objects([values])
@@ -114,7 +126,13 @@ def test_python_looks_at_different_values_only(monkeypatch):
     real = fbed.encoding.is_missing
     monkeypatch.setattr(fbed.encoding, "is_missing", lambda value: seen.append(value) or real(value))
     text = pd.DataFrame(np.random.default_rng(0).choice(["lo", "mid", "hi"], (2000, 20))).rename(columns=str)
-    for table in (text, text.astype("string"), text.astype("category"), pa.Table.from_pandas(text), text.to_dict("list")):
+    for table in (
+        text,
+        text.astype("string"),
+        text.astype("category"),
+        pa.Table.from_pandas(text),
+        text.to_dict("list"),
+    ):
         seen.clear()
         assert len(read_table(table).factors) == 20
         assert len(seen) <= 20 * 3
@@ -124,7 +142,7 @@ def test_python_looks_at_different_values_only(monkeypatch):
 
 TEXT_STORAGE = {
     "objects of pandas": lambda values: pd.DataFrame({"c": pd.Series(values, dtype=object)}),
-    "objects in rows": lambda values: pd.DataFrame(np.array([values, values], dtype=object).T.copy()[:, :1], columns=["c"]),
+    "objects in rows": lambda values: pd.DataFrame(np.repeat(objects(values)[:, None], 3, 1)[:, 1:2], columns=["c"]),
     "mapping": lambda values: {"c": objects(values)},
     "string": lambda values: pd.DataFrame({"c": pd.Series(values, dtype="string[python]")}),
     "string of Arrow": lambda values: pd.DataFrame({"c": pd.Series(values, dtype="string[pyarrow]")}),
@@ -142,9 +160,12 @@ CATEGORY_STORAGE = {
     "dictionary in chunks": lambda values, order: pa.table(
         {"c": pa.chunked_array([dictionary(values[:2], order), dictionary(values[2:], order)])}
     ),
-    "dictionary in pandas": lambda values, order: pd.DataFrame({"c": pd.Series(pd.arrays.ArrowExtensionArray(dictionary(values, order)))}),
+    "dictionary in pandas": lambda values, order: pd.DataFrame(
+        {"c": pd.Series(pd.arrays.ArrowExtensionArray(dictionary(values, order)))}
+    ),
 }  # fmt: skip
-some_text = st.one_of(st.none(), st.sampled_from(["a", "b", "B", "", "é", "日本", "x y", "1", "2020-01-01", "?"]), st.text(max_size=3))
+words = st.sampled_from(["a", "b", "B", "", "é", "日本", "x y", "1", "2020-01-01", "?"])
+some_text = st.one_of(st.none(), words, st.text(max_size=3))
 
 
 def dictionary(values, order):
@@ -161,8 +182,7 @@ def table_of(make, *arguments, categorical=()):
 @given(st.lists(some_text, min_size=3, max_size=30).filter(any), st.booleans())
 def test_text_is_the_same_in_every_storage(values, categorical):
     found = {
-        name: table_of(make, values, categorical=["c"] if categorical else [])
-        for name, make in TEXT_STORAGE.items()
+        name: table_of(make, values, categorical=["c"] if categorical else []) for name, make in TEXT_STORAGE.items()
     }
     expected = outcome_of(reading_twin.read, "c", values, categorical)
     assert found == dict.fromkeys(TEXT_STORAGE, expected)

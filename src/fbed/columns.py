@@ -184,7 +184,7 @@ def _factor(name: str, column: Encoded) -> Factor:
 
 
 def as_factor(column: Encoded) -> Factor:
-    """A level for every value, in the order of the categories or sorted; a TypeError where they cannot be told apart."""
+    """A level a value, in the order of the categories or sorted; a TypeError for what cannot be told apart."""
     different = dict.fromkeys(column.values)
     levels = tuple(different) if column.declared else sorted_values(different)
     place = {level: code for code, level in enumerate(levels)}
@@ -237,7 +237,7 @@ def sorted_values(values: Iterable[Any]) -> tuple[Any, ...]:
     """Values in their order, or by type and text when they have none in common."""
     try:
         return tuple(sorted(values))
-    except TypeError:
+    except (TypeError, OverflowError):  # NumPy's numbers cannot be compared with all of Python's
         return tuple(sorted(values, key=lambda value: (type(value).__name__, str(value))))
 
 
