@@ -55,7 +55,8 @@ def _is_pandas(values: Any) -> bool:
 
 def _told(first: str, index: Any, role: str, other: Any, rows: NDArray[np.intp]) -> str:
     row = int(rows[0])
-    where = f"{len(rows):,} of {len(index):,} labels, the first in row {row}: {index[row]!r} and {other[row]!r}"
+    one, two = (labels[row : row + 1].tolist()[0] for labels in (index, other))  # as Python's own numbers
+    where = f"{len(rows):,} of {len(index):,} labels, the first in row {row}: {one!r} and {two!r}"
     move = f"bring it into the order of {first} by {role}.loc[{first}.index], or " if _same_labels(index, other) else ""
     return (
         f"{first} and {role} have different indices ({where}), but rows are matched by position: {move}pass "
