@@ -1,5 +1,4 @@
-"""Reading: tables of text and categories in every storage, beside the bare factorising of their columns; and what numbers
-cost in memory."""
+"""Reading: text and categories in every storage, beside the bare factorising of their columns; what numbers cost."""
 
 from __future__ import annotations
 
@@ -96,9 +95,9 @@ def words(found: dict[str, Any]) -> str:
     size, more = (found["numbers"][key] / 2**20 for key in ("bytes", "added"))
     return "\n\n".join(
         [
-            f"{found['n']:,} rows and {found['p']:,} columns of text with {len(LEVELS)} levels, processor seconds on one "
-            "thread: reading and checking the whole table, and the bare factorising of its columns by the library that "
-            f"stores it. At most {WANTED:g} s is wanted.",
+            f"{found['n']:,} rows and {found['p']:,} columns of text with {len(LEVELS)} levels, processor seconds on "
+            "one thread: reading and checking the whole table, and the bare factorising of its columns by the library "
+            f"that stores it. At most {WANTED:g} s is wanted.",
             table(["", "reading", "factorising", "times"], rows),
             f"WRONG: other categories from {', '.join(wrong)}" if wrong else "The same categories from all of them.",
             f"A pandas table of numbers of five types, {size:.1f} MB, and a column of text: reading it and the first "
