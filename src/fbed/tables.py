@@ -129,7 +129,14 @@ class Table:
     def rows(self, keep: NDArray[np.intp]) -> Table:
         """The same variables on some of the rows."""
         factors = {j: f.rows(keep) for j, f in self.factors.items()}
-        return replace(self, matrix=self.matrix[keep], factors=factors, n_rows=len(keep))
+        return replace(self, matrix=_some_rows(self.matrix, keep), factors=factors, n_rows=len(keep))
+
+
+def _some_rows(matrix: Matrix, keep: NDArray[np.intp]) -> Matrix:
+    """Rows of a matrix that keeps its layout: NumPy would turn columns into rows."""
+    if isinstance(matrix, np.ndarray) and matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
+        return np.take(matrix.T, keep, axis=1).T
+    return matrix[keep]
 
 
 def read_table(

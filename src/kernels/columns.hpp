@@ -160,11 +160,12 @@ struct Dense {
     Kind kind;
     int64_t n, p, row_stride, column_stride;
     const ColumnApart* apart = nullptr;  // `data`, `kind` and `column_stride` then mean nothing, and `row_stride` is 1
+    int64_t start = 0;                   // first row of columns that lie apart
 
     // Calls f with a typed pointer to the start of column j.
     template <class F>
     void at(int64_t j, F&& f) const {
-        if (apart != nullptr) return with_type(apart[j].kind, apart[j].data, f);
+        if (apart != nullptr) return with_type(apart[j].kind, apart[j].data, [&](auto* x) { f(x + start); });
         with_type(kind, data, [&](auto* x) { f(x + j * column_stride); });
     }
 
@@ -185,14 +186,18 @@ struct Dense {
     // The rows first..last.
     Dense rows(int64_t first, int64_t last) const {
         Dense part = *this;
-        with_type(kind, data, [&](auto* x) { part.data = x + first * row_stride; });
         part.n = last - first;
+        if (apart != nullptr) {
+            part.start = start + first;
+        } else {
+            with_type(kind, data, [&](auto* x) { part.data = x + first * row_stride; });
+        }
         return part;
     }
 
     // Column j where it lies, if it lies there as it is read.
     const double* in_place(int64_t j) const {
-        if (apart != nullptr) return apart[j].kind == Kind::f64 ? static_cast<const double*>(apart[j].data) : nullptr;
+        if (apart != nullptr) return apart[j].kind == Kind::f64 ? static_cast<const double*>(apart[j].data) + start : nullptr;
         return kind == Kind::f64 && row_stride == 1 ? static_cast<const double*>(data) + j * column_stride : nullptr;
     }
 

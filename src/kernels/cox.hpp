@@ -18,6 +18,18 @@ struct RiskRows {
     const bool* starts = nullptr;      // whether a row is the first of its stratum
 };
 
+// A sum that keeps what rounding takes from it: log-likelihoods of a million rows are compared to nine digits of a difference.
+struct Sum {
+    double value = 0, rest = 0;
+
+    void add(double x) {
+        const double t = value + x;
+        rest += std::abs(value) >= std::abs(x) ? (value - t) + x : (x - t) + value;
+        value = t;
+    }
+    double total() const { return value + rest; }
+};
+
 // Calls f(fraction, multiplicity) for each of Efron's terms of d deaths.
 template <class F>
 inline void each_term(double d, F&& f) {
@@ -30,27 +42,28 @@ inline void each_term(double d, F&& f) {
 // of a column over those at risk and dying, weighted by their hazards.
 inline double cox_rows(const RiskRows& rows, const double* eta, const double* a, const double* deaths, double* hazard,
                        double* expected, double* residual, double* triangle) {
-    double top = -INFINITY, loss = 0, risk = 0, dying = 0;
+    double top = -INFINITY, dying = 0;
+    Sum loss, risk;
     for (int64_t i = 0; i < rows.n; ++i) top = std::max(top, eta[i]);
     std::vector<double> share, own;
     for (int64_t i = 0; i < rows.n; ++i) {
-        if (rows.starts[i]) risk = 0;
+        if (rows.starts[i]) risk = Sum{};
         const double t = std::max(eta[i] - top, -700.0), h = a[i] * std::exp(t);
         hazard[i] = h;
-        risk += h;
+        risk.add(h);
         dying += rows.event[i] * h;
-        loss -= rows.event[i] * a[i] * t;
+        loss.add(-rows.event[i] * a[i] * t);
         if (rows.closes[i] == 0) continue;
         const int64_t g = rows.closes[i] - 1;
         double s = 0, sf = 0, A = 0, B = 0, C = 0;
         each_term(deaths[g], [&](double f, double c) {
-            const double inverse = 1.0 / (risk - f * dying);
+            const double inverse = 1.0 / (risk.total() - f * dying);
             s += c * inverse;
             sf += c * f * inverse;
             A += c * inverse * inverse;
             B += c * f * inverse * inverse;
             C += c * f * f * inverse * inverse;
-            loss -= c * std::log(inverse);
+            loss.add(-c * std::log(inverse));
         });
         share.push_back(s);
         own.push_back(sf);
@@ -67,7 +80,7 @@ inline double cox_rows(const RiskRows& rows, const double* eta, const double* a,
         residual[i] = rows.event[i] * a[i] - expected[i];
         if (rows.starts[i]) cumulated = 0;
     }
-    return loss;
+    return loss.total();
 }
 
 // l'[S; D] of every tied set that closes in these rows, for `count` columns X (column-major): out has two rows a set, or one

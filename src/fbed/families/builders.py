@@ -29,6 +29,7 @@ from fbed.families.ordinal import Ordinal
 from fbed.families.own import TestedOneByOne
 from fbed.families.registry import Family, Request
 from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scoring
+from fbed.families.risk_sums import RiskSums, in_order, order_of_risk, saturated_loss
 from fbed.families.row_blocks import RowBlocks
 from fbed.families.row_sums import RowSums
 from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
@@ -171,8 +172,25 @@ def _cox(request: Request) -> Model:
             f"entry must be before time in every row, but it is not in {int(late.sum())} rows, the first is row "
             f"{int(late.argmax())} (entry {extras.entry[late][0]:g}, time {time[late][0]:g})"
         )
-    likelihood = Cox(time, event, request.design.weights, extras.strata, extras.entry)
-    return _with_notes(_regression(request, likelihood), _silent_strata(event, extras.strata))
+
+    def careful() -> RegressionModel:
+        return _regression(request, Cox(time, event, request.design.weights, extras.strata, extras.entry))
+
+    many_ties = float(request.design.weights[event].sum()) > 4.0 * len(time)  # weights make them: a term each
+    if extras.entry is None and not many_ties and _is_tall(request):
+        return _tall_cox(request, time, event, careful, _silent_strata(event, extras.strata))
+    return _with_notes(careful(), _silent_strata(event, extras.strata))
+
+
+def _tall_cox(
+    request: Request, time: Floats, event: NDArray[np.bool_], careful: Callable[[], Model], notes: list[str]
+) -> TallModel:
+    """The engine by sums over rows, on a copy of the table in order of time."""
+    strata = request.extras.strata
+    order = order_of_risk(time, event, strata)
+    blocks = RowBlocks(in_order(request.design, order))
+    sums = RiskSums(blocks, time[order], event[order], None if strata is None else strata[order])
+    return TallModel("cox", sums, saturated_loss(sums.deaths), careful, tuple(notes))
 
 
 def _silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> list[str]:

@@ -87,7 +87,7 @@ def _change_of_basis(span: Span) -> Floats:
 
 
 def standardised_to_users_scale(
-    design: Design, selected: Sequence[int], coefficients: Floats, covariance: Floats
+    design: Design, selected: Sequence[int], coefficients: Floats, covariance: Floats, constant: bool = True
 ) -> Estimates:
     """Coefficients of a constant and the user's columns from those of a constant and the standardised ones."""
     moments = [design.moments(variable) for variable in selected]
@@ -96,4 +96,6 @@ def standardised_to_users_scale(
     change = np.diag(np.concatenate([[1.0], 1.0 / scale]))
     change[0, 1:] = -center / scale
     terms = ("(intercept)", *(label for variable in selected for label in design.labels(variable)))
+    if not constant:
+        change, terms = change[1:, 1:], terms[1:]
     return Estimates(terms, change @ coefficients, change @ covariance @ change.T)

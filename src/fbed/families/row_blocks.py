@@ -77,6 +77,31 @@ class RowBlocks:
         factor = self.design.table.factors.get(columns[0]) if len(columns) == 1 else None
         return None if factor is None else factor.codes
 
+    def steps(
+        self, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats, constant: bool = True
+    ) -> Callable[[slice], Floats]:
+        """What computes u = x·own − Z·along of some variables, a column each, of some rows."""
+        singles, model = self.design.varying[variables], self.model(selected, constant)
+        where = self.design.positions(variables[singles])
+        factors = [step[0] for step, single in zip(own, singles, strict=True) if single]
+
+        def read(part: slice) -> Floats:
+            U = np.empty((part.stop - part.start, len(variables)), order="F")
+            U[:, singles] = self.gather(where, part) * factors
+            for j in np.flatnonzero(~singles).tolist():
+                U[:, j] = self._step(int(variables[j]), own[j], part)
+            U -= model(part) @ along
+            return U
+
+        return read
+
+    def _step(self, variable: int, own: Floats, part: slice) -> Floats:
+        """x·own of a variable of several columns; a category's are levels as they are, and its reference has 0."""
+        codes = self.codes(variable)
+        if codes is None:
+            return np.asarray(self.variable(variable, part) @ own)
+        return np.asarray(np.concatenate([[0.0], own])[codes[part]])
+
     def center_scale(self, variable: int) -> tuple[Floats, Floats]:
         """Centre and scale of every design column of a variable."""
         if variable not in self._moments:
@@ -107,6 +132,12 @@ class RowBlocks:
         design = self.design
         return [] if column in design.table.factors else [j for j in design.table.places(column) if design.scale[j] > 0]
 
+    def parts(self, columns: int) -> list[slice]:
+        """Blocks of rows of which so many columns stay in the cache."""
+        n = self.design.n_rows
+        size = int(np.clip(_BLOCK_VALUES // max(1, columns), _LEAST_ROWS, _MOST_ROWS))
+        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
     def summed(self, work: Callable[[slice], Sums], columns: int) -> Sums:
         """Sums of what is found in all blocks of rows."""
         return self.reduced(work, columns, lambda one, other: tuple(a + b for a, b in zip(one, other, strict=True)))
@@ -115,9 +146,30 @@ class RowBlocks:
         self, work: Callable[[slice], Answer], columns: int, join: Callable[[Answer, Answer], Answer]
     ) -> Answer:
         """Answers for blocks of rows that hold so many columns each, joined in the order of the rows."""
-        n = self.design.n_rows
-        size = int(np.clip(_BLOCK_VALUES // max(1, columns), _LEAST_ROWS, _MOST_ROWS))
-        blocks = [slice(i, min(i + size, n)) for i in range(0, n, size)]
+        blocks = self.parts(columns)
         share = -(-len(blocks) // _CHUNKS)
         chunks = [blocks[i : i + share] for i in range(0, len(blocks), share)]
         return reduce(join, spread(lambda some: reduce(join, map(work, some)), chunks, self.n_threads))
+
+
+def left_over(blocks: RowBlocks, selected: Sequence[int], variable: int) -> float:
+    """Part of a column's norm² that S leaves, under the frequencies of the rows: as orthogonal factors would have it.
+
+    The coefficients of the column on S are found again for what is left, since subtracting products would lose what is
+    small.
+    """
+    design = blocks.design
+    where, model, weights = design.positions([variable]), blocks.model(selected), design.weights
+    size = 1 + blocks.width(selected)
+    gamma, left = np.zeros(size), 0.0
+    for _ in range(3):
+
+        def work(part: slice, gamma: Floats = gamma) -> Sums:
+            Z, weight = model(part), weights[part]
+            x = blocks.gather(where, part)[:, 0] - Z @ gamma
+            return Z.T @ (weight[:, None] * Z), Z.T @ (weight * x), np.array([weight @ x**2])
+
+        gram, cross, norm = blocks.summed(work, size)
+        left = float(norm[0])
+        gamma = gamma + np.linalg.solve(gram, cross)
+    return left / design.n

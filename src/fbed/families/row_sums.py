@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ class Sweep:
     loss: float
     gradient: Floats
     information: Floats
-    rows: Rows
+    rows: Any
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,20 @@ class RowSums:
     `counts` says whether the outcome is a Poisson count (log link) or the part of trials that succeeded (logit link).
     """
 
+    constant = True
+    stretch = 1.0  # z is u for counts, and a part of it for trials
+
     def __init__(self, blocks: RowBlocks, y: Floats, weights: Floats, offset: Floats | None, counts: bool) -> None:
         self.blocks, self.design, self.y, self.weights = blocks, blocks.design, y, weights
         self.offset = np.zeros(len(y)) if offset is None else offset
         self.counts = counts
+        self.n = float(weights.sum())
+
+    def start(self) -> Floats:
+        """The link of the mean, less the mean offset."""
+        mean = float(self.weights @ self.y) / self.n
+        link = np.log(mean) if self.counts else np.log(mean / (1.0 - mean))
+        return np.array([link - float(self.weights @ self.offset) / self.n])
 
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Loss, Zᵀar and ZᵀawZ of a constant and the columns of S, and the state of the rows."""
@@ -113,48 +124,10 @@ class RowSums:
     def moments(
         self, rows: Rows, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
-        """Moments and extremes (see `step_moments`) of the steps u = x·own − Z·along of some variables, a column each."""
-        singles, model = self.design.varying[variables], self.blocks.model(selected)
-        where = self.design.positions(variables[singles])
-        size = along.shape[0] + len(variables)
-
-        def work(part: slice) -> Floats:
-            U = np.empty((part.stop - part.start, len(variables)), order="F")
-            U[:, singles] = self.blocks.gather(where, part) * [
-                step[0] for step, single in zip(own, singles, strict=True) if single
-            ]
-            for j in np.flatnonzero(~singles).tolist():
-                U[:, j] = self._step(int(variables[j]), own[j], part)
-            U -= model(part) @ along
-            return step_moments(self.counts, rows.mean[part], rows.weight[part], U)
-
-        return self.blocks.reduced(work, size, _joined_moments)
-
-    def left_over(self, selected: Sequence[int], variable: int) -> float:
-        """Part of a column's norm² that S leaves, under the prior weights: as orthogonal factors would have it.
-
-        The coefficients of the column on S are found twice, the second time of what the first left, since subtracting
-        products would lose what is small.
-        """
-        where, model = self.design.positions([variable]), self.blocks.model(selected)
-        size = 1 + self.blocks.width(selected)
-        gamma = np.zeros(size)
-        left = 0.0
-        for _ in range(3):
-
-            def work(part: slice, gamma: Floats = gamma) -> Sums:
-                Z, weight = model(part), self.weights[part]
-                x = self.blocks.gather(where, part)[:, 0] - Z @ gamma
-                return Z.T @ (weight[:, None] * Z), Z.T @ (weight * x), np.array([weight @ x**2])
-
-            gram, cross, norm = self.blocks.summed(work, size)
-            left = float(norm[0])
-            gamma = gamma + np.linalg.solve(gram, cross)
-        return left / float(self.weights.sum())
-
-    def _step(self, variable: int, own: Floats, part: slice) -> Floats:
-        """x·own of a variable of several columns; a category's are levels as they are, and its reference has 0."""
-        codes = self.blocks.codes(variable)
-        if codes is None:
-            return np.asarray(self.blocks.variable(variable, part) @ own)
-        return np.asarray(np.concatenate([[0.0], own])[codes[part]])
+        """Moments and extremes (see `step_moments`) of the steps u = x·own − Z·along of variables, a column each."""
+        steps = self.blocks.steps(selected, variables, own, along)
+        return self.blocks.reduced(
+            lambda part: step_moments(self.counts, rows.mean[part], rows.weight[part], steps(part)),
+            along.shape[0] + len(variables),
+            _joined_moments,
+        )

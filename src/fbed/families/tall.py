@@ -19,17 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed.criteria import TIE, Evidence
+from fbed.design import Design
 from fbed.families.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.families.bound_functions import E4, P4, E, P
 from fbed.families.likelihood import SATURATED
 from fbed.families.presentation import standardised_to_users_scale
-from fbed.families.row_sums import Looked, RowSums, Sweep
+from fbed.families.row_blocks import RowBlocks, left_over
+from fbed.families.row_sums import Looked, Sweep
 from fbed.tails import ChiSquare, Floats
 
 _SHORT = 1e-9  # what a fit may be short of its maximum, in units of the deviance
@@ -45,16 +48,43 @@ class NotTall(Exception):  # no error: it never leaves this module
     """The model is next to collinear or separated: its maximum is not to be had from the normal equations."""
 
 
+class Verbs(Protocol):
+    """What a family tells about its rows; see `row_sums` and `risk_sums`."""
+
+    n: float  # sample size of information criteria
+    design: Design
+    blocks: RowBlocks
+    constant: bool  # whether the model has one
+    stretch: float  # no z of a step is larger than this times the step
+
+    def start(self) -> Floats:
+        """Coefficients of the model without variables."""
+
+    def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
+        """Loss, gradient, information, and the state of the rows."""
+
+    def look(self, rows: Any, selected: Sequence[int], candidates: Indices) -> Looked:
+        """Products of candidates that are single columns of numbers."""
+
+    def look_at_group(self, rows: Any, selected: Sequence[int], variable: int) -> Looked:
+        """The same for a variable of several columns."""
+
+    def moments(
+        self, rows: Any, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
+    ) -> Floats:
+        """Second to fourth moments and extremes of the steps u = x·own − Z·along of some variables, a column each."""
+
+
 class TallModel:
-    """A binomial or Poisson outcome with many rows; `careful` makes the ordinary model of the same data."""
+    """An outcome with many rows; `careful` makes the ordinary model of the same data."""
 
     has_likelihood = True
 
-    def __init__(self, name: str, sums: RowSums, saturated_loss: float, careful: Callable[[], Model]) -> None:
-        self.name = name
-        self.sums = sums
-        self.design = sums.design
-        self.n = float(sums.weights.sum())
+    def __init__(
+        self, name: str, sums: Verbs, saturated_loss: float, careful: Callable[[], Model], notes: tuple[str, ...] = ()
+    ) -> None:
+        self.notes = notes
+        self.name, self.n, self.sums, self.design = name, sums.n, sums, sums.design
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
         self.saturated_loss = saturated_loss
         self._careful = careful
@@ -104,13 +134,8 @@ class TallFit:
         return self.deviance <= SATURATED * self.model.null_deviance
 
     def _cold(self) -> Floats:
-        """The link of the mean for the constant, as if there were no offset."""
-        sums = self.sums
-        mean = float(sums.weights @ sums.y) / self.model.n
-        out = np.zeros(1 + int(self.model.design.width[list(self.selected)].sum()))
-        out[0] = np.log(mean) if sums.counts else np.log(mean / (1.0 - mean))
-        out[0] -= float(sums.weights @ sums.offset) / self.model.n
-        return out
+        """The model without variables."""
+        return np.concatenate([self.sums.start(), np.zeros(self.sums.blocks.width(self.selected))])
 
     def _maximised(self, start: Floats) -> tuple[Sweep, Floats]:
         """Newton sweeps until what is left to gain is certain to be rounding; a step that gains nothing is halved.
@@ -122,7 +147,7 @@ class TallFit:
         for _ in range(_SWEEPS):
             self.factor = Factor(here.information)
             step = self.factor.solve(here.gradient)
-            gain, drift = float(here.gradient @ step), float(np.abs(step) @ self.reach)
+            gain, drift = float(here.gradient @ step), self._furthest(step)
             if not np.isfinite(gain):
                 raise NotTall
             if gain <= _SHORT and drift <= _NEAR:
@@ -141,7 +166,16 @@ class TallFit:
     @cached_property
     def reach(self) -> Floats:
         """The largest size of every column of the model, the constant first."""
-        return np.concatenate([[1.0], self.sums.blocks.reach(self.selected)])
+        return np.concatenate([np.ones(self.lead), self.sums.blocks.reach(self.selected)])
+
+    @property
+    def lead(self) -> int:
+        """How many coefficients come before those of the variables."""
+        return 1 if self.sums.constant else 0
+
+    def _furthest(self, along: Floats) -> float:
+        """How far a step of the coefficients can move a row."""
+        return self.sums.stretch * float(np.abs(along) @ self.reach)
 
     # --- adding a variable ------------------------------------------------------------------------------------------
 
@@ -188,7 +222,8 @@ class TallFit:
         left = looked.own - np.einsum("ij,ij->j", looked.cross, gamma)
         delicate = left <= _DELICATE * looked.own
         delta = score / np.where(delicate, 1.0, left)
-        furthest = np.abs(delta) * (self.sums.blocks.reach(candidates.tolist()) + np.abs(gamma).T @ self.reach)
+        reach = self.sums.blocks.reach(candidates.tolist()) + np.abs(gamma).T @ self.reach
+        furthest = self.sums.stretch * np.abs(delta) * reach
         for j, variable in enumerate(candidates.tolist()):
             self._steps[variable] = delta[j : j + 1], gamma[:, j] * delta[j]
         return *self._bracket(score * delta, furthest), delicate
@@ -202,7 +237,8 @@ class TallFit:
         self._steps[variable] = delta, along
         levels = self.sums.blocks.codes(variable) is not None
         own = np.abs(delta).max() if levels else np.abs(delta) @ self.sums.blocks.reach([variable])
-        lower, upper = self._bracket(np.array([score]), np.array([own + np.abs(along) @ self.reach]))
+        furthest = self.sums.stretch * own + self._furthest(along)
+        lower, upper = self._bracket(np.array([score]), np.array([furthest]))
         return float(lower[0]), float(upper[0]), False
 
     def _group_step(self, looked: Looked) -> tuple[Floats, Floats, float] | None:
@@ -283,7 +319,7 @@ class TallFit:
         """The statistic of one more variable and its df, by a fit; who may be collinear is looked at first."""
         single = bool(self.model.design.varying[variable])
         unsure = single and doubtful and variable not in self._larger
-        if unsure and self.sums.left_over(self.selected, variable) <= COLLINEAR:
+        if unsure and left_over(self.sums.blocks, self.selected, variable) <= COLLINEAR:
             return 0.0, 0.0
         larger = self._with(variable) if single or not doubtful else None
         if larger is None:
@@ -306,7 +342,7 @@ class TallFit:
         """E(−m)·Wald ≤ LR ≤ E(m)·Wald, m ≥ max|u| of the step to the nearest model without the variable."""
         ways = [self._way_without(int(v)) for v in variables]
         wald = np.array([statistic for _, statistic in ways])
-        furthest = np.array([np.abs(step) @ self.reach for step, _ in ways])
+        furthest = np.array([self._furthest(step) for step, _ in ways])
         short = np.sqrt(self.short)
         charge = 4.0 * short * np.sqrt(wald) + 2.0 * self.short
         lower = E(-furthest - self.drift * (1.0 + furthest)) * wald * (1.0 - _SLACK) - charge
@@ -347,7 +383,7 @@ class TallFit:
     def _place(self, variable: int) -> slice:
         """Coefficients that belong to a variable."""
         width = self.model.design.width
-        first = 1 + int(sum(width[s] for s in self.selected[: self.selected.index(variable)]))
+        first = self.lead + int(sum(width[s] for s in self.selected[: self.selected.index(variable)]))
         return slice(first, first + int(width[variable]))
 
     # --- where the next fit begins ----------------------------------------------------------------------------------
@@ -364,7 +400,7 @@ class TallFit:
         shared = [v for v in selected if v in self.selected]
         if len(shared) < len(self.selected):
             return None
-        return np.concatenate([self.coefficients[:1], *(self._coefficients_of(v) for v in selected)])
+        return np.concatenate([self.coefficients[: self.lead], *(self._coefficients_of(v) for v in selected)])
 
     def _coefficients_of(self, variable: int) -> Floats:
         if variable in self.selected:
@@ -379,7 +415,7 @@ class TallFit:
         out = np.concatenate([self.coefficients - along, own])
         if self.sums.blocks.codes(variable) is not None:  # levels as they are, where the model has standardised ones
             center, scale = self.model.design.moments(variable)
-            out[0] += float(own @ center)
+            out[: self.lead] += float(own @ center)
             out[-len(own) :] *= scale
         return out
 
@@ -390,7 +426,9 @@ class TallFit:
         """Coefficients and standard errors on the scale of the user's data."""
         model = self.model
         polished = self.coefficients + self.factor.solve(self.sweep.gradient)
-        shown = standardised_to_users_scale(model.design, self.selected, polished, self._covariance)
+        shown = standardised_to_users_scale(
+            model.design, self.selected, polished, self._covariance, constant=self.sums.constant
+        )
         values = tuple(shown.values.tolist())
         return FittedModel(model.name, shown.terms, values, shown.standard_errors(), self.deviance, model.null_deviance)
 
@@ -407,7 +445,7 @@ class Factor:
             self.lower = linalg.cholesky(information * self.unit * self.unit[:, None], lower=True, check_finite=False)
         except linalg.LinAlgError:
             raise NotTall from None
-        if np.diag(self.lower).min() ** 2 < _PIVOT:
+        if np.diag(self.lower).min(initial=1.0) ** 2 < _PIVOT:
             raise NotTall
 
     def solve(self, right: Floats) -> Floats:
