@@ -14,8 +14,10 @@ from scipy import linalg, special
 
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.base import Bounds, FittedModel, Indices, Span, original_scale
+from fbed.families.base import Bounds, FittedModel, Indices, Span
 from fbed.families.certified import CertifiedLogistic
+from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
+from fbed.families.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
@@ -28,7 +30,6 @@ _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, 
 # A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
 _RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
-_MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
 
@@ -73,14 +74,12 @@ class Binomial:
         return [*known, np.full(len(self.y), self.null_predictor)]
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
-        """Coefficients on the log-odds scale; where the classes are separated they are merely large."""
+        """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
         fit = self.fit(selected)
-        mean = special.expit(fit.predictor)
-        information = (
-            None if fit.separated else fit.Z.T @ (fit.Z * (self.design.weights * mean * (1.0 - mean))[:, None])
-        )
-        terms, coefficients, errors = original_scale(fit.span, fit.coefficients, information)
-        return FittedModel("binomial", terms, coefficients, errors, fit.deviance, self.null_deviance, fit.separated)
+        curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
+        covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, fit.recession)
+        return shown.fitted("binomial", fit.deviance, self.null_deviance)
 
 
 class BinomialFit:
@@ -105,16 +104,14 @@ class BinomialFit:
         return self.deviance <= SATURATED * self.model.null_deviance
 
     @property
-    def separated(self) -> bool:
-        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite.
-
-        The size of a predictor does not tell: an outlier may have a large one. Whether it still moves does.
-        """
+    def recession(self) -> Recession:
+        """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
         if self.deviance == 0.0:
-            return True
-        jitter = np.array([_JITTER])
-        step, _ = _newton_step(self.Z, None, self.predictor[:, None], self.model.y, self.model.design.weights, jitter)
-        return bool(np.abs(self.Z @ step[:, 0]).max() > _MOVING)
+            return every(self.coefficients)
+        sign = 2.0 * self.model.y - 1.0
+        if float((sign * self.predictor).max()) < UNDECIDED:
+            return none(len(self.coefficients))
+        return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""
