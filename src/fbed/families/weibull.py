@@ -48,6 +48,10 @@ class Weibull(Regression):
         """Evaluate many models."""
         return WeibullPoint(self, columns, parameters)
 
+    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
+        """Where the shape is that of a perfect fit."""
+        return np.asarray(parameters[-1] * self.spread >= _PERFECT)
+
     def saturated(self, fit: RegressionFit) -> bool:
         """Whether the times are explained without error."""
         return bool(fit.parameters[-1] * self.spread >= _PERFECT) or self.n - fit.span.rank <= 1
