@@ -45,6 +45,7 @@ def hostile(seed, family):
     if seed % 3 == 0:
         x[rng.integers(n)] = rng.choice([-40.0, 40.0])
     table = pd.DataFrame({"level": level, "x": x, "z": (rng.random(n) < 0.15).astype(float)})
+    table.loc[[0, 1], "z"] = [0.0, 1.0]  # it varies
     pure = np.isin(level, rng.choice(["c", "d", "x"], 2)) | (x > rng.choice([1.2, 9.0])) & (seed % 2 == 0)
     y = outcome(rng, family, x, pure)
     extras = {"trials": {"trials": np.full(n, 4)}, "offset": {"offset": rng.normal(size=n) * 8.0}}.get(family, {})

@@ -16,6 +16,7 @@ from fbed.criteria import TIE, Evidence
 from fbed.design import Design
 from fbed.families.base import Bounds, FittedModel, Indices, Span
 from fbed.families.certified import CertifiedLogistic
+from fbed.families.glm import logit_intercept
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.families.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.tails import ChiSquare, Floats
@@ -39,15 +40,18 @@ class Binomial:
     name = "binomial"
     has_likelihood = True
 
-    def __init__(self, design: Design, y: Floats, certified: bool = True) -> None:
+    def __init__(self, design: Design, y: Floats, certified: bool = True, offset: Floats | None = None) -> None:
         self.design = design
         self.n = design.n
         self.y = y
         self.certified = certified
         self.block_size = design.scan_size if certified else design.block_size
+        self.offset = offset
         mean = float(design.weights @ y / design.n)
-        self.null_predictor = float(np.log(mean / (1.0 - mean)))
-        self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
+        self.null_predictor = (
+            float(np.log(mean / (1.0 - mean))) if offset is None else logit_intercept(y, design.weights, offset)
+        )
+        self.null_deviance = float(deviance(self.null_predictors(), y, design.weights))
         self._span = Span(design, ())
         self._latest: BinomialFit | None = None
         self._hints: dict[frozenset[int], Floats] = {}
@@ -71,7 +75,16 @@ class Binomial:
         wanted, hints = frozenset(selected), self._hints
         known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
         self._hints = {}
-        return [*known, np.full(len(self.y), self.null_predictor)]
+        return [*known, self.null_predictors()]
+
+    def null_predictors(self) -> Floats:
+        """Linear predictors of the model without variables."""
+        alike = np.full(len(self.y), self.null_predictor)
+        return alike if self.offset is None else alike + self.offset
+
+    def without_offset(self, predictor: Floats) -> Floats:
+        """The part of a linear predictor that the columns explain."""
+        return predictor if self.offset is None else predictor - self.offset
 
     def describe(self, selected: Sequence[int]) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
@@ -214,6 +227,25 @@ class CertifiedBinomialFit(BinomialFit):
         for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
         return lower, upper
+
+    def gains(self, candidates: Indices) -> Evidence:
+        """Fall of the deviance when each candidate is added, by fits of their own."""
+        found = [self._gain(int(candidate)) for candidate in candidates]
+        return _evidence(np.array([gain for gain, _ in found]), np.array([df for _, df in found]))
+
+    def _gain(self, candidate: int) -> tuple[float, float]:
+        if self.model.design.numeric[candidate]:
+            return self._single_gain(candidate)
+        larger, df = self._group_deviance(candidate)
+        return self.deviance - larger, float(df)
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Rise of the deviance when each variable is removed, by fits of their own."""
+        rest = [[s for s in self.span.selected if s != variable] for variable in variables]
+        spans = [Span(self.model.design, others) for others in rest]
+        centre = [self.model.null_predictors()]
+        smaller = np.array([CertifiedLogistic(self.model, span, centre).deviance for span in spans])
+        return _evidence(smaller - self.deviance, np.array([float(self.span.rank - span.rank) for span in spans]))
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Drop-one intervals from the fit on S."""

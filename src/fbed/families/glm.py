@@ -54,7 +54,7 @@ def log_intercept(y: Floats, weights: Floats, offset: Floats) -> float:
     return float(np.log(weights @ y) - special.logsumexp(offset, b=weights))
 
 
-def _logit_intercept(y: Floats, weights: Floats, offset: Floats) -> float:
+def logit_intercept(y: Floats, weights: Floats, offset: Floats) -> float:
     """Σay = Σa·expit(offset + intercept), by bisection: the right side grows with the intercept."""
     wanted = float(weights @ y)
     center = float(special.logit(wanted / weights.sum()))
@@ -87,7 +87,7 @@ BINOMIAL = Distribution(
     curvature=lambda eta, mean, y: mean * special.expit(-eta),
     saturated_loss=lambda y: -special.xlogy(y, y) - special.xlog1py(1.0 - y, -y),
     link=special.logit,
-    intercept=_logit_intercept,
+    intercept=logit_intercept,
 )
 
 GAMMA = Distribution(
