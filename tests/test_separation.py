@@ -233,9 +233,7 @@ def test_models_saved_before_directions_were_are_read():
     plain["model"] |= {"coefficients": [0.1, 0.2, -20.0, 1.0], "standard_errors": None}
     model = fbed.Result.from_json(json.dumps(plain)).model
     assert (model.separated, model.infinite, model.coefficients[2]) == (True, {}, -20.0)
-    assert "only their direction has meaning" in " ".join(
-        fbed.Result.from_json(json.dumps(plain)).summary().split()
-    )
+    assert "only their direction has meaning" in " ".join(fbed.Result.from_json(json.dumps(plain)).summary().split())
 
 
 def test_a_direction_that_moves_no_row_is_not_infinite():

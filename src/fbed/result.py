@@ -415,7 +415,9 @@ def _model_from_plain(plain: dict[str, Any] | None) -> FittedModel | None:
     deviance, null_deviance = _numbers([plain["deviance"], plain["null_deviance"]])
     directions = tuple(plain.get("directions", ()))  # infinities, which JSON cannot write
     values = _numbers(plain["coefficients"])
-    values = tuple(way * np.inf if way else value for way, value in itertools.zip_longest(directions, values, fillvalue=0))
+    values = tuple(
+        way * np.inf if way else value for way, value in itertools.zip_longest(directions, values, fillvalue=0)
+    )
     return FittedModel(
         **{
             **plain,

@@ -10,9 +10,7 @@ from fbed.tails import Floats
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
-def death_order(
-    time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None, entry: Floats | None
-) -> Pairs:
+def death_order(time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None, entry: Floats | None) -> Pairs:
     """Pairs of rows (i, j) with η_i ≥ η_j, from which all others follow: whoever dies against everybody at risk.
 
     Tied deaths are alike. Whoever dies next, if at risk already, stands for everybody who is at risk then.

@@ -27,6 +27,7 @@ SMALL_STEP = 1e-3
 
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _MAX_CAREFUL = 1000
+_HIDDEN = 1e-9  # of a deviance: what may be left where rounding hides the way on
 _FAR = 1e3  # no predictor is moved further than about this by one step of bounded length
 _JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
 _ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
@@ -202,8 +203,8 @@ def _finish(likelihood: Likelihood, columns: Columns, found: Maximum, model: int
             if fall >= 0.1 * promised or promised <= rounding:
                 break
             damping *= 4.0
-        if not fall >= 0.0 or (promised <= rounding and damping > length):
-            reached = promised <= rounding  # nothing is left that rounding would show
+        if not fall >= 0.0 or (promised <= rounding and damping > length):  # rounding hides the way on
+            reached = min(float(decrement[0]), length * _FAR) <= _HIDDEN * max(1.0, abs(value))
             break
         damping *= 0.1 if fall >= 0.75 * promised else 0.5
         parameters, point = trial, there

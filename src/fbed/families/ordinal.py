@@ -116,7 +116,6 @@ class Ordinal(Regression):
         names = tuple(f"{a} | {b}" for a, b in zip(self.labels, self.labels[1:], strict=False))
         return estimates.mapped((*estimates.terms[1:k], *names), jacobian @ estimates.values, jacobian)
 
-
     def constraints(self, fit: RegressionFit) -> Constraints:
         """Every row between the thresholds of its class: the upper one must not come closer, nor the lower one."""
         point, k = self.at(fit.columns, fit.parameters[:, None]), fit.columns.size
