@@ -1,4 +1,4 @@
-"""Logistic models beside an offset, however wide: statistics, whole searches, and offsets and trials that say nothing."""
+"""Logistic models beside an offset, however wide: statistics, searches, and offsets and trials that say nothing."""
 
 from __future__ import annotations
 

@@ -140,8 +140,8 @@ def fit_logistic(
     enough: float,
     offset: Floats | None = None,
 ) -> tuple[Floats, Floats, float, float, float, bool, int]:
-    """Coefficients, linear predictor (with the offset), deviance attained, lower bound on the deviance, squared Newton decrement, whether
-    separated, number of iterations.
+    """Coefficients, linear predictor (with the offset), deviance attained, lower bound on the deviance, squared Newton
+    decrement, whether separated, number of iterations.
 
     Begins at the best of the rows of `starts`. Ends early when the deviance is certain to be more than `enough`;
     otherwise the bound is the deviance itself, or 0 if the fit did not converge."""

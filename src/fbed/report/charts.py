@@ -289,8 +289,8 @@ def forest(
         if start is not None and end is not None:
             parts.append(line(across(start), y, across(end), y, "interval"))
         if math.isinf(value):
-            edge, shown, side = (high, "∞ →", "end") if value > 0 else (low, "← 0" if ratio else "← −∞", "start")
-            parts.append(text(across(edge), y + 3.5, shown, "small", side))
+            edge, sign, side = (high, "∞ →", "end") if value > 0 else (low, "← 0" if ratio else "← −∞", "start")
+            parts.append(text(across(edge), y + 3.5, sign, "small", side))
         else:
             parts.append(mark(across(value), y, False, f"{name}: {(_exp(value) if ratio else value):.4g}"))
     return figure(identifier, bottom + 18, "Effects with 95% intervals", description, parts, caption)
