@@ -40,8 +40,12 @@ class Distribution:
     curvature: Callable[[Floats, Floats, Floats], Floats]
     saturated_loss: Callable[[Floats], Floats]
     link: Callable[[float], float]
-    intercept: Callable[[Floats, Floats, Floats], float]  # of a model with nothing but an offset beside it
     estimates_dispersion: bool = False
+    intercept: Callable[[Floats, Floats, Floats], float] | None = (
+        None  # of a model with nothing but an offset beside it
+    )
+    lowest: float = -np.inf  # outcome that is likelier the smaller its predictor, for ever
+    highest: float = np.inf  # and the larger it is
 
 
 def _exp(predictor: Floats) -> Floats:
@@ -77,6 +81,7 @@ POISSON = Distribution(
     saturated_loss=lambda y: y - special.xlogy(y, y),
     link=np.log,
     intercept=log_intercept,
+    lowest=0.0,
 )
 
 BINOMIAL = Distribution(
@@ -88,6 +93,8 @@ BINOMIAL = Distribution(
     saturated_loss=lambda y: -special.xlogy(y, y) - special.xlog1py(1.0 - y, -y),
     link=special.logit,
     intercept=logit_intercept,
+    lowest=0.0,
+    highest=1.0,
 )
 
 GAMMA = Distribution(
@@ -123,8 +130,9 @@ class Glm(Regression):
     def start(self, size: int) -> Floats:
         """The link of the mean for the intercept; with an offset, what explains the mean with it."""
         out = np.zeros(size)
-        if self.offset is None:
-            out[0] = self.distribution.link(float(self.weights @ self.y) / self.n)
+        if self.offset is None or self.distribution.intercept is None:
+            shift = 0.0 if self.offset is None else float(self.weights @ self.offset[:, 0]) / self.n
+            out[0] = self.distribution.link(float(self.weights @ self.y) / self.n) - shift
         else:
             out[0] = self.distribution.intercept(self.y, self.weights, self.offset[:, 0])
         return out
@@ -153,12 +161,12 @@ class Glm(Regression):
 
     def constraints(self, fit: RegressionFit) -> Constraints | None:
         """Rows at the edge of their range, all successes, all failures or no count, may run to it; no others move."""
-        if self.distribution.estimates_dispersion:
+        low, high = self.y == self.distribution.lowest, self.y == self.distribution.highest
+        if not (low | high).any():
             return None
-        sign = np.where(self.y == 0.0, -1.0, 1.0)
+        sign = np.where(low, -1.0, 1.0)
         margin = sign * self.at(fit.columns, fit.parameters[:, None]).eta[:, 0]
-        edge = self.y == 0.0 if self.distribution is POISSON else np.isin(self.y, (0.0, 1.0))
-        return Constraints(sign[:, None] * fit.Z, np.where(edge, margin, -np.inf))
+        return Constraints(sign[:, None] * fit.Z, np.where(low | high, margin, -np.inf))
 
 
 class GlmPoint:

@@ -142,15 +142,12 @@ def _interior(rows: Floats, went: Floats) -> tuple[Floats, Floats] | None:
     return (way, rows[~positive]) if positive.any() else None
 
 
-def finite_basis(span: Floats) -> Floats:
-    """Orthonormal directions of what is finite."""
-    return np.asarray(linalg.null_space(span.T)) if span.shape[1] else np.eye(len(span))
-
-
 def inverse_of_finite(information: Floats, found: Recession) -> Floats | None:
     """The inverse information of what is finite; None when a direction carries none."""
-    P = finite_basis(found.span)
     try:
+        if not found:
+            return np.asarray(np.linalg.inv(information))
+        P = np.asarray(linalg.null_space(found.span.T))  # directions of what is finite
         return np.asarray(P @ np.linalg.inv(P.T @ information @ P) @ P.T)
     except np.linalg.LinAlgError:
         return None
