@@ -7,6 +7,7 @@ has a limit (0 when every row is separated), and the likelihood-ratio statistic 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,8 @@ from scipy import linalg, special
 
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.base import Bounds, FittedModel, Indices, Span
-from fbed.families.certified import CertifiedLogistic
+from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span
+from fbed.families.certified import CertifiedLogistic, Hints
 from fbed.families.glm import logit_intercept
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.families.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
@@ -52,29 +53,19 @@ class Binomial:
             float(np.log(mean / (1.0 - mean))) if offset is None else logit_intercept(y, design.weights, offset)
         )
         self.null_deviance = float(deviance(self.null_predictors(), y, design.weights))
-        self._span = Span(design, ())
-        self._latest: BinomialFit | None = None
-        self._hints: dict[frozenset[int], Floats] = {}
 
-    def fit(self, selected: Sequence[int]) -> BinomialFit:
-        """Maximise the likelihood on a set of variables; the latest fit is there already."""
-        if self._latest is None or self._latest.span.selected != tuple(selected):
-            self._span = Span(self.design, selected, self._span)
-            self._latest = (CertifiedBinomialFit if self.certified else BinomialFit)(self, self._span)
-        return self._latest
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
+        """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
+        known = near if isinstance(near, BinomialFit) else None
+        if known is not None and known.span.selected == tuple(selected):
+            return known
+        span = Span(self.design, selected, known.span if known else None)
+        return (CertifiedBinomialFit if self.certified else BinomialFit)(self, span, known)
 
-    def hint(self, selected: tuple[int, ...], predictor: Floats) -> None:
-        """Remember where the fit on a set is going to end, or has ended."""
-        self._hints[frozenset(selected)] = predictor
-
-    def starts(self, selected: tuple[int, ...]) -> list[Floats]:
-        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean.
-
-        Hints are about the next set, so the rest is forgotten.
-        """
-        wanted, hints = frozenset(selected), self._hints
+    def starts(self, selected: tuple[int, ...], hints: Hints) -> list[Floats]:
+        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
+        wanted = frozenset(selected)
         known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
-        self._hints = {}
         return [*known, self.null_predictors()]
 
     def null_predictors(self) -> Floats:
@@ -86,9 +77,9 @@ class Binomial:
         """The part of a linear predictor that the columns explain."""
         return predictor if self.offset is None else predictor - self.offset
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
-        fit = self.fit(selected)
+        fit = self.fit(selected, near)
         curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
         covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
         shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, fit.recession)
@@ -98,13 +89,13 @@ class Binomial:
 class BinomialFit:
     """Maximum likelihood on the span of S; every question is answered by fitting the model it is about."""
 
-    def __init__(self, model: Binomial, span: Span) -> None:
+    def __init__(self, model: Binomial, span: Span, near: BinomialFit | None = None) -> None:
         self.model = model
         self.span = span
         self.Z = span.Z
-        self._maximise()
+        self._maximise(near)
 
-    def _maximise(self) -> None:
+    def _maximise(self, near: BinomialFit | None) -> None:
         start = np.zeros((self.span.rank, 1))
         start[0] = self.model.null_predictor
         found = maximise(self.Z, None, start, self.model.y, self.model.design.weights)
@@ -116,7 +107,7 @@ class BinomialFit:
         """Whether the classes are separated, or as good as."""
         return self.deviance <= SATURATED * self.model.null_deviance
 
-    @property
+    @cached_property
     def recession(self) -> Recession:
         """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
         if self.deviance == 0.0:
@@ -169,12 +160,13 @@ class CertifiedBinomialFit(BinomialFit):
 
     reference = ChiSquare()
     looks_are_cheap = True
+    engine: CertifiedLogistic
 
-    def _maximise(self) -> None:
-        self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected))
+    def _maximise(self, near: BinomialFit | None) -> None:
+        hints = near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
+        self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected, hints))
         self.coefficients, self.deviance = self.engine.coefficients, self.engine.deviance
         self.predictor = self.engine.predictor
-        self.model.hint(self.span.selected, self.predictor)
 
     def prepare(self, n_candidates: int) -> None:
         """Factor the curvature."""
@@ -223,7 +215,7 @@ class CertifiedBinomialFit(BinomialFit):
         contenders = candidates[numeric]
         found = self.engine.contest(contenders, lower[numeric], upper[numeric], race)
         lower[numeric], upper[numeric], best, predictor, is_open = found
-        self.model.hint((*self.span.selected, int(contenders[best])), predictor)
+        self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
         for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
         return lower, upper
