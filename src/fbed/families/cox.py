@@ -82,11 +82,11 @@ class CoxPoint:
 
     def _per_term(self, column: Floats | None = None) -> Floats:
         """R − f·D of every term, for sums of hazard × column."""
-        risk, total = self.cox.risk, 0.0
+        risk, total = self.cox.risk, np.zeros(())
         for hazard, mask in self.layers:
             part = risk.per_term(hazard if column is None else hazard * column)
             total = total + (part if mask is None else np.where(mask[risk.term_group], part, 0.0))
-        return np.asarray(total)
+        return total
 
     def _expected(self) -> Floats:
         """Expected number of events of every row."""

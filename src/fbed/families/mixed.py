@@ -25,12 +25,10 @@ from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.families.sandwich import Clusters
 from fbed.tails import Floats
 
-_STEP = np.log(
-    4.0
-)  # of the grid in s, ρ = unit·(exp(s) − 1), among which the best ρ is looked for before it is refined
+_STEP = np.log(4.0)  # of the grid in s, ρ = unit·(exp(s) − 1), where the best ρ is looked for before it is refined
 _LEAST = 0.02  # the unit of ρ, over the size of the clusters
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
-_NARROWINGS = 42  # the bracket shrinks by .618 each time: to 1e-8 in s, which is 1e-16 in the likelihood
+_NARROWINGS = 34  # the bracket shrinks by .618 each time: to 2e-7 in s, and the likelihood has its square of error
 _JITTER = 1e-14  # keeps apart columns that are alike within clusters where ρ is so large that nothing else counts
 _CONSTANT = 1e-28  # part of the variance: what rounding leaves within clusters of a constant
 
