@@ -39,9 +39,8 @@ def of_run(count: int) -> tuple[Floats, Floats]:
 def of_counts(y: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Nodes and weights for Σ over rows of weight·Σ h(j) over j = 0 … y − 1."""
     levels, which = np.unique(y, return_inverse=True)
-    above: Floats = np.cumsum(np.bincount(which, weights)[::-1], dtype=float)[
-        ::-1
-    ]  # weight of the rows whose count is this level or more
+    # weight of the rows whose count is this level or more
+    above: Floats = np.cumsum(np.bincount(which, weights)[::-1], dtype=float)[::-1]
     starts = np.concatenate([np.arange(_EXACT), _EXACT * 2.0 ** np.arange(64)])  # of single terms, then of blocks
     edges = np.unique(np.concatenate([[0.0], levels, starts[starts < levels[-1]]]))
     weight = above[np.searchsorted(levels, edges[1:])]  # of every run from one edge to the next

@@ -2,7 +2,10 @@
 
     ℓ = Σ a[δ(z + log α) − exp(z)] − Σ aδ log t,   z = α log t − Zγ,   α = 1/σ,   γ = β/σ
 
-Written in (γ, α) the log-likelihood is concave, so that Newton's iterations cannot go astray.
+Written in (γ, α) the log-likelihood is concave, so that Newton's iterations cannot go astray. Events that are explained
+without error, and nobody censored after their time, send α to infinity and the likelihood with it. As in the linear
+model such a fit is perfect and counts as if its residual scale were a hundred-thousandth of the spread of log t: α has
+an upper bound, and the likelihood a maximum that is the same whatever the order of the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from fbed.families.presentation import Estimates
 from fbed.tails import Floats
 
 _PERFECT = 1e5
-"""A shape this many times the null model's is a perfect fit: the residual scale is rounding."""
+"""The largest shape, in units of 1/spread of log t: what is left of a perfect fit is rounding."""
 
 
 class Weibull(Regression):
@@ -43,13 +46,17 @@ class Weibull(Regression):
         out[0] = np.log(total / (self.weights @ self.event))
         return out
 
+    def project(self, parameters: Floats) -> Floats:
+        """α up to that of a perfect fit; β = γ/α stays as it is."""
+        return np.asarray(parameters * np.minimum(1.0, _PERFECT / (self.spread * np.maximum(parameters[-1], 1e-300))))
+
     def at(self, columns: Columns, parameters: Floats) -> WeibullPoint:
         """Evaluate many models."""
         return WeibullPoint(self, columns, parameters)
 
     def saturated(self, fit: RegressionFit) -> bool:
         """Whether the times are explained without error."""
-        return bool(fit.parameters[-1] * self.spread >= _PERFECT) or self.n - fit.span.rank <= 1
+        return bool(fit.parameters[-1] * self.spread >= _PERFECT * (1.0 - 1e-9)) or self.n - fit.span.rank <= 1
 
     def diverges(self, fit: RegressionFit) -> bool:
         """Whether some times run to infinity."""
@@ -84,12 +91,15 @@ class WeibullPoint:
         residual = a * (self.expected - family.event[:, None])
         weight = a * self.expected
         events = float(family.weights @ family.event)
-        gradient = np.vstack([columns.inner(residual), events / self.alpha - log_time @ residual])
+        slope = events / self.alpha - log_time @ residual
+        held = (self.alpha * family.spread >= _PERFECT) & (slope > 0.0)  # at the bound, and rising only beyond it
+        gradient = np.vstack([columns.inner(residual), np.where(held, 0.0, slope)])
         k = columns.size
         hessian = np.empty((len(self.alpha), k + 1, k + 1))
         hessian[:, :k, :k] = columns.gram(weight)
         hessian[:, :k, k] = hessian[:, k, :k] = -columns.inner(weight * log_time[:, None]).T
         hessian[:, k, k] = log_time**2 @ weight + events / self.alpha**2
+        hessian[held, k, :k] = hessian[held, :k, k] = 0.0
         return gradient, hessian
 
     def separated(self) -> NDArray[np.bool_]:
