@@ -30,6 +30,7 @@ _LEAST = 0.02  # the unit of ρ, over the size of the clusters
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _NARROWINGS = 34  # the bracket shrinks by .618 each time: to 2e-7 in s, and the likelihood has its square of error
 _JITTER = 1e-14  # keeps apart columns that are alike within clusters where ρ is so large that nothing else counts
+_ROUNDING = 1e-13  # length of a unit column's part within clusters that is none
 _CONSTANT = 1e-28  # part of the variance: what rounding leaves within clusters of a constant
 
 
@@ -88,10 +89,10 @@ class Mixed:
         """Generalised least squares at the best ρ, then the two standard deviations."""
         fit = self.fit(selected)
         inner, cross, _ = fit.moments(np.array([fit.ratio]), None)
-        beta = fit.beta + np.linalg.solve(inner[0], cross[0])
+        beta = fit.turn @ (fit.beta + np.linalg.solve(inner[0], cross[0]))
         sigma2 = fit.rss / self.n
         unit = self.scale / np.sqrt(self.n)
-        covariance = np.linalg.inv(inner[0]) * sigma2 * unit**2
+        covariance = fit.turn @ np.linalg.inv(inner[0]) @ fit.turn.T * sigma2 * unit**2
         shown = on_users_scale(fit.span, ONE_PREDICTOR, beta * unit, covariance)
         values = shown.values.copy()
         values[0] += self.center
@@ -114,11 +115,10 @@ class MixedFit:
     def __init__(self, model: Mixed, selected: Sequence[int], span: Span | None = None) -> None:
         self.model, self.selected = model, selected
         self.span = span or Span(model.design, selected)
-        self.Q = self.span.Q
-        self.means, self.within = model.means(self.Q), model.less_means(self.Q)
+        self._split()
         self.pairs = np.triu_indices(self.Q.shape[1])
         self.products = self.means[:, self.pairs[0]] * self.means[:, self.pairs[1]]
-        self.inner = self.within.T @ self.within
+        self.inner = np.diag(self.size**2)[self.pairs]
         self.explain(np.zeros(self.span.rank))
         ratio, _ = self.best(None)
         self.explain(self._solved(ratio, None)[0][0])  # sums of squares of what is left do not cancel
@@ -126,12 +126,23 @@ class MixedFit:
         self.ratio, self.deviance = float(ratio[0]), float(value[0])
         self.rss = float(self._rss(ratio, None)[0])
 
+    def _split(self) -> None:
+        """A basis that is orthogonal within clusters, too, so that what varies between them only stands alone.
+
+        `Q` is the span's basis, turned; its parts within clusters are `size` times the unit columns `within`.
+        """
+        left, self.size, turn = np.linalg.svd(self.model.less_means(self.span.Q), full_matrices=False)
+        self.size[self.size <= _ROUNDING] = 0.0
+        self.turn = turn.T
+        self.Q, self.within = self.span.Q @ self.turn, left * (self.size > 0)
+        self.means = self.model.means(self.Q)
+
     def explain(self, beta: Floats) -> None:
         """Take what coefficients of the basis explain out of the outcome: no RSS changes, but fewer digits cancel."""
         left = (self.model.y - self.Q @ beta)[:, None]
         self.beta = beta
         self.y_means, self.y_within = self.model.means(left)[:, 0], self.model.less_means(left)[:, 0]
-        self.along = self.within.T @ self.y_within
+        self.along = self.size * (self.within.T @ self.y_within)
         self.total = float(self.y_within @ self.y_within)
 
     @property
@@ -184,7 +195,7 @@ class MixedFit:
         k = self.Q.shape[1]
         size = k + (own is not None)
         inner = np.empty((len(ratio), size, size))
-        packed = self.products.T @ kept + self.inner[self.pairs][:, None]
+        packed = self.products.T @ kept + self.inner[:, None]
         inner[:, self.pairs[0], self.pairs[1]] = packed.T
         inner[:, self.pairs[1], self.pairs[0]] = packed.T
         cross = np.empty((len(ratio), size))
@@ -192,7 +203,7 @@ class MixedFit:
         cross[:, :k] = (self.along[:, None] + self.means.T @ weighted_y).T
         if own is not None:
             weighted = kept * own.means
-            inner[:, :k, k] = inner[:, k, :k] = (own.cross + self.means.T @ weighted).T
+            inner[:, :k, k] = inner[:, k, :k] = (self.means.T @ weighted).T
             inner[:, k, k] = own.norm2 + np.einsum("cb,cb->b", weighted, own.means)
             cross[:, k] = own.along + np.einsum("cb,cb->b", weighted_y, own.means)
         return inner, cross, self.total + weighted_y.T @ self.y_means
@@ -211,13 +222,16 @@ class MixedFit:
 
 
 class _Own:
-    """Means and what is left within clusters of every model's own column."""
+    """Means and parts within clusters of every model's own column, made orthogonal to those of the basis."""
 
     def __init__(self, fit: MixedFit, unit: Floats) -> None:
         within = fit.model.less_means(unit)
-        self.means = fit.model.means(unit)
+        along = fit.within.T @ within
+        within -= fit.within @ along
+        within -= fit.within @ (fit.within.T @ within)
+        within[:, np.linalg.norm(within, axis=0) <= _ROUNDING] = 0.0
+        self.means = fit.model.means(unit) - fit.means @ (along / np.where(fit.size > 0, fit.size, 1.0)[:, None])
         self.along = within.T @ fit.y_within
-        self.cross = fit.within.T @ within
         self.norm2 = np.einsum("ij,ij->j", within, within)
 
 

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.families.likelihood import Regression, RegressionFit
-from fbed.families.newton import Columns
+from fbed.families.newton import Columns, newton_step
 from fbed.families.presentation import Estimates
 from fbed.tails import Floats
 
 _PERFECT = 1e5
 """The largest shape, in units of 1/spread of log t: what is left of a perfect fit is rounding."""
+_FARTHEST = 50.0  # spreads from the centre, at the start
 
 
 class Weibull(Regression):
@@ -39,16 +40,16 @@ class Weibull(Regression):
         self.spread = float(np.sqrt(weights @ self.log_time**2 / self.n)) or 1.0
 
     def start(self, size: int) -> Floats:
-        """Exponential rate of the scaled times."""
+        """Exponential rate of the scaled times; one heavy row leaves others many spreads away."""
         out = np.zeros(size + 1)
-        out[-1] = 1.0 / self.spread
-        total = self.weights @ np.exp(self.log_time / self.spread)
+        out[-1] = 1.0 / max(self.spread, float(self.log_time.max()) / _FARTHEST)
+        total = self.weights @ np.exp(out[-1] * self.log_time)
         out[0] = np.log(total / (self.weights @ self.event))
         return out
 
     def project(self, parameters: Floats) -> Floats:
         """α up to that of a perfect fit; β = γ/α stays as it is."""
-        return np.asarray(parameters * np.minimum(1.0, _PERFECT / (self.spread * np.maximum(parameters[-1], 1e-300))))
+        return np.asarray(parameters / np.maximum(1.0, parameters[-1] * self.spread / _PERFECT))
 
     def at(self, columns: Columns, parameters: Floats) -> WeibullPoint:
         """Evaluate many models."""
@@ -91,16 +92,23 @@ class WeibullPoint:
         residual = a * (self.expected - family.event[:, None])
         weight = a * self.expected
         events = float(family.weights @ family.event)
-        slope = events / self.alpha - log_time @ residual
-        held = (self.alpha * family.spread >= _PERFECT) & (slope > 0.0)  # at the bound, and rising only beyond it
-        gradient = np.vstack([columns.inner(residual), np.where(held, 0.0, slope)])
+        gradient = np.vstack([columns.inner(residual), events / self.alpha - log_time @ residual])
         k = columns.size
         hessian = np.empty((len(self.alpha), k + 1, k + 1))
         hessian[:, :k, :k] = columns.gram(weight)
         hessian[:, :k, k] = hessian[:, k, :k] = -columns.inner(weight * log_time[:, None]).T
         hessian[:, k, k] = log_time**2 @ weight + events / self.alpha**2
+        held = self._held(gradient, hessian)
+        gradient[k, held] = 0.0
         hessian[held, k, :k] = hessian[held, :k, k] = 0.0
         return gradient, hessian
+
+    def _held(self, gradient: Floats, hessian: Floats) -> NDArray[np.bool_]:
+        """Which models are at the bound of α and would leave it by Newton's step."""
+        held = self.alpha * self.family.spread >= _PERFECT * (1.0 - 1e-12)
+        if held.any():
+            held[held] = newton_step(gradient[:, held], hessian[held])[0][-1] > 0.0
+        return np.asarray(held)
 
     def separated(self) -> NDArray[np.bool_]:
         """Never reported: a perfect fit is told by the shape."""
