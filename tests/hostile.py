@@ -9,6 +9,7 @@ perfect fit; weights, offsets, late entry, strata and clusters come and go. A di
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import warnings
 from collections import Counter
@@ -49,7 +50,9 @@ def hostile_columns(rng: np.random.Generator, n: int, p: int = 5) -> pd.DataFram
     """Columns of the kinds that break things."""
     out: dict[str, Any] = {}
     for j in range(p):
-        kind = rng.choice(["normal", "rare", "heavy", "counts", "shifted", "tiny", "double", "near", "constant", "text"])
+        kind = rng.choice(
+            ["normal", "rare", "heavy", "counts", "shifted", "tiny", "double", "near", "constant", "text"]
+        )
         x = rng.normal(size=n)
         if kind == "rare":
             x = (rng.random(n) < 0.12).astype(float)
@@ -101,7 +104,9 @@ def draw_counts(rng: np.random.Generator, eta: np.ndarray) -> tuple[Any, dict[st
 def draw_positive(rng: np.random.Generator, eta: np.ndarray) -> tuple[Any, dict[str, Any]]:
     exposure = np.exp(rng.normal(size=len(eta)))
     shape = rng.choice([0.5, 2.0, 1e3])
-    return exposure * np.exp(np.clip(eta, -20.0, 20.0)) * rng.gamma(shape, 1.0 / shape, len(eta)), {"exposure": exposure}
+    return exposure * np.exp(np.clip(eta, -20.0, 20.0)) * rng.gamma(shape, 1.0 / shape, len(eta)), {
+        "exposure": exposure
+    }
 
 
 def draw_survival(rng: np.random.Generator, eta: np.ndarray) -> tuple[Any, dict[str, Any]]:
@@ -157,7 +162,18 @@ def is_perfect(hostile: Hostile, statistic: float, n: int) -> bool:
     return hostile.log_scale and statistic > -0.8 * n * np.log(PERFECT)
 
 
-def check(family: str, seed: int) -> tuple[str, list[str]]:
+def unlike_select(frame: pd.DataFrame, y: Any, options: dict[str, Any]) -> list[str]:
+    """Settings of a grid whose result is not that of the single run."""
+    grid = fbed.path(frame, y, alphas=[0.5, 0.1, 0.001], gammas=[], ks=[0, 1], fbs=False, n_jobs=1, **options)
+    found = []
+    for alpha, k in itertools.product([0.5, 0.1, 0.001], [0, 1]):
+        one = fbed.select(frame, y, alpha=alpha, k=k, n_jobs=1, **options)
+        if grid.get(alpha=alpha, k=k).selected != one.selected:
+            found.append(f"path and select differ at alpha {alpha}, k {k}")
+    return found
+
+
+def check(family: str, seed: int, paths: bool = False) -> tuple[str, list[str]]:
     """One case: 'compared', 'refused' or 'perfect', and the differences that were found."""
     hostile, rng = FAMILIES[family], np.random.default_rng([seed, 77])
     n = int(rng.integers(16, 60))
@@ -174,6 +190,10 @@ def check(family: str, seed: int) -> tuple[str, list[str]]:
         searches = [run(frame, y, family, extras, weights, engine) for engine in ("certified", "exhaustive")]
     except fbed.InvalidInput:
         return "refused", []
+    if paths:
+        found = unlike_select(frame, y, {"family": family, "sample_weight": weights, **extras})
+        if found:
+            return "compared", found
     if fit.saturated:
         return "perfect", [] if searches[0] == searches[1] else [f"engines: {searches}"]
     again = np.repeat(np.arange(n), weights.astype(int))
@@ -199,9 +219,7 @@ def check(family: str, seed: int) -> tuple[str, list[str]]:
 
 def run(frame: pd.DataFrame, y: Any, family: str, extras: dict[str, Any], weights: np.ndarray, engine: str) -> Any:
     """A search, as its variables and statistics."""
-    result = fbed.select(
-        frame, y, family=family, sample_weight=weights, engine=engine, alpha=0.1, n_jobs=1, **extras
-    )
+    result = fbed.select(frame, y, family=family, sample_weight=weights, engine=engine, alpha=0.1, n_jobs=1, **extras)
     return [(row.action, row.variable, row.statistic) for row in result.trace]
 
 
@@ -212,7 +230,7 @@ def agree(one: Any, other: Any) -> bool:
     return same and bool(np.allclose(*numbers, rtol=1e-7, atol=1e-7))
 
 
-def search(family: str, seeds: range) -> tuple[Counter[str], dict[int, list[str]]]:
+def search(family: str, seeds: range, paths: bool = False) -> tuple[Counter[str], dict[int, list[str]]]:
     """How the cases ended, and the differences by seed."""
     outcomes: Counter[str] = Counter()
     differences: dict[int, list[str]] = {}
@@ -220,7 +238,7 @@ def search(family: str, seeds: range) -> tuple[Counter[str], dict[int, list[str]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                outcome, found = check(family, seed)
+                outcome, found = check(family, seed, paths)
         except Exception as error:
             outcome, found = "crashed", [repr(error)]
         outcomes[outcome] += 1
@@ -234,10 +252,11 @@ def main() -> int:
     parser.add_argument("--family", choices=[*FAMILIES, "all"], default="all")
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--first", type=int, default=1000, help="the first seed")
+    parser.add_argument("--paths", action="store_true", help="also compare `path` with `select`")
     options = parser.parse_args()
     failed = 0
     for family in FAMILIES if options.family == "all" else [options.family]:
-        outcomes, differences = search(family, range(options.first, options.first + options.cases))
+        outcomes, differences = search(family, range(options.first, options.first + options.cases), options.paths)
         failed += len(differences)
         print(f"{family}: {dict(outcomes)}, {len(differences)} differ", flush=True)
         for seed, found in differences.items():

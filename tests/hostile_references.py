@@ -99,9 +99,10 @@ def gamma(B: np.ndarray, y: np.ndarray, extras: Extras) -> float:
 
     def shaped(log_shape: float) -> float:
         shape = np.exp(log_shape)
-        return -2.0 * len(y) * (shape * log_shape - special.gammaln(shape) - shape * half) - 2.0 * (
-            shape - 1.0
-        ) * np.log(y).sum()
+        return (
+            -2.0 * len(y) * (shape * log_shape - special.gammaln(shape) - shape * half)
+            - 2.0 * (shape - 1.0) * np.log(y).sum()
+        )
 
     grid = np.linspace(-8.0, 16.0, 97)
     best = grid[int(np.argmin([shaped(s) for s in grid]))]

@@ -49,7 +49,7 @@ def test_weights_that_count_nothing_are_refused(name, weight):
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize("name", [name for name in OUTCOMES if name != "robust"])
 def test_heavy_and_light_rows(name):
-    """Weights that are the same for all only scale the statistic (Cox has Efron's ties); one heavy row breaks nothing."""
+    """Neither rows that all are heavy nor a single one break anything."""
     assert run(name, np.full(N, 1e11)).selected[0] == 0
     widest = 1e5 if name == "quantile" else 1e11
     for some in (np.arange(N) == 5, np.arange(N) % 2 == 0):

@@ -309,7 +309,7 @@ def _check_range(weights: Floats) -> None:
         total = float(weights.sum())
     if most > _WIDEST * least:
         raise InvalidInput(
-            f"sample_weight ranges from {least:g} to {most:g}, which is more than {_WIDEST:g}-fold: beside the heaviest "
+            f"sample_weight ranges from {least:g} to {most:g}, more than {_WIDEST:g}-fold: beside the heaviest "
             "rows the lightest are less than rounding; leave those out by a weight of 0"
         )
     if not _FEWEST <= total <= _MOST:
