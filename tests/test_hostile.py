@@ -6,8 +6,8 @@ import pytest
 
 import hostile
 
-CASES = 5
-FOUND = {"gamma": (52,)}
+CASES = 3
+FOUND = {"gamma": (52,), "negative_binomial": (43,), "cox": (10061,)}
 """Seeds that once showed a defect."""
 
 SHARED_STATE = ("mixed", "quantile", "robust")
@@ -18,7 +18,7 @@ SHARED_STATE = ("mixed", "quantile", "robust")
 def test_random_cases(family):
     outcomes, differences = hostile.search(family, range(CASES), paths=family not in SHARED_STATE)
     assert differences == {}
-    assert outcomes["compared"] >= CASES - 2
+    assert outcomes["compared"] >= CASES - 1
 
 
 @pytest.mark.parametrize(("family", "seed"), [(family, seed) for family, seeds in FOUND.items() for seed in seeds])
