@@ -14,12 +14,14 @@ with d the deviance of a row at a known α, and φ by how much ∫ log(1 + αu) 
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed.families import few_terms
 from fbed.families.likelihood import Regression, RegressionFit
-from fbed.families.newton import Columns
+from fbed.families.newton import Columns, Maximum, maximise
 from fbed.families.presentation import Estimates
 from fbed.tails import Floats
 
@@ -50,6 +52,24 @@ class NegativeBinomial(Regression):
         out[-1] = np.clip((variance - mean) / mean**2, 0.01, 10.0)
         return out
 
+    def maximise(self, columns: Columns, start: Floats) -> Maximum:
+        """The likelihood may have a maximum at α = 0 and another above it: whoever found one looks for the other."""
+        found = maximise(self, columns, start)
+        above = found.parameters[-1] > 0.0
+        _improve(found, above, self._held(columns.only(above), found.parameters[:, above], 0.0))
+        for alpha in self.dispersions if not above.all() else ():
+            below = ~above & (found.parameters[-1] == 0.0)
+            held = self._held(columns.only(below), found.parameters[:, below], alpha)
+            _improve(found, below, maximise(self, columns.only(below), held.parameters))
+        return found
+
+    def _held(self, columns: Columns, parameters: Floats, alpha: float) -> Maximum:
+        """The maximum at a given α, which is the only one there."""
+        if not parameters.shape[1]:
+            return Maximum(parameters, np.zeros(0))
+        found = maximise(_AtDispersion(self, alpha), columns, parameters[:-1])
+        return Maximum(np.vstack([found.parameters, np.full((1, parameters.shape[1]), alpha)]), found.deviance)
+
     def project(self, parameters: Floats) -> Floats:
         """α ≥ 0."""
         return np.vstack([parameters[:-1], np.maximum(parameters[-1:], 0.0)])
@@ -66,6 +86,12 @@ class NegativeBinomial(Regression):
         first = self.n_above @ (slope / below**2)
         second = self.n_above @ (bend / below**4 - 2.0 * j * slope / below**3)
         return self.n_above @ value, first, second
+
+    @cached_property
+    def dispersions(self) -> Floats:
+        """Where a maximum above 0 is looked for: from a variance next to that of Poisson to far above it."""
+        mean = float(self.weights @ self.y) / self.n
+        return np.geomspace(0.3 / max(mean, 1.0), 3.0, 3)
 
     def diverges(self, fit: RegressionFit) -> bool:
         """Whether some means run to 0."""
@@ -125,6 +151,42 @@ class NegativeBinomialPoint:
     def separated(self) -> NDArray[np.bool_]:
         """Counts have no boundary to be separated by."""
         return np.zeros(len(self.alpha), dtype=bool)
+
+
+class _AtDispersion:
+    """The likelihood of the coefficients alone, which is concave."""
+
+    def __init__(self, family: NegativeBinomial, alpha: float) -> None:
+        self.family, self.alpha = family, alpha
+
+    def at(self, columns: Columns, parameters: Floats) -> _PointAtDispersion:
+        """Evaluate many models."""
+        alpha = np.full((1, parameters.shape[1]), self.alpha)
+        return _PointAtDispersion(self.family, columns, np.vstack([parameters, alpha]))
+
+    def project(self, parameters: Floats) -> Floats:
+        """Coefficients have no boundary."""
+        return parameters
+
+    def largest_move(self, columns: Columns, step: Floats) -> Floats:
+        """max |Δη|."""
+        return np.asarray(np.abs(columns.predict(step)).max(axis=0))
+
+
+class _PointAtDispersion(NegativeBinomialPoint):
+    """The same point, seen by the coefficients."""
+
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
+        """In the coefficients."""
+        columns = columns or self.columns
+        return columns.inner(self.residual()), columns.gram(self.curvature())
+
+
+def _improve(found: Maximum, which: NDArray[np.bool_], other: Maximum) -> None:
+    """Keep what another search has found for some of the models, where it is better by more than rounding."""
+    better = other.deviance < found.deviance[which] - 1e-9
+    models = np.flatnonzero(which)[better]
+    found.parameters[:, models], found.deviance[models] = other.parameters[:, better], other.deviance[better]
 
 
 def _row_deviance(y: Floats, mean: Floats, alpha: Floats) -> Floats:
