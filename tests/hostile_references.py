@@ -215,10 +215,10 @@ def mixed_least(Z: np.ndarray, y: np.ndarray, cluster: np.ndarray) -> float:
             left = left - columns @ np.linalg.lstsq(columns, left, rcond=1e-13)[0]
         return float(len(y) * np.log(left @ left / len(y)) + np.log1p(size * ratio).sum())
 
-    grid = np.linspace(-12.0, 40.0, 105)
+    grid = np.linspace(-12.0, 60.0, 145)
     values = [loss(s) for s in grid]
     best = int(np.argmin(values))
-    bounds = (grid[max(best - 1, 0)], grid[min(best + 1, 104)])
+    bounds = (grid[max(best - 1, 0)], grid[min(best + 1, 144)])
     found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-9})
     return min(float(found.fun), values[best], loss(-90.0))
 

@@ -30,7 +30,7 @@ from fbed.tails import Floats
 _PERFECT = 1e-10
 _HUBER = 1.345  # 95 % efficiency with normal errors
 _NORMAL_MAD = 0.6744897501960817  # median absolute deviation of the standard normal distribution
-_SCALE_ITERATIONS = 50  # afterwards the scale is held, and what remains is convex
+_SCALE_ITERATIONS = 300  # afterwards the scale is held, and what remains is convex
 _WIDEST = 1e6  # ratio of the weights of a linear program
 
 

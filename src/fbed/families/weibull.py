@@ -34,6 +34,7 @@ class Weibull(Regression):
         self.event = event.astype(float)
         self.weights = weights
         self.n = float(weights.sum())
+        self.n_events = float(weights @ self.event)
         log_time = np.log(time)
         self.center = float(weights @ log_time) / self.n  # the unit of time changes no statistic
         self.log_time = log_time - self.center
@@ -56,8 +57,8 @@ class Weibull(Regression):
         return WeibullPoint(self, columns, parameters)
 
     def saturated(self, fit: RegressionFit) -> bool:
-        """Whether the times are explained without error."""
-        return bool(fit.parameters[-1] * self.spread >= _PERFECT * (1.0 - 1e-9)) or self.n - fit.span.rank <= 1
+        """Whether the times are explained without error, or one more column could do so for want of events."""
+        return bool(fit.parameters[-1] * self.spread >= _PERFECT * (1.0 - 1e-9)) or self.n_events - fit.span.rank <= 1
 
     def diverges(self, fit: RegressionFit) -> bool:
         """Whether some times run to infinity."""
