@@ -54,6 +54,10 @@ class Regression(Likelihood):
         """Parameters from which the null model's iterations start."""
         return np.zeros(self.n_predictors * size + self.n_further)
 
+    def maximise(self, columns: Columns, start: Floats) -> Maximum:
+        """The likeliest parameters of every model; a family with several maxima looks for the highest."""
+        return maximise(self, columns, start)
+
     def project(self, parameters: Floats) -> Floats:
         """No parameter has a boundary that it may reach."""
         return parameters
@@ -72,6 +76,10 @@ class Regression(Likelihood):
     def reach(self, point: Any) -> float:
         """Largest linear predictor of a point, in size."""
         return float(np.abs(point.eta).max(initial=0.0))
+
+    def batch_rows(self, n_rows: int) -> int:
+        """How many values a predictor of one model of a batch holds at once."""
+        return n_rows
 
     def twice_negative(self, deviance: Floats) -> Floats:
         """−2·log-likelihood, up to a constant, from the deviance."""
@@ -128,7 +136,7 @@ Test = Callable[[Comparison], Floats]
 def likelihood_ratio(comparison: Comparison) -> Floats:
     """2(ℓ₁ − ℓ₀)."""
     likelihood = comparison.fit.model.likelihood
-    found = maximise(likelihood, comparison.columns, comparison.start)
+    found = likelihood.maximise(comparison.columns, comparison.start)
     return likelihood.twice_negative(np.array([comparison.fit.deviance])) - likelihood.twice_negative(found.deviance)
 
 
@@ -142,7 +150,7 @@ def score(comparison: Comparison) -> Floats:
 def wald(comparison: Comparison) -> Floats:
     """β̂ᵀ[(H⁻¹)_ββ]⁻¹β̂ = β̂ᵀ(H_ββ − H_βθ H_θθ⁻¹ H_θβ)β̂ at the larger fit; 0 in the limit of separation."""
     likelihood = comparison.fit.model.likelihood
-    found = maximise(likelihood, comparison.columns, comparison.start)
+    found = likelihood.maximise(comparison.columns, comparison.start)
     parameters = polished(likelihood, comparison.columns, found)
     _, hessian = likelihood.at(comparison.columns, parameters).derivatives()
     kept = comparison.kept
@@ -200,7 +208,7 @@ class RegressionFit:
         self.span = span
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
         self.columns = Columns(self.Z)
-        found = maximise(model.likelihood, self.columns, self._start(near)[:, None])
+        found = model.likelihood.maximise(self.columns, self._start(near)[:, None])
         self.parameters, self.deviance = found.parameters[:, 0], max(float(found.deviance[0]), model.likelihood.least)
 
     def _start(self, near: RegressionFit | None) -> Floats:
@@ -280,7 +288,8 @@ class RegressionFit:
         """Positions in batches whose arrays fit into the cache."""
         m = self.model.likelihood.n_predictors
         hessian = (m * (self.columns.size + 1) + self.model.likelihood.n_further) ** 2
-        size = max(1, min(_BATCH_VALUES // (self.model.design.n_rows * m), _HESSIAN_VALUES // hessian))
+        rows = self.model.likelihood.batch_rows(self.model.design.n_rows)
+        size = max(1, min(_BATCH_VALUES // (rows * m), _HESSIAN_VALUES // hessian))
         for first in range(0, len(positions), size):
             yield positions[first : first + size]
 

@@ -31,6 +31,8 @@ _HIDDEN = 1e-9  # of a deviance: what may be left where rounding hides the way o
 _FAR = 1e3  # no predictor is moved further than about this by one step of bounded length
 _JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
 _ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
+_LEAST_STEP = 1e-10  # part of a step below which none is taken: where curvature is next to none, steps are far too long
+_NOISE = 2.0**-52  # part of the deviance that a decrement cannot be told from
 _FEW_MODELS = 3  # up to here the products of all pairs of columns do not pay
 _MOST_PRODUCTS = 2**25  # values of products that are kept in memory
 
@@ -152,7 +154,8 @@ def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum
         step, decrement = newton_step(*point.derivatives())
         separated = point.separated()
         last = ~separated & moved & _is_last(likelihood, columns, step, decrement)
-        done = separated | last | (decrement <= CONVERGED) | likelihood.unbounded(parameters)
+        known = decrement <= np.maximum(CONVERGED, _NOISE * np.abs(point.value))
+        done = separated | last | known | likelihood.unbounded(parameters)
         found.parameters[:, left] = np.where(last, parameters + step, parameters)
         found.deviance[left] = np.where(separated, 0.0, point.value - np.where(last, decrement, 0.0))
         found.finished[left] = done
@@ -256,7 +259,7 @@ def _damped(
         worse = ~(point.value <= allowed) & (size > 0)
         if not worse.any():
             return trial, point
-        size[worse] = np.where(size[worse] > 1e-4, size[worse] / 2.0, 0.0)
+        size[worse] = np.where(size[worse] > _LEAST_STEP, size[worse] / 2.0, 0.0)
 
 
 def _bordered(inner: Floats, cross: Floats, corner: Floats) -> Floats:

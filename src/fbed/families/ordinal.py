@@ -135,7 +135,7 @@ class OrdinalPoint:
 
     def __init__(self, family: Ordinal, columns: Columns, parameters: Floats) -> None:
         self.family, self.columns = family, columns
-        eta = columns.predict(parameters[: columns.size])
+        self.eta = eta = columns.predict(parameters[: columns.size])
         edge = np.full((1, eta.shape[1]), np.inf)
         thresholds = np.concatenate([-edge, np.zeros_like(edge), parameters[columns.size :], edge])
         self.u = thresholds[family.codes + 1] - eta
