@@ -125,8 +125,9 @@ class Gee:
         at = solution.equations
         shrink = at.correlation / (1.0 + (self.size - 1.0) * at.correlation)
         sums = self.sums(at.Z)
-        products = np.stack([self.sums(at.Z * column[:, None]) for column in at.Z.T], axis=1)
-        information = (products - shrink[:, None, None] * sums[:, :, None] * sums[:, None]) / (1.0 - at.correlation)
+        products = at.Z[:, :, None] * (self.weights[:, None] * at.Z)[:, None]
+        information = np.add.reduceat(products, self.first, axis=0) - shrink[:, None, None] * sums[:, :, None] * sums[:, None]
+        information /= 1.0 - at.correlation
         return Shares(information[None], at.by_cluster[None], solution.coefficients[None, -tested:])
 
     def _mean(self, predictor: Floats) -> tuple[Floats, Floats]:

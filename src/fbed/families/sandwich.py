@@ -25,7 +25,7 @@ from fbed.errors import InvalidInput
 from fbed.families.base import FittedModel, Indices, Span, single_columns
 from fbed.families.gaussian import Gaussian, GaussianFit
 from fbed.families.likelihood import Comparison, RegressionFit, Test, evidence
-from fbed.families.newton import Columns, maximise, polished
+from fbed.families.newton import Columns, column_pairs, maximise, polished, unpacked
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.families.small_sample import (
     FULL_LEVERAGE,
@@ -82,14 +82,10 @@ def clustered_wald(clusters: Clusters) -> Test:
 def _shares(clusters: Clusters, columns: Columns, residual: Floats, weight: Floats, estimate: Floats) -> Shares:
     """Information and scores of every cluster, for models with weights of their own."""
     k = columns.size
-    scores = np.empty((residual.shape[1], clusters.count, k))
-    information = np.empty((residual.shape[1], clusters.count, k, k))
-    for i in range(k):
-        scores[:, :, i] = clusters.sums(columns.column(i) * residual).T
-        weighted = columns.column(i) * weight
-        for j in range(i + 1):
-            information[:, :, i, j] = information[:, :, j, i] = clusters.sums(columns.column(j) * weighted).T
-    return Shares(information, scores, estimate)
+    scores = np.stack([clusters.sums(columns.column(i) * residual) for i in range(k)])
+    weighted = [columns.column(i) * weight for i in range(k)]
+    packed = np.stack([clusters.sums(columns.column(i) * weighted[j]) for i, j in zip(*column_pairs(k), strict=True)])
+    return Shares(unpacked(packed.T, k), scores.T, estimate)
 
 
 def clustered_covariance(clusters: Clusters) -> Callable[[RegressionFit], Floats | None]:

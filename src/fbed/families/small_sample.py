@@ -67,11 +67,6 @@ class Shares:
             np.einsum("bji,bj->bi", lower[:, -q:, -q:], self.estimate / scale[:, -q:]),
         )
 
-    def balanced(self) -> NDArray[np.bool_]:
-        """Whether the scores of the tested coordinates cancel, as they do unless an estimate is infinite."""
-        tested = self.scores[:, :, -self.estimate.shape[1] :]
-        return np.asarray((np.abs(tested.sum(axis=1)) <= _BALANCED * np.abs(tested).sum(axis=1)).all(axis=1))
-
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -125,23 +120,37 @@ def _log_p(estimate: Floats, changes: Floats, copies: Floats, eta: Floats, known
 
 
 def single_tests(shares: Shares) -> Floats:
-    """χ² statistics of models whose last coordinate is tested; 0 where it is infinite, or shows in one cluster only."""
-    own = shares.orthonormal()
-    models, clusters, size = own.scores.shape
+    """χ² statistics of models whose last coordinate is tested; 0 where it is infinite, or shows in one cluster only.
+
+    With LLᵀ the information of the whole and l its last pivot, F_cE = l·Lᵀ(LLᵀ − G_c)⁻¹E in the old coordinates: one
+    system a cluster is all that has to be solved.
+    """
+    size = shares.scores.shape[2]
     unit = np.eye(size)[:, -1:]
-    keep = (1.0 + _RIDGE) * np.eye(size) - own.information
-    solved = np.linalg.solve(keep, np.broadcast_to(unit, (models, clusters, size, 1)))
-    changes = np.einsum("bci,bciq->bcq", own.scores, solved)
-    left_out = LeftOut(changes, solved - unit, solved[:, :, -1:] - 1.0)
-    testable = (np.abs(solved) < _SINGULAR).all(axis=(1, 2, 3)) & own.balanced()
-    return np.where(testable, chi2_of_log_p(left_out.log_p(own.estimate), 1.0), 0.0)
+    whole = shares.information.sum(axis=1)
+    whole += _RIDGE * np.eye(size) * whole + 1e-300 * np.eye(size)
+    lower = np.linalg.cholesky(whole)
+    pivot = lower[:, -1, -1]
+    solved = np.linalg.solve(whole[:, None] - shares.information, unit)[:, :, :, 0] * pivot[:, None, None]
+    spread = solved @ lower - unit[:, 0]
+    left_out = LeftOut(
+        np.einsum("bci,bci->bc", shares.scores, solved)[:, :, None], spread[:, :, :, None], spread[:, :, -1:, None]
+    )
+    own = np.linalg.solve(lower.swapaxes(1, 2), unit)  # takes what others explain out of a score
+    testable = (np.abs(spread) < _SINGULAR).all(axis=(1, 2)) & balanced(shares.scores @ own)
+    return np.where(testable, chi2_of_log_p(left_out.log_p(pivot[:, None] * shares.estimate), 1.0), 0.0)
+
+
+def balanced(scores: Floats) -> NDArray[np.bool_]:
+    """Whether the scores of clusters cancel in every model, as they do unless an estimate is infinite."""
+    return np.asarray((np.abs(scores.sum(axis=1)) <= _BALANCED * np.abs(scores).sum(axis=1)).all(axis=1))
 
 
 def group_test(shares: Shares) -> float:
     """χ² statistic, with as many df as coordinates are tested, of the one model in `shares`."""
     own = shares.orthonormal()
     q = own.estimate.shape[1]
-    if not own.balanced()[0]:
+    if not balanced(own.scores[:, :, -q:])[0]:
         return 0.0
     value, vectors = np.linalg.eigh(np.eye(own.scores.shape[2]) - own.information[0])
     alone = value <= 1.0 - FULL_LEVERAGE
