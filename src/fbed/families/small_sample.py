@@ -228,7 +228,7 @@ def row_tests(Q: Floats, unit: Floats, residual: Floats, copies: Floats) -> Floa
     moment = Columns(Q).with_own(unit).gram(copies[:, None] * factor**2)
     total = copies @ own
     pairs = (moment**2).sum(axis=(1, 2)) + copies @ (own**2 - (factor**2 * leverage) ** 2)
-    known = ~(full & (np.abs(unit) > 1e-9)).any(axis=0)
+    known = ~(full & (np.abs(unit) > 1e-9)).any(axis=0) & (total > 0.0)
     eta = np.where(known, total**2 / np.where(known, pairs, 1.0), 1.0)
     estimate = (copies @ (unit * residual))[:, None]
     left = residual - unit * estimate[:, 0]
