@@ -4,10 +4,10 @@
     python -m experiments.cluster_levels --quick         # 300 repetitions
     python -m experiments.cluster_levels --families gaussian gee --jobs 2 --output experiments/CLUSTERS.md
 
-Clusters are of 3 to 12 rows and have an effect of their own on the outcome, which a covariate in the model has, too. The
-predictors that are tested have none: one that varies within clusters, one that is constant in each, one that is present
-in 2 clusters only, and categories of three levels, of rows and of clusters. HC3 is tried on 50 rows whose spread depends
-on the covariate. A share of rejections above .05 by more than 3 standard errors is marked.
+Clusters are of 3 to 12 rows and have an effect of their own on the outcome, besides that of a covariate in the model.
+The predictors that are tested have none: one that varies within clusters, one that is constant in each, one that is present
+in 2 clusters only, and categories of three levels, of rows and of clusters. HC3 is tried on rows whose spread depends on
+the covariate. A share of rejections above .05 by more than 3 standard errors is marked.
 """
 
 from __future__ import annotations
@@ -169,7 +169,10 @@ def report(cells: Iterable[Cell]) -> str:
         predictors = tuple(cell.predictor for cell in row)
         if predictors != header:
             header = predictors
-            lines += [""] * bool(lines) + ["| test | size | " + " | ".join(header) + " |", "|---" * (2 + len(header)) + "|"]
+            lines += [""] * bool(lines) + [
+                "| test | size | " + " | ".join(header) + " |",
+                "|---" * (2 + len(header)) + "|",
+            ]
         shown = (f"{cell.level:.3f}" + ("" if cell.holds else " **above**") for cell in row)
         lines.append(f"| {setting} | {size} | " + " | ".join(shown) + " |")
     return "\n".join(lines)
@@ -203,8 +206,8 @@ def _document(table: str, repetitions: int) -> str:
     what = (
         "# The level of robust tests\n\n"
         f"Share of {repetitions:,} samples in which a predictor that does not matter is significant at .05, by\n"
-        "`python -m experiments.cluster_levels`, which says how the samples are drawn. Far below .05 is what a predictor\n"
-        "has that differs between two clusters only, or is 1 in a row or two: there is hardly any information.\n\n"
+        "`python -m experiments.cluster_levels`, which says how the samples are drawn. Predictors that differ between\n"
+        "two clusters only, or are 1 in a row or two, are far below .05: there is hardly any information about them.\n\n"
     )
     return what + table + "\n"
 

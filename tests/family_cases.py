@@ -267,7 +267,7 @@ def g_square(smaller: np.ndarray, larger: np.ndarray, y: np.ndarray, extras: dic
 
 
 def by_left_out(fit: Callable[[np.ndarray, Any, dict[str, Any]], Any]) -> Test:
-    """The robust Wald test of the last columns, by whole matrices; its statistic is that of χ² with the same p-value."""
+    """The robust Wald test of the last columns, by whole matrices; the statistic is that of χ² with its p-value."""
 
     def test(smaller: np.ndarray, larger: np.ndarray, y: Any, extras: dict[str, Any]) -> Answer:
         own = dict(extras)
@@ -433,12 +433,8 @@ CASES = {
         tolerance=1e-5,
     ),
     "mixed": Case("mixed", draw_clustered, by_likelihood(mixed_log_likelihood)),
-    "gee": Case(
-        "gee", draw_clustered, by_left_out(twin.equations(sm.families.Gaussian())), tolerance=1e-6, slow=True
-    ),
-    "gee two classes": Case(
-        "gee", draw_two_classes, by_left_out(twin.equations(_BINOMIAL)), tolerance=1e-6, slow=True
-    ),
+    "gee": Case("gee", draw_clustered, by_left_out(twin.equations(sm.families.Gaussian())), tolerance=1e-6, slow=True),
+    "gee two classes": Case("gee", draw_two_classes, by_left_out(twin.equations(_BINOMIAL)), tolerance=1e-6, slow=True),
     "gee counts": Case(
         "gee",
         draw_clustered_counts,

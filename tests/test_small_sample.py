@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from experiments import cluster_levels
 from scipy import stats
 
+import fbed
+import small_sample_twin as twin
 from fbed import families
 from fbed.design import Design
 from fbed.extras import read_extras
@@ -94,3 +97,149 @@ def test_numbers_are_those_of_clubsandwich(setting, predictor, monkeypatch):
     assert found.df[0] == df
     assert np.exp(found.log_p[0]) == pytest.approx(p, rel=1e-6)
     assert found.statistic[0] == pytest.approx(stats.chi2.isf(p, df), rel=1e-6)
+
+
+def clustered(seed=0, n_clusters=15):
+    """Predictors of every kind, and outcomes of every kind that depend on a covariate and on clusters."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(n_clusters), rng.integers(3, 9, n_clusters))
+    n = len(cluster)
+    frame = pd.DataFrame(
+        {"z": rng.normal(size=n), "x": rng.normal(size=n), "between": rng.normal(size=n_clusters)[cluster]}
+    )
+    frame["two"], frame["one"] = np.isin(cluster, [3, 5]).astype(float), (cluster == 4).astype(float)
+    frame["rows of one"] = frame["one"] * rng.normal(size=n)
+    frame["level"] = pd.Categorical(np.where(cluster == 4, "d", rng.choice(list("abc"), n)))
+    eta = 0.4 * frame["z"].to_numpy() + 0.5 * rng.normal(size=n_clusters)[cluster]
+    outcomes = {
+        "gaussian": eta + rng.normal(size=n),
+        "binomial": (eta + rng.logistic(size=n) > 0).astype(float),
+        "poisson": rng.poisson(np.exp(0.5 + eta)),
+        "gamma": rng.gamma(2.0, np.exp(eta)),
+    }
+    return frame, outcomes, cluster
+
+
+MODELS = {
+    "gaussian": ("gaussian", "gaussian", {"cov": "cluster"}),
+    "binomial": ("binomial", "binomial", {"cov": "cluster"}),
+    "poisson": ("poisson", "poisson", {"cov": "cluster"}),
+    "negative_binomial": ("negative_binomial", "poisson", {"cov": "cluster"}),
+    "gamma": ("gamma", "gamma", {"cov": "cluster"}),
+    "gee": ("gee", "gaussian", {"cov": None}),
+    "gee logit": ("gee", "binomial", {"cov": None}),
+    "gee log": ("gee", "poisson", {"cov": None, "link": "log"}),
+}
+
+
+def place(frame, *names):
+    return np.array([list(frame.columns).index(name) for name in names])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_a_single_cluster_shows_is_not_tested(name):
+    family, outcome, options = MODELS[name]
+    frame, outcomes, cluster = clustered()
+    fit = bound(frame, outcomes[outcome], family, cluster=cluster, **options).fit([0])
+    found = fit.gains(place(frame, "one", "rows of one"))
+    assert found.statistic.tolist() == [0.0, 0.0]
+    assert found.log_p.tolist() == [0.0, 0.0]
+    assert 0.05 < np.exp(fit.gains(place(frame, "two")).log_p[0]) < 1.0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_level_of_a_single_cluster_is_left_out_of_the_test_of_its_category(name):
+    """As if its indicator were in the model; the statistic has the p-value of what is left."""
+    family, outcome, options = MODELS[name]
+    frame, outcomes, cluster = clustered()
+    model = bound(frame, outcomes[outcome], family, cluster=cluster, **options)
+    whole = model.fit([0]).gains(place(frame, "level"))
+    rest = model.fit([0, int(place(frame, "one")[0])]).gains(place(frame, "level"))
+    assert (whole.df[0], rest.df[0]) == (3, 2)
+    assert whole.log_p[0] == pytest.approx(rest.log_p[0], rel=1e-6)
+    assert rest.log_p[0] < 0.0
+
+
+@pytest.mark.parametrize("name", ["gaussian", "poisson", "binomial"])
+def test_an_effect_of_one_cluster_in_the_model_is_no_obstacle(name):
+    frame, outcomes, cluster = clustered()
+    y = outcomes[name]
+    model = bound(frame, y, name, "cluster", cluster)
+    found = model.fit(place(frame, "z", "one")).gains(place(frame, "x", "between", "two"))
+    fits = {"gaussian": twin.linear, "poisson": twin.generalised(sm.families.Poisson())}
+    fit = fits.get(name, twin.generalised(sm.families.Binomial()))
+    for i, candidate in enumerate(("x", "between", "two")):
+        Z = np.column_stack([np.ones(len(y)), frame[["z", "one", candidate]]])
+        D, variance, residual, params = fit(Z, y, {})
+        log_p = twin.left_out_test(D, variance, residual, params[-1:], twin.rows_of(cluster))[2]
+        assert found.log_p[i] == pytest.approx(log_p, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["poisson", "negative_binomial", "gee log", "binomial", "gee logit"])
+def test_an_infinite_coefficient_is_no_evidence(name):
+    """No events at all in two clusters: the variance of an estimate at infinity is 0, and so was its standard error."""
+    family, outcome, options = MODELS[name]
+    frame, outcomes, cluster = clustered()
+    y = np.where(frame["two"] > 0, 0, outcomes[outcome])
+    found = bound(frame, y, family, cluster=cluster, **options).fit([0]).gains(place(frame, "two", "x"))
+    assert found.log_p[0] == 0.0
+    assert found.log_p[1] < 0.0
+
+
+def test_standard_errors_are_those_of_mancl_and_derouen():
+    frame, outcomes, cluster = clustered()
+    Z = sm.add_constant(frame[["z", "x", "between"]].to_numpy())
+    cases = (
+        ({"family": "gaussian", "cov": "cluster"}, "gaussian", sm.families.Gaussian(), sm.cov_struct.Independence()),
+        ({"family": "poisson", "cov": "cluster"}, "poisson", sm.families.Poisson(), sm.cov_struct.Independence()),
+        ({"family": "binomial", "cov": "cluster"}, "binomial", sm.families.Binomial(), sm.cov_struct.Independence()),
+        ({"family": "gee"}, "gaussian", sm.families.Gaussian(), sm.cov_struct.Exchangeable()),
+        ({"family": "gee", "link": "log"}, "poisson", sm.families.Poisson(), sm.cov_struct.Exchangeable()),
+    )
+    for options, outcome, family, structure in cases:
+        y = outcomes[outcome]
+        found = fbed.select(frame[["z", "x", "between"]], y, cluster=cluster, include=[0, 1, 2], **options).model
+        expected = sm.GEE(y, Z, cluster, family=family, cov_struct=structure).fit(
+            cov_type="bias_reduced", ctol=1e-10, maxiter=200
+        )
+        np.testing.assert_allclose(found.standard_errors, expected.bse, rtol=1e-5)
+
+
+def test_statistics_rank_candidates_as_their_p_values_do():
+    """Whatever their degrees of freedom: a large ratio between two clusters is worth less than a smaller one of many."""
+    frame, outcomes, cluster = clustered(3)
+    y = outcomes["gaussian"] + 3.0 * frame["two"] + 0.5 * frame["x"]
+    found = bound(frame, y, "gaussian", "cluster", cluster).fit([0]).gains(place(frame, "x", "between", "two"))
+    assert np.argsort(found.statistic).tolist() == np.argsort(-found.log_p).tolist()
+    assert found.log_p[0] < found.log_p[2]
+    np.testing.assert_allclose(found.log_p, stats.chi2.logsf(found.statistic, 1), rtol=1e-10)
+
+
+def test_few_rows_and_many_variables_have_an_answer():
+    """More coefficients than clusters, clusters of one row, two clusters: p-values between 0 and 1, nothing else."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        n, n_clusters = int(rng.integers(8, 30)), int(rng.integers(2, 7))
+        cluster = np.concatenate([np.arange(n_clusters), rng.integers(0, n_clusters, n - n_clusters)])
+        frame = pd.DataFrame(rng.normal(size=(n, 6)) * 10.0 ** rng.integers(-8, 8, 6)).rename(columns=str)
+        frame["c"] = pd.Categorical(rng.choice(list("abcd"), n))
+        frame["d"] = pd.Categorical(cluster.astype(str))
+        y = rng.normal(size=n)
+        count = rng.poisson(1.0, n) + (np.arange(n) == 0)
+        for family, outcome, cov in (
+            ("gaussian", y, "cluster"),
+            ("gaussian", y, "HC3"),
+            ("poisson", count, "cluster"),
+            ("gee", y, None),
+        ):
+            model = bound(frame, outcome, family, cov, None if cov == "HC3" else cluster)
+            for selected in ([], [0], [0, 1, 2, 6]):
+                found = model.fit(selected).gains(np.array([3, 4, 5, 7]))
+                assert np.isfinite(found.log_p).all() and (found.log_p <= 0.0).all(), (seed, family, cov, selected)
+
+
+@pytest.mark.parametrize(("name", "size"), [("gaussian", 20), ("poisson", 20), ("gee", 20), ("HC3", 50)])
+def test_the_level_holds(name, size):
+    """A small version of `experiments/cluster_levels.py`; with χ², 30 % of predictors in two clusters are significant."""
+    for cell in cluster_levels.simulate(name, size, 120, seed=1):
+        assert cell.holds, cell

@@ -126,7 +126,9 @@ class Gee:
         shrink = at.correlation / (1.0 + (self.size - 1.0) * at.correlation)
         sums = self.sums(at.Z)
         products = at.Z[:, :, None] * (self.weights[:, None] * at.Z)[:, None]
-        information = np.add.reduceat(products, self.first, axis=0) - shrink[:, None, None] * sums[:, :, None] * sums[:, None]
+        information = (
+            np.add.reduceat(products, self.first, axis=0) - shrink[:, None, None] * sums[:, :, None] * sums[:, None]
+        )
         information /= 1.0 - at.correlation
         return Shares(information[None], at.by_cluster[None], solution.coefficients[None, -tested:])
 

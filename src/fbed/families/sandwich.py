@@ -40,6 +40,7 @@ from fbed.families.small_sample import (
 )
 from fbed.tails import Floats
 
+
 class Clusters:
     """Sums over clusters of rows."""
 

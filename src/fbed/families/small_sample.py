@@ -2,11 +2,12 @@
 
 In coordinates where the information of the whole model is I, a cluster c has the share G_c of it and the score s_c:
 
-    F_c = (I − G_c)⁻¹,   z_c = EᵀF_c s_c,   V = Σ_c z_c z_cᵀ,   T² = θ̂ᵀV⁻¹θ̂,   E = what is tested, the last q coordinates
+    F_c = (I − G_c)⁻¹,   z_c = EᵀF_c s_c,   V = Σ_c z_c z_cᵀ,   T² = θ̂ᵀV⁻¹θ̂
 
-z_c is what the estimate changes by when the cluster is left out, so that V is the variance of the jackknife: CR3, that
-of Mancl and DeRouen for estimating equations, HC3 when clusters are rows. V is a sum of a few squares and varies itself.
-Were the working model true, z_c and z_d would have the covariances
+with E the last q coordinates, those that are tested. z_c is what the estimate changes by when the cluster is left out,
+so that V is the variance of the jackknife: CR3, that of Mancl and DeRouen for estimating equations, HC3 when clusters
+are rows. V is a sum of a few squares and varies itself. Were the working model true, z_c and z_d would have the
+covariances
 
     K_cc = EᵀT_c,   K_cd = −T_cᵀT_d,   T_c = F_c E − E
 
@@ -133,12 +134,12 @@ def single_tests(shares: Shares) -> Floats:
     pivot = lower[:, -1, -1]
     solved = np.linalg.solve(whole[:, None] - shares.information, unit)[:, :, :, 0] * pivot[:, None, None]
     spread = solved @ lower - unit[:, 0]
-    left_out = LeftOut(
-        np.einsum("bci,bci->bc", shares.scores, solved)[:, :, None], spread[:, :, :, None], spread[:, :, -1:, None]
-    )
     own = np.linalg.solve(lower.swapaxes(1, 2), unit)  # takes what others explain out of a score
     testable = (np.abs(spread) < _SINGULAR).all(axis=(1, 2)) & balanced(shares.scores @ own)
-    return np.where(testable, chi2_of_log_p(left_out.log_p(pivot[:, None] * shares.estimate), 1.0), 0.0)
+    spread = np.where(testable[:, None, None], spread, 0.0)
+    changes = np.einsum("bci,bci->bc", shares.scores, solved)
+    left_out = LeftOut(changes[:, :, None], spread[:, :, :, None], spread[:, :, -1:, None])
+    return chi2_of_log_p(left_out.log_p(pivot[:, None] * shares.estimate), 1.0)
 
 
 def balanced(scores: Floats) -> NDArray[np.bool_]:
@@ -189,7 +190,9 @@ class Projected:
         shares = np.stack([sums(basis * column[:, None]) for column in basis.T], axis=1)
         value, vectors = np.linalg.eigh(np.eye(size) - shares)
         alone = value <= 1.0 - FULL_LEVERAGE  # directions of S that are orthogonal to whatever is left of a candidate
-        self.inverse = (vectors * np.where(alone, 0.0, 1.0 / np.where(alone, 1.0, value))[:, None]) @ vectors.swapaxes(1, 2)
+        self.inverse = (vectors * np.where(alone, 0.0, 1.0 / np.where(alone, 1.0, value))[:, None]) @ vectors.swapaxes(
+            1, 2
+        )
 
     def tests(self, unit: Floats, residual: Floats) -> Floats:
         """χ² statistics of candidates, whose columns are unit vectors orthogonal to the basis."""
@@ -202,7 +205,9 @@ class Projected:
 
     def _some(self, unit: Floats, residual: Floats, on_basis: Floats) -> Floats:
         estimate = unit.T @ residual
-        cross = np.stack([self.sums(unit * column[:, None]) for column in self.basis.T], axis=2)  # clusters × models × k
+        cross = np.stack(
+            [self.sums(unit * column[:, None]) for column in self.basis.T], axis=2
+        )  # clusters × models × k
         through = cross @ self.inverse
         share = self.sums(unit**2)
         kept = 1.0 - share - np.einsum("cbi,cbi->cb", cross, through)
@@ -244,7 +249,9 @@ def row_group_test(basis: Floats, residual: Floats, estimate: Floats, copies: Fl
     own = basis[:, -q:] @ tested
     factor = own / np.where(full, 1.0, 1.0 - leverage)[:, None]
     spread = basis[:, :, None] * factor[:, None]
-    left_out = LeftOut((factor * residual[:, None])[None], spread[None], (own[:, :, None] * factor[:, None])[None], copies)
+    left_out = LeftOut(
+        (factor * residual[:, None])[None], spread[None], (own[:, :, None] * factor[:, None])[None], copies
+    )
     return group_statistic(left_out, estimate[None] @ tested, q)
 
 
