@@ -266,7 +266,7 @@ def g_square(smaller: np.ndarray, larger: np.ndarray, y: np.ndarray, extras: dic
     return statistic, df, float(stats.chi2.logsf(statistic, df)) if df else 0.0
 
 
-def by_left_out(fit: Callable[[np.ndarray, Any, dict[str, Any]], Any]) -> Test:
+def by_left_out(fit: Callable[[np.ndarray, Any, dict[str, Any]], Any], own_dispersion: bool = False) -> Test:
     """The robust Wald test of the last columns, by whole matrices; the statistic is that of χ² with its p-value."""
 
     def test(smaller: np.ndarray, larger: np.ndarray, y: Any, extras: dict[str, Any]) -> Answer:
@@ -277,7 +277,7 @@ def by_left_out(fit: Callable[[np.ndarray, Any, dict[str, Any]], Any]) -> Test:
             D, variance, residual, params = fit(Z, y, own)
         df = larger.shape[1] - smaller.shape[1]
         groups = twin.rows_of(own["cluster"] if "cluster" in own else np.arange(len(y)))
-        log_p = twin.left_out_test(D, variance, residual, params[-df:], groups)[2]
+        log_p = twin.left_out_test(D, variance, residual, params[-df:], groups, own_dispersion)[2]
         return float(stats.chi2.isf(np.exp(log_p), df)), df, log_p
 
     return test
@@ -416,19 +416,22 @@ CASES = {
         "binomial", draw_two_classes, by_left_out(twin.generalised(_BINOMIAL)), {"cov": "cluster"}, tolerance=1e-6
     ),
     "poisson cluster": Case(
-        "poisson", draw_clustered_counts, by_left_out(twin.generalised(_POISSON)), {"cov": "cluster"}
+        "poisson",
+        draw_clustered_counts,
+        by_left_out(twin.generalised(_POISSON), own_dispersion=True),
+        {"cov": "cluster"},
     ),
     "gamma cluster": Case(
         "gamma",
         draw_clustered_gamma,
-        by_left_out(twin.generalised(sm.families.Gamma(sm.families.links.Log()))),
+        by_left_out(twin.generalised(sm.families.Gamma(sm.families.links.Log())), own_dispersion=True),
         {"cov": "cluster"},
         tolerance=1e-6,
     ),
     "negative_binomial cluster": Case(
         "negative_binomial",
         draw_clustered_overdispersed,
-        by_left_out(twin.negative_binomial),
+        by_left_out(twin.negative_binomial, own_dispersion=True),
         {"cov": "cluster"},
         tolerance=1e-5,
     ),
@@ -438,7 +441,7 @@ CASES = {
     "gee counts": Case(
         "gee",
         draw_clustered_counts,
-        by_left_out(twin.equations(_POISSON)),
+        by_left_out(twin.equations(_POISSON), own_dispersion=True),
         {"link": "log"},
         tolerance=1e-6,
         slow=True,

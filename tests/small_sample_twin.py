@@ -58,11 +58,12 @@ def equations(family):
     return fit
 
 
-def left_out_test(D, variance, residual, estimate, groups):
+def left_out_test(D, variance, residual, estimate, groups, own_dispersion=False):
     """F, its degrees of freedom and log p-value of the last coefficients, `estimate`.
 
     `D` holds the derivatives of the means (n × K), `variance` the working covariance of the rows (n × n), `groups` the
-    rows of every cluster. With H = D(DᵀV⁻¹D)⁻¹DᵀV⁻¹, A_c = (I − H_cc)⁻¹ and the rows C that pick the last coefficients,
+    rows of every cluster; with `own_dispersion` the clusters' mean squares scale the covariances of the z_c. With
+    H = D(DᵀV⁻¹D)⁻¹DᵀV⁻¹, A_c = (I − H_cc)⁻¹ and the rows C that pick the last coefficients,
 
         z_c = C(DᵀV⁻¹D)⁻¹D_cᵀV_c⁻¹A_c r_c = P_cᵀ(y − μ),   P_cᵀ = C(DᵀV⁻¹D)⁻¹D_cᵀV_c⁻¹A_c(I − H)_c.
     """
@@ -79,6 +80,11 @@ def left_out_test(D, variance, residual, estimate, groups):
     changes = P @ residual
     square = estimate @ np.linalg.solve(changes.T @ changes, estimate)
     K = np.einsum("cqi,dpi->cdqp", P @ variance, P)
+    if own_dispersion:
+        squares, sizes = np.array([(np.mean(residual[g] ** 2 / np.diag(variance)[g]), len(g)) for g in groups]).T
+        ratio = squares / (sizes @ squares / sizes.sum())
+        factor = np.sqrt(1.0 + (ratio - 1.0) * sizes / (sizes + 2.0))
+        K = K * (factor[:, None] * factor)[:, :, None, None]
     omega = np.einsum("ccqp->qp", K)
     value, vectors = np.linalg.eigh(omega)
     root = vectors @ np.diag(value**-0.5) @ vectors.T

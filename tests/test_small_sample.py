@@ -89,6 +89,8 @@ def test_numbers_are_those_of_clubsandwich(setting, predictor, monkeypatch):
     if setting == "gls":  # R's correlation is not estimated
         monkeypatch.setattr(Gee, "_correlation", lambda self, residual, k: (0.3, 1.0))
     model = bound(frame, rest[outcome], family, cov, None if cov == "HC3" else rest["cluster"])
+    if setting == "poisson":  # R's clusters have the same dispersion
+        model.likelihood.own_dispersion = False
     j = list(frame.columns).index(predictor)
     found = model.fit([0]).gains(np.array([j]))
     f, denominator, p = R_NUMBERS[setting, predictor]
@@ -171,7 +173,7 @@ def test_an_effect_of_one_cluster_in_the_model_is_no_obstacle(name):
     for i, candidate in enumerate(("x", "between", "two")):
         Z = np.column_stack([np.ones(len(y)), frame[["z", "one", candidate]]])
         D, variance, residual, params = fit(Z, y, {})
-        log_p = twin.left_out_test(D, variance, residual, params[-1:], twin.rows_of(cluster))[2]
+        log_p = twin.left_out_test(D, variance, residual, params[-1:], twin.rows_of(cluster), name == "poisson")[2]
         assert found.log_p[i] == pytest.approx(log_p, rel=1e-6)
 
 
@@ -206,7 +208,7 @@ def test_standard_errors_are_those_of_mancl_and_derouen():
 
 
 def test_statistics_rank_candidates_as_their_p_values_do():
-    """Whatever their degrees of freedom: a large ratio between two clusters is worth less than a smaller one of many."""
+    """Whatever their degrees of freedom: a large difference of two clusters is worth less than a smaller one of many."""
     frame, outcomes, cluster = clustered(3)
     y = outcomes["gaussian"] + 3.0 * frame["two"] + 0.5 * frame["x"]
     found = bound(frame, y, "gaussian", "cluster", cluster).fit([0]).gains(place(frame, "x", "between", "two"))
@@ -235,11 +237,12 @@ def test_few_rows_and_many_variables_have_an_answer():
             model = bound(frame, outcome, family, cov, None if cov == "HC3" else cluster)
             for selected in ([], [0], [0, 1, 2, 6]):
                 found = model.fit(selected).gains(np.array([3, 4, 5, 7]))
-                assert np.isfinite(found.log_p).all() and (found.log_p <= 0.0).all(), (seed, family, cov, selected)
+                assert np.isfinite(found.log_p).all(), (seed, family, cov, selected)
+                assert (found.log_p <= 0.0).all(), (seed, family, cov, selected)
 
 
 @pytest.mark.parametrize(("name", "size"), [("gaussian", 20), ("poisson", 20), ("gee", 20), ("HC3", 50)])
 def test_the_level_holds(name, size):
-    """A small version of `experiments/cluster_levels.py`; with χ², 30 % of predictors in two clusters are significant."""
+    """A small version of `experiments/cluster_levels.py`; χ² would find 30 % of predictors in two clusters significant."""
     for cell in cluster_levels.simulate(name, size, 120, seed=1):
         assert cell.holds, cell

@@ -32,6 +32,7 @@ from fbed.families.small_sample import (
     Projected,
     Shares,
     blocks,
+    dispersions,
     group_test,
     jackknife_covariance,
     row_group_test,
@@ -67,26 +68,42 @@ def clustered_wald(clusters: Clusters) -> Test:
         point = likelihood.at(columns, parameters)
         residual, weight = point.residual(), point.information()  # type: ignore[attr-defined]
         estimate = parameters[columns.size - width : columns.size].T
+        own = likelihood.own_dispersion
+
+        def shares(models: slice) -> Shares:
+            rows = (columns.only(models), residual[:, models], weight[:, models])
+            return _shares(clusters, *rows, estimate[models], likelihood.weights if own else None)
+
         if columns.x is None:
-            statistic = np.array([group_test(_shares(clusters, columns, residual, weight, estimate))])
+            statistic = np.array([group_test(shares(slice(None)))])
         else:
-            parts = [
-                single_tests(_shares(clusters, columns.only(some), residual[:, some], weight[:, some], estimate[some]))
-                for some in blocks(len(estimate), clusters.count * columns.size**2)
-            ]
-            statistic = np.concatenate(parts)
+            parts = blocks(len(estimate), clusters.count * columns.size**2)
+            statistic = np.concatenate([single_tests(shares(models)) for models in parts])
         return np.where(found.deviance > 0.0, statistic, 0.0)
 
     return test
 
 
-def _shares(clusters: Clusters, columns: Columns, residual: Floats, weight: Floats, estimate: Floats) -> Shares:
-    """Information and scores of every cluster, for models with weights of their own."""
+def _shares(
+    clusters: Clusters,
+    columns: Columns,
+    residual: Floats,
+    weight: Floats,
+    estimate: Floats,
+    copies: Floats | None = None,
+) -> Shares:
+    """Information and scores of every cluster, for models with weights of their own.
+
+    With the number of `copies` of every row, clusters have a dispersion of their own.
+    """
     k = columns.size
     scores = np.stack([clusters.sums(columns.column(i) * residual) for i in range(k)])
     weighted = [columns.column(i) * weight for i in range(k)]
     packed = np.stack([clusters.sums(columns.column(i) * weighted[j]) for i, j in zip(*column_pairs(k), strict=True)])
-    return Shares(unpacked(packed.T, k), scores.T, estimate)
+    if copies is None:
+        return Shares(unpacked(packed.T, k), scores.T, estimate)
+    squares = clusters.sums(residual**2 / np.maximum(weight, 1e-300)).T
+    return Shares(unpacked(packed.T, k), scores.T, estimate, dispersions(squares, clusters.sums(copies)))
 
 
 def clustered_covariance(clusters: Clusters) -> Callable[[RegressionFit], Floats | None]:

@@ -15,6 +15,9 @@ from which V is matched with a Wishart matrix of η degrees of freedom (Bell and
 
     η = q(q + 1)/Σ_{c,d} [(tr K_cd)² + tr K_cd²]  with ΣK_cc = I,   T²·(η − q + 1)/(ηq) ~ F(q, η − q + 1).
 
+Counts and positive numbers spread with their mean, and clusters whose means differ for reasons of their own differ in
+spread: a few of them may be most of V. With a log link, clusters have a dispersion of their own.
+
 A predictor that differs between a few clusters only has a small η. What a single cluster shows alone (G_c has the
 eigenvalue 1) cannot be told from an effect of that cluster: such a direction is not tested, and p = 1 where no other is
 left, or where η − q + 1 is not above 0.
@@ -48,12 +51,14 @@ class Shares:
     """What every cluster has of the information and of the score of some models.
 
     `information` is models × clusters × K × K and `scores` models × clusters × K; `estimate` (models × q) holds the
-    last coefficients of every model, those that are tested.
+    last coefficients of every model, those that are tested. `dispersion` (models × clusters) is the variance of the rows
+    of a cluster over that of the working model, up to a factor; None where all have the same.
     """
 
     information: Floats
     scores: Floats
     estimate: Floats
+    dispersion: Floats | None = None
 
     def orthonormal(self) -> Shares:
         """The same in coordinates where the information of the whole is I; those that are tested are still the last."""
@@ -66,7 +71,15 @@ class Shares:
             change[:, None] @ self.information @ change[:, None].swapaxes(2, 3),
             self.scores @ change.swapaxes(1, 2),
             np.einsum("bji,bj->bi", lower[:, -q:, -q:], self.estimate / scale[:, -q:]),
+            self.dispersion,
         )
+
+    def left_out(self, changes: Floats, spread: Floats, own: Floats) -> LeftOut:
+        """The same with K_cd as the clusters' own dispersions φ have it, about √(φ_c φ_d) times what it would be."""
+        if self.dispersion is None:
+            return LeftOut(changes, spread, own)
+        factor = self.dispersion[:, :, None, None]
+        return LeftOut(changes, np.sqrt(factor) * spread, factor * own)
 
 
 @dataclass(frozen=True)
@@ -138,8 +151,18 @@ def single_tests(shares: Shares) -> Floats:
     testable = (np.abs(spread) < _SINGULAR).all(axis=(1, 2)) & balanced(shares.scores @ own)
     spread = np.where(testable[:, None, None], spread, 0.0)
     changes = np.einsum("bci,bci->bc", shares.scores, solved)
-    left_out = LeftOut(changes[:, :, None], spread[:, :, :, None], spread[:, :, -1:, None])
+    left_out = shares.left_out(changes[:, :, None], spread[:, :, :, None], spread[:, :, -1:, None])
     return chi2_of_log_p(left_out.log_p(pivot[:, None] * shares.estimate), 1.0)
+
+
+def dispersions(squares: Floats, rows: Floats) -> Floats:
+    """Mean squares of clusters over those of all, models × clusters, from their sums and numbers of rows.
+
+    They are drawn together as means of so few squares must be, if they truly differed by about their own size.
+    """
+    mean = squares.sum(axis=1, keepdims=True) / rows.sum()
+    ratio = squares / np.maximum(rows * mean, 1e-300)
+    return np.asarray(1.0 + (ratio - 1.0) * rows / (rows + 2.0))
 
 
 def balanced(scores: Floats) -> NDArray[np.bool_]:
@@ -161,7 +184,7 @@ def group_test(shares: Shares) -> float:
     spread = solved.copy()
     spread[:, -q:] -= tested
     changes = np.einsum("ci,cis->cs", own.scores[0], solved)
-    left_out = LeftOut(changes[None], spread[None], (tested.T @ spread[:, -q:])[None])
+    left_out = own.left_out(changes[None], spread[None], (tested.T @ spread[:, -q:])[None])
     return group_statistic(left_out, own.estimate @ tested, q)
 
 
