@@ -5,9 +5,9 @@
     python -m experiments.cluster_levels --families gaussian gee --jobs 2 --output experiments/CLUSTERS.md
 
 Clusters are of 3 to 12 rows and have an effect of their own on the outcome, besides that of a covariate in the model.
-The predictors that are tested have none: one that varies within clusters, one that is constant in each, one that is present
-in 2 clusters only, and categories of three levels, of rows and of clusters. HC3 is tried on rows whose spread depends on
-the covariate. A share of rejections above .05 by more than 3 standard errors is marked.
+The predictors that are tested have none: one that varies within clusters, one that is constant in each, one that is
+present in 2 clusters only, and categories of three levels, of rows and of clusters. HC3 is tried on rows whose spread
+depends on the covariate. A share of rejections above .05 by more than 3 standard errors is marked.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _document(table: str, repetitions: int) -> str:
         "# The level of robust tests\n\n"
         f"Share of {repetitions:,} samples in which a predictor that does not matter is significant at .05, by\n"
         "`python -m experiments.cluster_levels`, which says how the samples are drawn. Predictors that differ between\n"
-        "two clusters only, or are 1 in a row or two, are far below .05: there is hardly any information about them.\n\n"
+        "two clusters only, or are 1 in a row or two, are far below .05: little can be learnt about them.\n\n"
     )
     return what + table + "\n"
 

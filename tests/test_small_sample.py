@@ -208,7 +208,7 @@ def test_standard_errors_are_those_of_mancl_and_derouen():
 
 
 def test_statistics_rank_candidates_as_their_p_values_do():
-    """Whatever their degrees of freedom: a large difference of two clusters is worth less than a smaller one of many."""
+    """Whatever their degrees of freedom: a large effect in two clusters is worth less than a smaller one in many."""
     frame, outcomes, cluster = clustered(3)
     y = outcomes["gaussian"] + 3.0 * frame["two"] + 0.5 * frame["x"]
     found = bound(frame, y, "gaussian", "cluster", cluster).fit([0]).gains(place(frame, "x", "between", "two"))
@@ -243,6 +243,6 @@ def test_few_rows_and_many_variables_have_an_answer():
 
 @pytest.mark.parametrize(("name", "size"), [("gaussian", 20), ("poisson", 20), ("gee", 20), ("HC3", 50)])
 def test_the_level_holds(name, size):
-    """A small version of `experiments/cluster_levels.py`; χ² would find 30 % of predictors in two clusters significant."""
+    """A small version of `experiments/cluster_levels.py`; χ² rejects in 30 % for a predictor in two clusters."""
     for cell in cluster_levels.simulate(name, size, 120, seed=1):
         assert cell.holds, cell

@@ -298,7 +298,7 @@ _TABLE = (
         extras=("cluster",),
         required=("cluster",),
         links=GEE_LINKS,
-        note="estimating equations, exchangeable working correlation, robust variance",
+        note="estimating equations, exchangeable working correlation, robust variance that holds with few clusters",
     ),
     Family(
         "kernel",

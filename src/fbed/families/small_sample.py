@@ -51,8 +51,8 @@ class Shares:
     """What every cluster has of the information and of the score of some models.
 
     `information` is models × clusters × K × K and `scores` models × clusters × K; `estimate` (models × q) holds the
-    last coefficients of every model, those that are tested. `dispersion` (models × clusters) is the variance of the rows
-    of a cluster over that of the working model, up to a factor; None where all have the same.
+    last coefficients of every model, those that are tested. `dispersion` (models × clusters) is the variance of a
+    cluster's rows over that of the working model, up to a factor; None where all have the same.
     """
 
     information: Floats
