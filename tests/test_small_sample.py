@@ -149,6 +149,18 @@ def test_what_a_single_cluster_shows_is_not_tested(name):
     assert 0.05 < np.exp(fit.gains(place(frame, "two")).log_p[0]) < 1.0
 
 
+@pytest.mark.parametrize("name", ["gaussian", "poisson", "gee"])
+def test_predictors_of_one_or_two_clusters_are_named(name):
+    family, outcome, options = MODELS[name]
+    frame, outcomes, cluster = clustered()
+    frame = frame.assign(constant=1.0, three=np.isin(cluster, [1, 2, 3]).astype(float))
+    result = fbed.select(frame, outcomes[outcome], family=family, cluster=cluster, **options)
+    (note,) = [note for note in result.notes if "clusters or fewer" in note]
+    assert "'two', 'one', 'rows of one';" in note
+    none = fbed.select(frame[["z", "between", "three"]], outcomes[outcome], family=family, cluster=cluster, **options)
+    assert not [note for note in none.notes if "clusters or fewer" in note]
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_level_of_a_single_cluster_is_left_out_of_the_test_of_its_category(name):
     """As if its indicator were in the model; the statistic has the p-value of what is left."""

@@ -56,6 +56,7 @@ class Gee:
 
     def __init__(self, design: Design, y: Floats, cluster: NDArray[np.intp], link: str) -> None:
         self.design, self.link = design, link
+        self.notes: tuple[str, ...] = ()
         self.n = design.n
         order = np.argsort(cluster, kind="stable")
         self.order, self.y, self.weights = order, y[order], design.weights[order]

@@ -129,6 +129,7 @@ class RobustGaussian(Gaussian):
     def __init__(self, design: Design, y: Floats, clusters: Clusters | None) -> None:
         super().__init__(design, y)
         self.clusters = clusters
+        self.notes: tuple[str, ...] = ()
 
     def fit(self, selected: Sequence[int]) -> RobustGaussianFit:
         """Project the outcome on a set of variables."""
