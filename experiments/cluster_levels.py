@@ -170,11 +170,11 @@ def report(cells: Iterable[Cell]) -> str:
         if predictors != header:
             header = predictors
             lines += [""] * bool(lines) + [
-                "| test | size | " + " | ".join(header) + " |",
-                "|---" * (2 + len(header)) + "|",
+                "| test | size | samples | " + " | ".join(header) + " |",
+                "|---" * (3 + len(header)) + "|",
             ]
         shown = (f"{cell.level:.3f}" + ("" if cell.holds else " **above**") for cell in row)
-        lines.append(f"| {setting} | {size} | " + " | ".join(shown) + " |")
+        lines.append(f"| {setting} | {size} | {row[0].repetitions:,} | " + " | ".join(shown) + " |")
     return "\n".join(lines)
 
 
@@ -198,14 +198,14 @@ def main(arguments: list[str] | None = None) -> int:
     text = report(cells)
     print(text)
     if options.output is not None:
-        options.output.write_text(_document(text, repetitions), encoding="utf-8")
+        options.output.write_text(_document(text), encoding="utf-8")
     return int(not all(cell.holds for cell in cells))
 
 
-def _document(table: str, repetitions: int) -> str:
+def _document(table: str) -> str:
     what = (
         "# The level of robust tests\n\n"
-        f"Share of {repetitions:,} samples in which a predictor that does not matter is significant at .05, by\n"
+        "Share of samples in which a predictor that does not matter is significant at .05, by\n"
         "`python -m experiments.cluster_levels`, which says how the samples are drawn. Predictors that differ between\n"
         "two clusters only, or are 1 in a row or two, are far below .05: little can be learnt about them.\n\n"
     )

@@ -258,3 +258,12 @@ def test_the_level_holds(name, size):
     """A small version of `experiments/cluster_levels.py`; χ² rejects in 30 % for a predictor in two clusters."""
     for cell in cluster_levels.simulate(name, size, 120, seed=1):
         assert cell.holds, cell
+
+
+def test_the_table_of_levels_is_written(tmp_path, capsys):
+    cells = [cluster_levels.Cell("gee", "20 clusters", "within", 100, n) for n in (11, 12)]
+    assert [cell.holds for cell in cells] == [True, False]
+    assert "| gee | 20 clusters | 100 | 0.110 | 0.120 **above** |" in cluster_levels.report(cells)
+    path = tmp_path / "levels.md"
+    assert cluster_levels.main(["--families", "gaussian", "--repetitions", "2", "--output", str(path)]) in (0, 1)
+    assert capsys.readouterr().out.strip() in path.read_text(encoding="utf-8")
