@@ -24,6 +24,7 @@ from fbed.families.base import Model
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
 from fbed.glance import glance
+from fbed.labels import check_labels
 from fbed.memo import Memo
 from fbed.missing import check_missing, complete_rows, with_indicators
 from fbed.outcomes import Outcome, known_rows, read_outcome, suggested_family
@@ -101,7 +102,7 @@ class Problem:
         """Search by one plan and criterion; a memo shares work with other searches on the same problem."""
         started = time.perf_counter()
         deadline = None if time_limit is None else time.monotonic() + time_limit
-        n, p = self.model.n, len(plan.candidates)
+        n, p = self.model.n, self.design.n_varying(plan.candidates)
         threads = thread_count(self.n_jobs)
         scanner = Scanner(self.model, criterion.bind(n, p), len(plan.forced), threads, deadline, memo)
         with one_blas_thread(), reporting(progress, self.table.name) as listen:
@@ -111,7 +112,7 @@ class Problem:
             trail,
             plan,
             self.table,
-            model=self.model.describe(trail.selected),
+            model=self.model.describe(trail.selected, scanner.latest),
             family=self.model.name,
             criterion=_criterion_text(criterion.describe(n, p), self.test),
             classes=self.outcome.levels if self.model.name == "binomial" else None,
@@ -155,6 +156,7 @@ def read_problem(
     if engine not in ("certified", "exhaustive"):
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
     check_missing(missing)
+    check_labels(X, {"y": y, "sample_weight": sample_weight, **extras})
     named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, named, exclude, groups, categorical)
     weights, notes = _weights(
@@ -317,7 +319,7 @@ def _criterion_text(text: str, test: str) -> str:
 
 
 def _remarks(design: Design, plan: Plan) -> list[str]:
-    constant = int((design.width[plan.candidates] == 0).sum())
+    constant = len(plan.candidates) - design.n_varying(plan.candidates)
     if constant == 0:
         return []
     return [f"{constant:,} constant column{'s' if constant != 1 else ''} cannot be selected"]

@@ -21,7 +21,7 @@ from scipy import special
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices, Span
+from fbed.families.base import Fit, FittedModel, Indices, Span
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.families.small_sample import Shares, dispersions, group_test, jackknife_covariance, single_tests
@@ -76,11 +76,11 @@ class Gee:
             return mean
         return float(special.logit(mean) if self.link == "logit" else np.log(mean))
 
-    def fit(self, selected: Sequence[int]) -> GeeFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> GeeFit:
         """Solve the equations on a set of variables."""
         return GeeFit(self, Span(self.design, selected))
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients with robust standard errors; there is no likelihood, and so no deviance."""
         fit = self.fit(selected)
         covariance = jackknife_covariance(self.shares(fit.solution, 1))

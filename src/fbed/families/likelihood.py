@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.families.base import FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.families.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
 from fbed.families.presentation import Estimates, on_users_scale
 from fbed.tails import ChiSquare, Floats
@@ -166,20 +166,18 @@ class RegressionModel:
         self.has_likelihood = test is likelihood_ratio
         self.block_size = design.block_size
         self._kind = kind or RegressionFit
-        self._span = Span(design, ())
-        self._near: RegressionFit | None = None
         self.null_deviance = np.inf
-        self.null_deviance = self.fit([]).deviance
+        self._null = self._kind(self, Span(design, ()))
+        self.null_deviance = self._null.deviance
 
-    def fit(self, selected: Sequence[int]) -> RegressionFit:
-        """Maximise the likelihood on a set of variables."""
-        self._span = Span(self.design, selected, self._span)
-        self._near = self._kind(self, self._span, self._near)
-        return self._near
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> RegressionFit:
+        """Maximise the likelihood on a set of variables, from the likelier of two starts."""
+        known = near if isinstance(near, RegressionFit) else self._null
+        return self._kind(self, Span(self.design, selected, known.span), known)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
-        return self.fit(selected).describe()
+        return self.fit(selected, near).describe()
 
 
 class RegressionFit:
