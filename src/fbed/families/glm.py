@@ -118,6 +118,7 @@ class Glm(Regression):
         self.distribution = distribution
         self.name = distribution.name
         self.brackets = not distribution.estimates_dispersion
+        self.own_dispersion = distribution is not BINOMIAL
         self.n = float(weights.sum())
         self.y, self.weights = y, weights
         self.offset = None if offset is None else offset[:, None]
@@ -193,6 +194,12 @@ class GlmPoint:
         """Information of every row about its predictor, weighted."""
         glm = self.glm
         return glm.weights[:, None] * glm.distribution.curvature(self.eta, self.transformed, glm.y)
+
+    def information(self) -> Floats:
+        """The curvature that is expected, weighted: 1 for the gamma distribution, the curvature itself otherwise."""
+        if self.glm.distribution is GAMMA:
+            return np.broadcast_to(self.glm.weights[:, None], self.eta.shape)
+        return self.curvature()
 
     def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """[Z x]ᵀr and [Z x]ᵀW[Z x]."""

@@ -36,6 +36,7 @@ class NegativeBinomial(Regression):
 
     name = "negative_binomial"
     n_further = 1
+    own_dispersion = True
     least = -np.inf
 
     def __init__(self, y: Floats, weights: Floats, offset: Floats | None = None) -> None:
@@ -130,6 +131,10 @@ class NegativeBinomialPoint:
         """μ(1 + αy)/(1 + αμ)², weighted."""
         y, a = self.family.y[:, None], self.family.weights[:, None]
         return a * self.mean * (1.0 + self.alpha * y) / (1.0 + self.alpha * self.mean) ** 2
+
+    def information(self) -> Floats:
+        """The curvature that is expected: μ/(1 + αμ), weighted."""
+        return self.family.weights[:, None] * self.mean / (1.0 + self.alpha * self.mean)
 
     def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """In the coefficients and α; where the Hessian is indefinite, its blocks, made positive."""
