@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fbed.families import few_terms
 from fbed.families.glm import log_intercept
 from fbed.families.likelihood import Regression, RegressionFit
-from fbed.families.newton import Columns, Maximum, maximise
+from fbed.families.newton import Columns, Maximum, climb, told
 from fbed.families.presentation import Estimates
 from fbed.families.recession import Constraints, held_further
 from fbed.tails import Floats
@@ -56,20 +56,20 @@ class NegativeBinomial(Regression):
 
     def maximise(self, columns: Columns, start: Floats) -> Maximum:
         """The likelihood may have a maximum at α = 0 and another above it: whoever found one looks for the other."""
-        found = maximise(self, columns, start)
+        found = climb(self, columns, start)
         above = found.parameters[-1] > 0.0
         _improve(found, above, self._held(columns.only(above), found.parameters[:, above], 0.0))
         for alpha in self.dispersions if not above.all() else ():
             below = ~above & (found.parameters[-1] == 0.0)
             held = self._held(columns.only(below), found.parameters[:, below], alpha)
-            _improve(found, below, maximise(self, columns.only(below), held.parameters))
-        return found
+            _improve(found, below, climb(self, columns.only(below), held.parameters))
+        return told(found)
 
     def _held(self, columns: Columns, parameters: Floats, alpha: float) -> Maximum:
         """The maximum at a given α, which is the only one there."""
         if not parameters.shape[1]:
             return Maximum(parameters, np.zeros(0), np.zeros(0, dtype=bool))
-        found = maximise(_AtDispersion(self, alpha), columns, parameters[:-1])
+        found = climb(_AtDispersion(self, alpha), columns, parameters[:-1])
         whole = np.vstack([found.parameters, np.full((1, parameters.shape[1]), alpha)])
         return Maximum(whole, found.deviance, found.finished)
 
@@ -199,6 +199,7 @@ def _improve(found: Maximum, which: NDArray[np.bool_], other: Maximum) -> None:
     better = other.deviance < found.deviance[which] - 1e-9
     models = np.flatnonzero(which)[better]
     found.parameters[:, models], found.deviance[models] = other.parameters[:, better], other.deviance[better]
+    found.finished[models] = other.finished[better]
 
 
 def _row_deviance(y: Floats, mean: Floats, alpha: Floats) -> Floats:
@@ -206,9 +207,11 @@ def _row_deviance(y: Floats, mean: Floats, alpha: Floats) -> Floats:
     gap = (y - mean) / (1.0 + alpha * mean)
     scaled = alpha * gap
     small = np.abs(scaled) < 1e-300
-    per_alpha = gap * np.where(small, 1.0, np.log1p(scaled) / np.where(small, 1.0, scaled))
+    apart = np.log1p(alpha * y) - np.log1p(alpha * mean)  # of a mean far above its count, where 1 + scaled cancels
+    log = np.where(scaled < -0.5, apart, np.log1p(np.maximum(scaled, -0.75)))
+    per_alpha = gap * np.where(small, 1.0, log / np.where(small, 1.0, scaled))
     ratio = np.where(y > 0, (y - mean) / (mean * (1.0 + alpha * y)), 0.0)
-    far = np.log(np.maximum(y, 1.0) / mean) + np.log1p(alpha * mean) - np.log1p(alpha * y)
+    far = np.log(np.maximum(y, 1.0) / mean) - apart
     return y * np.where(np.abs(ratio) < 0.5, np.log1p(ratio), far) - per_alpha
 
 

@@ -148,7 +148,7 @@ class Maximum:
     finished: NDArray[np.bool_]
 
 
-def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
+def climb(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
     """Newton iterations, each step halved until the deviance falls; a separated model has deviance 0.
 
     Models whose steps lead nowhere are taken further one by one, by steps of bounded length.
@@ -163,7 +163,8 @@ def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum
         step, decrement = newton_step(*point.derivatives())
         separated = point.separated()
         last = ~separated & moved & _is_last(likelihood, columns, step, decrement)
-        known = decrement <= np.maximum(CONVERGED, _NOISE * np.abs(point.value))
+        noise = np.where(np.isfinite(point.value), _NOISE * np.abs(point.value), 0.0)
+        known = decrement <= np.maximum(CONVERGED, noise)
         done = separated | last | known | likelihood.unbounded(parameters)
         found.parameters[:, left] = np.where(last, parameters + step, parameters)
         found.deviance[left] = np.where(separated, 0.0, point.value - np.where(last, decrement, 0.0))
@@ -177,6 +178,16 @@ def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum
         moved = (parameters != before).any(axis=0)
     for model in np.flatnonzero(~found.finished):
         _finish(likelihood, everything.only(slice(model, model + 1)), found, int(model))
+    return found
+
+
+def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
+    """The same, with a warning where the iterations did not arrive."""
+    return told(climb(likelihood, columns, start))
+
+
+def told(found: Maximum) -> Maximum:
+    """Warn of models that were not fitted to the end."""
     if not found.finished.all():
         warnings.warn(
             f"{int((~found.finished).sum())} models could not be fitted to the end: their likelihoods are too small",
