@@ -64,10 +64,6 @@ class Regression(Likelihood):
         """No parameter has a boundary that it may reach."""
         return parameters
 
-    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
-        """No likelihood of outcomes that are counted grows without bound."""
-        return np.zeros(parameters.shape[1], dtype=bool)
-
     def largest_move(self, columns: Columns, step: Floats) -> Floats:
         """max |Δη|; further parameters make the likelihood bend in ways that Δη does not show."""
         if self.n_further:

@@ -180,10 +180,6 @@ class _AtDispersion:
         """max |Δη|."""
         return np.asarray(np.abs(columns.predict(step)).max(axis=0))
 
-    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
-        """The likelihood of counts has a bound."""
-        return np.zeros(parameters.shape[1], dtype=bool)
-
 
 class _PointAtDispersion(NegativeBinomialPoint):
     """The same point, seen by the coefficients."""

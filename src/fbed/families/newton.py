@@ -132,9 +132,6 @@ class Likelihood(Protocol):
     def project(self, parameters: Floats) -> Floats:
         """The nearest parameters inside a closed domain; most families have none."""
 
-    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
-        """Which models are as good as perfect, where that makes the likelihood grow without bound."""
-
     def largest_move(self, columns: Columns, step: Floats) -> Floats:
         """By how much a step changes the predictors at most; inf where that does not tell how far it goes."""
 
@@ -165,7 +162,7 @@ def climb(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
         last = ~separated & moved & _is_last(likelihood, columns, step, decrement)
         noise = np.where(np.isfinite(point.value), _NOISE * np.abs(point.value), 0.0)
         known = decrement <= np.maximum(CONVERGED, noise)
-        done = separated | last | known | likelihood.unbounded(parameters)
+        done = separated | last | known
         found.parameters[:, left] = np.where(last, parameters + step, parameters)
         found.deviance[left] = np.where(separated, 0.0, point.value - np.where(last, decrement, 0.0))
         found.finished[left] = done
@@ -212,7 +209,7 @@ def _finish(likelihood: Likelihood, columns: Columns, found: Maximum, model: int
         _, decrement = newton_step(gradient, hessian.copy())
         value = float(point.value[0])
         rounding = _ROUNDING * max(1.0, abs(value))
-        endless = bool(point.separated()[0] or likelihood.unbounded(parameters)[0])
+        endless = bool(point.separated()[0])
         reached = endless or decrement[0] <= max(CONVERGED, rounding) or length * _FAR <= rounding
         if reached:
             break

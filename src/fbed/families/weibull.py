@@ -57,10 +57,6 @@ class Weibull(Regression):
         """Evaluate many models."""
         return WeibullPoint(self, columns, parameters)
 
-    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
-        """Where the shape is that of a perfect fit."""
-        return np.asarray(parameters[-1] * self.spread >= _PERFECT)
-
     def saturated(self, fit: RegressionFit) -> bool:
         """Whether the times are explained without error, or one more column could do so for want of events."""
         return bool(fit.parameters[-1] * self.spread >= _PERFECT * (1.0 - 1e-9)) or self.n_events - fit.span.rank <= 1
