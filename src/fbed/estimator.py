@@ -9,6 +9,7 @@ from typing import Any, Self
 import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_selection import SelectorMixin
@@ -22,6 +23,7 @@ from fbed.families.own import ConditionalTest, TestFunction
 from fbed.progress import Progress
 from fbed.result import Result
 from fbed.selection import select
+from fbed.sparsity import check_structure
 from fbed.tables import Groups, Name, as_frame
 
 
@@ -223,6 +225,8 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if frame is not None:
             validate_data(self, X, skip_check_array=True, reset=False)
             return self._from_frame(frame)
+        if sparse.issparse(X):
+            check_structure(X)
         # Excluded columns may hold anything, here as in fit; without any, scikit-learn's own check is the strictest.
         finite = self._finite if self.result_.settings["n_excluded"] == 0 else False
         checked = validate_data(self, X, dtype=None, accept_sparse="csr", ensure_all_finite=finite, reset=False)

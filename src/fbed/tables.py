@@ -19,6 +19,7 @@ from scipy import sparse
 
 from fbed.columns import Factor, coded, hint, listing, read_column
 from fbed.errors import InvalidInput, InvalidType
+from fbed.sparsity import checked_csc
 
 Name = str | int
 Groups = Mapping[str, Iterable[Name]]
@@ -299,11 +300,7 @@ def _checked_sparse(X: Any) -> Any:
     if X.ndim != 2:
         raise InvalidInput(f"X must have two dimensions (rows, columns), got {X.ndim}")
     _check_dtype(X.dtype)
-    csc = sparse.csc_array(X)
-    if not csc.has_canonical_format:
-        csc = csc.copy()
-        csc.sum_duplicates()
-    return csc
+    return checked_csc(X)
 
 
 def _checked_dense(X: Any) -> NDArray[Any]:
