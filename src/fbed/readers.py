@@ -219,8 +219,8 @@ def _read_svmlight(source: Source) -> Data:
 
 
 def _read_npz(source: Source) -> Data:
-    loaded: Any = np.load(source, allow_pickle=False)
-    if not isinstance(loaded, Mapping):
+    loaded = np.load(source, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
         raise InvalidInput("this is a single array, expected several with names, as np.savez writes them")
     with loaded as file:
         arrays = {name: file[name] for name in file.files}

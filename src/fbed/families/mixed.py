@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
@@ -132,6 +133,7 @@ class MixedFit:
         """ρ and −2ℓ at the maximum, for every model with one of the unit columns more (None: for S alone)."""
 
         def value(share: Floats) -> Floats:
+            check_time()
             ratio = share / (1.0 - share)
             return self.model.likelihood(self._rss(ratio, own), ratio)
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.tails import Floats
 
 CONVERGED = 1e-11
@@ -136,6 +137,7 @@ def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum
     found = Maximum(parameters.copy(), point.value.copy())
     left = np.arange(parameters.shape[1])  # models still iterating
     for _ in range(_MAX_ITERATIONS if parameters.size else 0):
+        check_time()
         step, decrement = newton_step(*point.derivatives())
         separated = point.separated()
         last = ~separated & _is_last(likelihood, columns, step, decrement)
@@ -180,6 +182,7 @@ def _damped(
     size = np.ones(parameters.shape[1])
     allowed = value + _ROUNDING * np.maximum(1.0, np.abs(value))
     while True:
+        check_time()
         trial = likelihood.project(parameters + size * step)
         point = likelihood.at(columns, trial)
         worse = ~(point.value <= allowed) & (size > 0)
