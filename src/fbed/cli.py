@@ -98,14 +98,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Our own warnings in one line, those of others as they are."""
+    """Our own warnings in one line; those of others are for programmers, who ask for them by python -W."""
     with warnings.catch_warnings():
         others = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any, **rest: Any) -> None:
             if issubclass(category, SlowSearch):
                 print(f"fbed: warning: {message}".replace("time_limit", "--time-limit"), file=sys.stderr)
-            else:
+            elif sys.warnoptions:
                 others(message, category, *where, **rest)
 
         warnings.showwarning = show

@@ -267,7 +267,10 @@ def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
     series = nw.from_native(y, series_only=True, pass_through=True) if not isinstance(y, nw.Series) else y
     if not isinstance(series, nw.Series):
         frame = nw.from_native(y, eager_only=True, pass_through=True)
-        return np.asarray(frame.to_numpy() if isinstance(frame, nw.DataFrame) else y), None, False
+        try:
+            return np.asarray(frame.to_numpy() if isinstance(frame, nw.DataFrame) else y), None, False
+        except ValueError as error:
+            raise InvalidInput(f"y must be a list of values, one a row: {error}") from error
     if series.dtype in (nw.Categorical, nw.Enum):
         order = categories(series)
         raw = np.empty(len(series), dtype=object)

@@ -12,10 +12,14 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput
 
+_MOST_ROWS = 2**31 - 1  # the kernels count rows of sparse columns in 32 bits
+
 
 def checked_csc(X: Any) -> Any:
     """A sparse matrix of any format as a canonical CSC array; the user's own is neither changed nor copied in vain."""
     check_structure(X)
+    if X.shape[0] >= _MOST_ROWS:
+        raise InvalidInput(f"X has {X.shape[0]:,} rows; a sparse matrix may have {_MOST_ROWS - 1:,} at most")
     try:
         csc = sparse.csc_array(X)
     except _ERRORS as error:
