@@ -7,6 +7,7 @@ loaded before everything else. Further arguments go to pytest; the process ends 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -22,8 +23,16 @@ _INSIDE = "FBED_SANITIZED"
 def build() -> None:
     """Compile the package with the sanitizers, beside the usual one."""
     shutil.rmtree(SITE, ignore_errors=True)
-    define = ["--config-settings=cmake.define.FBED_SANITIZE=ON", f"--config-settings=build-dir={SITE}-build"]
-    where = ["--no-deps", "--no-build-isolation", "--quiet", "--target", str(SITE)]
+    settings = (
+        "cmake.define.FBED_SANITIZE=ON",
+        "cmake.build-type=RelWithDebInfo",
+        "install.strip=false",
+        f"build-dir={SITE}-build",
+    )
+    define = [f"--config-settings={setting}" for setting in settings]
+    where = ["--no-deps", "--quiet", "--target", str(SITE)]
+    if importlib.util.find_spec("scikit_build_core"):
+        where.append("--no-build-isolation")
     subprocess.run([sys.executable, "-m", "pip", "install", *where, *define, str(ROOT)], check=True)
 
 
@@ -41,7 +50,7 @@ def environment() -> dict[str, str]:
         **os.environ,
         _INSIDE: "1",
         "LD_PRELOAD": libraries(),
-        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0",
+        "ASAN_OPTIONS": "detect_leaks=0",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
@@ -60,14 +69,17 @@ def run_inside(arguments: list[str]) -> int:
     import pytest
 
     given = arguments or [str(ROOT / "tests" / name) for name in TESTS]
-    return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", *given]))
+    # what the sanitizers say must reach the terminal: the process ends at once, and what pytest keeps is lost
+    return int(pytest.main(["-q", "-x", "--capture=sys", "-p", "no:cacheprovider", *given]))
 
 
 def main() -> int:
     if _INSIDE in os.environ:
         return run_inside(sys.argv[1:])
     build()
-    return subprocess.run([sys.executable, "-m", "tests.sanitize", *sys.argv[1:]], env=environment()).returncode
+    status = subprocess.run([sys.executable, "-m", "tests.sanitize", *sys.argv[1:]], env=environment()).returncode
+    print(f"the sanitizers {'found something' if status else 'found nothing'} (status {status})")
+    return int(status != 0)
 
 
 if __name__ == "__main__":

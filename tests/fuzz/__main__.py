@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,7 +77,8 @@ def attempt(kind: str, number: int, folder: Path) -> str | None:
     for last in (False, True):
         mutant = make(random.Random(f"{kind} {number}"))
         try:
-            with patience(PATIENCE):
+            with patience(PATIENCE), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 run(mutant, folder)
             return None
         except MemoryError:
