@@ -101,7 +101,8 @@ class Result:
     n_variables : number of predictors, that is of columns.
     trace : a row a scan, those that changed nothing included.
     n_tests : tests in the forward and the backward phase.
-    model : coefficients and deviance of the final model; None for the oracle, which fits none.
+    model : coefficients and deviance of the final model; None for the oracle, which fits none, and where a time limit
+        or an interrupt left no time for it.
     status : 'converged', 'max_features', 'saturated', 'time_limit' or 'interrupted'.
     notes : remarks on the data that a person should read.
     settings : what was asked for.

@@ -115,7 +115,8 @@ def select(
     feature_names : sequence of str, optional
         Names of the columns of an array.
     time_limit : float, optional
-        Seconds after which the search stops and returns what it has found.
+        Seconds after which the search stops and returns what it has found; kept to within a second, or one pass over
+        the rows where that takes longer.
     n_jobs : int, optional
         Threads; −1 for all processors. The answer does not depend on it.
     progress : bool or callable, optional
