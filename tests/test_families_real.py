@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 
 import fbed
 from family_cases import CASES, bound, columns
@@ -214,3 +215,21 @@ def test_a_whole_table_of_genes():
     assert result.family == "multinomial"
     assert result.status in ("saturated", "converged")
     assert all(np.isfinite(row.statistic) for row in result.trace if row.statistic is not None)
+
+
+def test_classes_of_wine_are_not_separated():
+    """Rare classes have predictors far from the others'; the maximum exists, and statsmodels finds it."""
+    frame, y, _ = wine()
+    result = fbed.select(frame, y.astype(str), family="multinomial", k=0)
+    chosen = frame[list(result.selected)]
+    scale = chosen.std().to_numpy()
+    reference = sm.MNLogit(y, sm.add_constant((chosen - chosen.mean()) / scale)).fit(disp=0, maxiter=500)
+    assert not result.model.separated
+    size = len(result.selected) + 1
+    for found, expected in (
+        (result.model.coefficients, reference.params),
+        (result.model.standard_errors, reference.bse),
+    ):
+        np.testing.assert_allclose(
+            np.reshape(found, (-1, size))[:, 1:] * scale, expected.to_numpy().T[:, 1:], rtol=1e-6, atol=1e-9
+        )

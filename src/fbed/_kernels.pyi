@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,19 @@ Floats = NDArray[np.float64]
 Which = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-class DenseColumns:
-    """Columns of a dense matrix of any real type and layout."""
+def number_objects(columns: list[NDArray[np.object_]]) -> list[tuple[NDArray[np.int32], list[Any]]]:
+    """Of every column, the code of every value and what the codes stand for, in the order in which they come first.
 
+    Equal text is one; other things are one only when they are the same object.
+    """
+
+class DenseColumns:
+    """Columns of a dense matrix of any real type and layout, or columns that lie apart, each in its own type."""
+
+    @overload
     def __init__(self, matrix: NDArray[Any]) -> None: ...
+    @overload
+    def __init__(self, columns: list[NDArray[Any]], n: int) -> None: ...
     def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
@@ -71,12 +80,25 @@ class LogisticNull:
 
     @staticmethod
     def of_fit(
-        Z: Floats, weight: Floats, y: Floats, eta: Floats, coefficients: Floats, deviance: float
+        Z: Floats,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        coefficients: Floats,
+        deviance: float,
+        offset: Floats | None = None,
     ) -> LogisticNull:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
     @staticmethod
     def of_rows(
-        Z: Floats, weight: Floats, y: Floats, eta: Floats, active: Floats, deviance: float, idle_cost: float
+        Z: Floats,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        active: Floats,
+        deviance: float,
+        idle_cost: float,
+        offset: Floats | None = None,
     ) -> LogisticNull:
         """The rows whose weight in `active` is not 0; upper bounds pay `idle_cost` for the others."""
     def brackets(
@@ -119,10 +141,16 @@ class LogisticNull:
         neither resolved nor out of the race."""
 
 def fit_logistic(
-    Z: Floats, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
+    Z: Floats,
+    weight: Floats,
+    y: Floats,
+    starts: Floats,
+    tolerance: float,
+    enough: float,
+    offset: Floats | None = None,
 ) -> tuple[Floats, Floats, float, float, float, bool, int]:
-    """Coefficients, linear predictor, deviance attained, lower bound on the deviance, squared Newton decrement, whether
-    separated, number of iterations.
+    """Coefficients, linear predictor (with the offset), deviance attained, lower bound on the deviance, squared Newton
+    decrement, whether separated, number of iterations.
 
     Begins at the best of the rows of `starts`. Ends early when the deviance is certain to be more than `enough`;
     otherwise the bound is the deviance itself, or 0 if the fit did not converge."""

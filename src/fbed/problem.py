@@ -21,10 +21,11 @@ from fbed.criteria import Criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.extras import EXTRAS, Extras, read_extras
-from fbed.families.base import Model
+from fbed.families.base import Fit, Model
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
 from fbed.glance import glance
+from fbed.labels import check_labels
 from fbed.memo import Memo
 from fbed.missing import check_missing, complete_rows, with_indicators
 from fbed.outcomes import Outcome, known_rows, read_outcome, suggested_family
@@ -106,18 +107,22 @@ class Problem:
 
         The time limit counts from `started`, a moment on the monotonic clock, or from now.
         """
-        begun, p, _ = time.perf_counter(), len(plan.candidates), self.design  # the pass over the rows that always is
+        begun, p = time.perf_counter(), self.design.n_varying(plan.candidates)  # the pass over the rows that always is
         clock, late = Clock(time_limit, started), _late(time_limit, started)
         model: Model | None = None
+        latest: Fit | None = None
         with one_blas_thread(), reporting(progress, self.table.name) as listen:
             trail = Trail(list(plan.forced), listen)
             with late.running(), keeping(trail):
                 model = self.model
             if model is not None:
                 rule, threads = criterion.bind(model.n, p), thread_count(self.n_jobs)
+                scanner = Scanner(model, rule, len(plan.forced), threads, memo)
                 with clock.running():
-                    search(Scanner(model, rule, len(plan.forced), threads, memo), plan, trail)
-            about_model = self._described(model, trail, Clock(_GRACE) if trail.status == "interrupted" else late)
+                    search(scanner, plan, trail)
+                latest = scanner.latest
+            late = Clock(_GRACE) if trail.status == "interrupted" else late
+            about_model = self._described(model, latest, trail, late)
         about_search = {
             **settings(plan, criterion, self.table, self.n_jobs, time_limit),
             "test": self.test,
@@ -134,7 +139,7 @@ class Problem:
             trail.status = "interrupted"
             return build(trail, plan, self.table, settings=about_search, **rest, seconds=time.perf_counter() - begun)
 
-    def _described(self, model: Model | None, trail: Trail, clock: Clock) -> dict[str, Any]:
+    def _described(self, model: Model | None, latest: Fit | None, trail: Trail, clock: Clock) -> dict[str, Any]:
         """What the result tells about the model and the data; nothing where there is no time left for it."""
         told: dict[str, Any] = {
             "model": None,
@@ -148,7 +153,7 @@ class Problem:
             with clock.running():
                 told["glance"] = glance(self.design, self.outcome, trail.selected)
                 if model is not None:
-                    told["model"] = model.describe(trail.selected)
+                    told["model"] = model.describe(trail.selected, latest)
         except OutOfTime:
             told["notes"] += ("there was no time left to describe the model; without a time limit there is",)
         except KeyboardInterrupt:
@@ -189,6 +194,7 @@ def read_problem(
     if engine not in ("certified", "exhaustive"):
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
     check_missing(missing)
+    check_labels(X, {"y": y, "sample_weight": sample_weight, **extras})
     named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, named, exclude, groups, categorical)
     weights, notes = _weights(
@@ -353,7 +359,7 @@ def _criterion_text(text: str, test: str) -> str:
 
 
 def _remarks(design: Design, plan: Plan) -> list[str]:
-    constant = int((design.width[plan.candidates] == 0).sum())
+    constant = len(plan.candidates) - design.n_varying(plan.candidates)
     if constant == 0:
         return []
     return [f"{constant:,} constant column{'s' if constant != 1 else ''} cannot be selected"]

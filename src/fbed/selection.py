@@ -63,7 +63,7 @@ def select(
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair
         Outcome; a node, when X is a graph. Survival times are a pair (time, event) of arrays or column names, or a
-        structured array with the fields 'event' and 'time'.
+        structured array with the fields 'event' and 'time'. Rows are matched by position: pandas indices must be equal.
     family : str or a test of your own
         Kind of outcome, a name of the table that ``python -m fbed.families`` prints. 'auto' chooses: 'binomial' for two
         different values, 'multinomial' for more classes, 'ordinal' for ordered ones, 'cox' for survival times,
@@ -88,7 +88,8 @@ def select(
     alpha : float
         Significance level of criterion 'lr'.
     gamma : float in [0, 1], optional
-        Parameter of criterion 'ebic'; by default 1 − ½·log n / log p, clipped to [0, 1].
+        Parameter of criterion 'ebic'; by default 1 − ½·log n / log p, clipped to [0, 1], with p the number of
+        candidates that are not constant.
     k : int or math.inf
         Number of extra runs that bring dropped variables back: FBED^0, FBED^1, …, FBED^∞.
     early_dropping : bool

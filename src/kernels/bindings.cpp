@@ -5,6 +5,7 @@
 #include "columns.hpp"
 #include "fit.hpp"
 #include "null.hpp"
+#include "objects.hpp"
 #include "pause.hpp"
 #include "patterns.hpp"
 #include "whiten.hpp"
@@ -32,21 +33,33 @@ static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
 }
 
 struct DenseColumns {
-    Anything array;
+    std::vector<Anything> arrays;
+    std::vector<ColumnApart> apart;
     Dense m;
 
-    explicit DenseColumns(Anything a) : array(a) {
+    explicit DenseColumns(Anything a) : arrays{a} {
         require(a.ndim() == 2, "expected a matrix");
         m = Dense{a.data(), kind_of(a.dtype()), static_cast<int64_t>(a.shape(0)), static_cast<int64_t>(a.shape(1)),
                   a.stride(0), a.stride(1)};
     }
+
+    // Columns that lie apart, each in its own type.
+    DenseColumns(std::vector<Anything> columns, int64_t n) : arrays(std::move(columns)) {
+        for (const Anything& a : arrays) {
+            require(a.ndim() == 1 && static_cast<int64_t>(a.shape(0)) == n && (n <= 1 || a.stride(0) == 1), "columns");
+            apart.push_back({a.data(), kind_of(a.dtype())});
+        }
+        m = Dense{nullptr, Kind::f64, n, static_cast<int64_t>(apart.size()), 1, n, apart.data()};
+    }
+    DenseColumns(const DenseColumns&) = delete;  // `m` points into `apart`
+    DenseColumns& operator=(const DenseColumns&) = delete;
 
     OutMatrix stats(Vector weights, double total, int64_t first, int64_t last) const {
         require(static_cast<int64_t>(weights.shape(0)) == m.n, "one weight a row");
         require(0 <= first && first <= last && last <= m.p, "column range");
         // a row-major matrix is read sixteen columns at a time, so that a cache line is used whole
         constexpr int64_t tile = 16;
-        std::vector<double> values(m.in_place(0) ? 0 : m.n * tile), zeros(m.p, 0.0), ones(m.p, 1.0);
+        std::vector<double> values, zeros(m.p, 0.0), ones(m.p, 1.0);
         std::vector<int64_t> which(tile);
         int64_t loaded = -1;
         const bool equal = std::all_of(weights.data(), weights.data() + m.n, [](double w) { return w == 1.0; });
@@ -57,6 +70,7 @@ struct DenseColumns {
             if (group != loaded) {
                 const int64_t start = first + group * tile, count = std::min(tile, last - start);
                 for (int64_t q = 0; q < count; ++q) which[q] = start + q;
+                values.resize(m.n * tile);
                 m.gather(which.data(), count, zeros.data(), ones.data(), values.data());
                 loaded = group;
             }
@@ -141,9 +155,10 @@ struct SparseColumns {
 
 static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_logistic(ColumnMajor Z, Vector weight, Vector y,
                                                                                         RowMajor starts, double tolerance,
-                                                                                        double enough) {
+                                                                                        double enough, MaybeVector offset) {
     const size_t n = Z.shape(0), r = Z.shape(1);
     require(weight.shape(0) == n && y.shape(0) == n && starts.shape(0) > 0 && starts.shape(1) == r, "sizes");
+    require(!offset || offset->shape(0) == n, "one offset a row");
     double *beta, *eta;
     OutVector b = new_vector(r, beta), e = new_vector(n, eta);
     Fitted fitted;
@@ -154,6 +169,7 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
         f.T = Z.data(), f.sign = sign.data(), f.weight = weight.data();
+        if (offset) f.offset = offset->data();
         fitted = Fitter(f, beta, eta, tolerance, enough).run(starts.data(), starts.shape(0));
     }
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
@@ -192,11 +208,15 @@ static void ask_python() {
     nb::module_::import_("fbed.clock").attr("check_time")();
 }
 
+using namespace nb::literals;
+
 NB_MODULE(_kernels, m) {
     whom_to_ask() = ask_python;
     m.doc() = "Plain loops over columns; the statistics are in Python.";
+    m.def("number_objects", &number_objects);
     nb::class_<DenseColumns>(m, "DenseColumns")
         .def(nb::init<Anything>())
+        .def(nb::init<std::vector<Anything>, int64_t>())
         .def("stats", &DenseColumns::stats)
         .def("dots", &DenseColumns::dots)
         .def("gather", &DenseColumns::gather);
@@ -206,8 +226,10 @@ NB_MODULE(_kernels, m) {
         .def("gather", &SparseColumns::gather)
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def_static("of_fit", &LogisticNull::of_fit)
-        .def_static("of_rows", &LogisticNull::of_rows)
+        .def_static("of_fit", &LogisticNull::of_fit, "Z"_a, "weight"_a, "y"_a, "eta"_a, "coefficients"_a, "deviance"_a,
+                    "offset"_a = nb::none())
+        .def_static("of_rows", &LogisticNull::of_rows, "Z"_a, "weight"_a, "y"_a, "eta"_a, "active"_a, "deviance"_a,
+                    "idle_cost"_a, "offset"_a = nb::none())
         .def_prop_ro("deviance", [](const LogisticNull& s) { return s.f.deviance; })
         .def_prop_ro("idle_cost", [](const LogisticNull& s) { return s.f.idle_deviance; })
         .def_prop_ro("reach", [](const LogisticNull& s) { return s.f.kappa; })
@@ -226,7 +248,8 @@ NB_MODULE(_kernels, m) {
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
-    m.def("fit_logistic", &fit_logistic);
+    m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
+          "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });

@@ -4,6 +4,9 @@ A `Model` is an outcome bound to its data. It answers for a set S with a `Fit`, 
 fit then tells, for candidates outside S, what adding each would gain, and for variables in S, what removing each would
 lose. Nothing else is asked of a family: ranking, dropping, counting and ties are the search's business.
 
+A model does not change once it is made, so that searches in several threads may share it. What one fit can do for the
+next (a basis, a place to start from) is kept in the fit, and a search hands its latest fit to the model as `near`.
+
 A fit that can enclose its statistics in intervals without computing them is a `CertifiedFit`: the scan then narrows
 intervals only as far as decisions need.
 """
@@ -91,10 +94,13 @@ class Model(Protocol):
     has_likelihood: bool  # whether statistics are differences of deviances
     block_size: int  # candidates evaluated in one go
 
-    def fit(self, selected: Sequence[int]) -> Fit:
-        """Fit the model on a set of variables."""
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> Fit:
+        """Fit the model on a set of variables; `near` is a fit of this model, best on nearly the same set, or None.
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+        It saves work and changes no answer.
+        """
+
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients of the model on a set of variables, on the scale of the user's data."""
 
 
@@ -103,7 +109,11 @@ class FittedModel:
     """The final model on the selected variables.
 
     The standard errors are the naive ones of a model that was fixed in advance; after selection they are too small.
-    They are None when the outcome is separated, since the coefficients are then infinite.
+
+    Where the outcome is `separated`, at least in part, the likelihood rises for ever along some direction and some
+    coefficients are infinite: `directions` has 1 or −1 for those that are plus or minus infinity and 0 for the others,
+    and is empty when all are finite. An infinite coefficient has no standard error (NaN); the finite ones have those of
+    the rows that are not separated. `standard_errors` is None when no term has one.
     """
 
     family: str
@@ -113,6 +123,12 @@ class FittedModel:
     deviance: float
     null_deviance: float
     separated: bool = False
+    directions: tuple[int, ...] = ()
+
+    @property
+    def infinite(self) -> dict[str, int]:
+        """Terms whose coefficients are infinite, with their sign."""
+        return {term: way for term, way in zip(self.terms, self.directions, strict=False) if way}
 
 
 class Span:

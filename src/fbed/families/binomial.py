@@ -7,6 +7,7 @@ has a limit (0 when every row is separated), and the likelihood-ratio statistic 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,11 @@ from scipy import linalg, special
 from fbed.clock import check_time
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.base import Bounds, FittedModel, Indices, Span, original_scale
-from fbed.families.certified import CertifiedLogistic
+from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span
+from fbed.families.certified import CertifiedLogistic, Hints
+from fbed.families.glm import logit_intercept
+from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
+from fbed.families.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
@@ -29,7 +33,6 @@ _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, 
 # A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
 _RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
-_MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
 
@@ -39,61 +42,61 @@ class Binomial:
     name = "binomial"
     has_likelihood = True
 
-    def __init__(self, design: Design, y: Floats, certified: bool = True) -> None:
+    def __init__(self, design: Design, y: Floats, certified: bool = True, offset: Floats | None = None) -> None:
         self.design = design
         self.n = design.n
         self.y = y
         self.certified = certified
         self.block_size = design.scan_size if certified else design.block_size
+        self.offset = offset
         mean = float(design.weights @ y / design.n)
-        self.null_predictor = float(np.log(mean / (1.0 - mean)))
-        self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
-        self._span = Span(design, ())
-        self._latest: BinomialFit | None = None
-        self._hints: dict[frozenset[int], Floats] = {}
-
-    def fit(self, selected: Sequence[int]) -> BinomialFit:
-        """Maximise the likelihood on a set of variables; the latest fit is there already."""
-        if self._latest is None or self._latest.span.selected != tuple(selected):
-            self._span = Span(self.design, selected, self._span)
-            self._latest = (CertifiedBinomialFit if self.certified else BinomialFit)(self, self._span)
-        return self._latest
-
-    def hint(self, selected: tuple[int, ...], predictor: Floats) -> None:
-        """Remember where the fit on a set is going to end, or has ended."""
-        self._hints[frozenset(selected)] = predictor
-
-    def starts(self, selected: tuple[int, ...]) -> list[Floats]:
-        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean.
-
-        Hints are about the next set, so the rest is forgotten.
-        """
-        wanted, hints = frozenset(selected), self._hints
-        known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
-        self._hints = {}
-        return [*known, np.full(len(self.y), self.null_predictor)]
-
-    def describe(self, selected: Sequence[int]) -> FittedModel:
-        """Coefficients on the log-odds scale; where the classes are separated they are merely large."""
-        fit = self.fit(selected)
-        mean = special.expit(fit.predictor)
-        information = (
-            None if fit.separated else fit.Z.T @ (fit.Z * (self.design.weights * mean * (1.0 - mean))[:, None])
+        self.null_predictor = (
+            float(np.log(mean / (1.0 - mean))) if offset is None else logit_intercept(y, design.weights, offset)
         )
-        terms, coefficients, errors = original_scale(fit.span, fit.coefficients, information)
-        return FittedModel("binomial", terms, coefficients, errors, fit.deviance, self.null_deviance, fit.separated)
+        self.null_deviance = float(deviance(self.null_predictors(), y, design.weights))
+
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
+        """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
+        known = near if isinstance(near, BinomialFit) else None
+        if known is not None and known.span.selected == tuple(selected):
+            return known
+        span = Span(self.design, selected, known.span if known else None)
+        return (CertifiedBinomialFit if self.certified else BinomialFit)(self, span, known)
+
+    def starts(self, selected: tuple[int, ...], hints: Hints) -> list[Floats]:
+        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
+        wanted = frozenset(selected)
+        known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
+        return [*known, self.null_predictors()]
+
+    def null_predictors(self) -> Floats:
+        """Linear predictors of the model without variables."""
+        alike = np.full(len(self.y), self.null_predictor)
+        return alike if self.offset is None else alike + self.offset
+
+    def without_offset(self, predictor: Floats) -> Floats:
+        """The part of a linear predictor that the columns explain."""
+        return predictor if self.offset is None else predictor - self.offset
+
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+        """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
+        fit = self.fit(selected, near)
+        curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
+        covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, fit.recession)
+        return shown.fitted("binomial", fit.deviance, self.null_deviance)
 
 
 class BinomialFit:
     """Maximum likelihood on the span of S; every question is answered by fitting the model it is about."""
 
-    def __init__(self, model: Binomial, span: Span) -> None:
+    def __init__(self, model: Binomial, span: Span, near: BinomialFit | None = None) -> None:
         self.model = model
         self.span = span
         self.Z = span.Z
-        self._maximise()
+        self._maximise(near)
 
-    def _maximise(self) -> None:
+    def _maximise(self, near: BinomialFit | None) -> None:
         start = np.zeros((self.span.rank, 1))
         start[0] = self.model.null_predictor
         found = maximise(self.Z, None, start, self.model.y, self.model.design.weights)
@@ -105,17 +108,15 @@ class BinomialFit:
         """Whether the classes are separated, or as good as."""
         return self.deviance <= SATURATED * self.model.null_deviance
 
-    @property
-    def separated(self) -> bool:
-        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite.
-
-        The size of a predictor does not tell: an outlier may have a large one. Whether it still moves does.
-        """
+    @cached_property
+    def recession(self) -> Recession:
+        """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
         if self.deviance == 0.0:
-            return True
-        jitter = np.array([_JITTER])
-        step, _ = _newton_step(self.Z, None, self.predictor[:, None], self.model.y, self.model.design.weights, jitter)
-        return bool(np.abs(self.Z @ step[:, 0]).max() > _MOVING)
+            return every(self.coefficients)
+        sign = 2.0 * self.model.y - 1.0
+        if float((sign * self.predictor).max()) < UNDECIDED:
+            return none(len(self.coefficients))
+        return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""
@@ -161,12 +162,13 @@ class CertifiedBinomialFit(BinomialFit):
 
     reference = ChiSquare()
     looks_are_cheap = True
+    engine: CertifiedLogistic
 
-    def _maximise(self) -> None:
-        self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected))
+    def _maximise(self, near: BinomialFit | None) -> None:
+        hints = near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
+        self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected, hints))
         self.coefficients, self.deviance = self.engine.coefficients, self.engine.deviance
         self.predictor = self.engine.predictor
-        self.model.hint(self.span.selected, self.predictor)
 
     def prepare(self, n_candidates: int) -> None:
         """Factor the curvature."""
@@ -215,10 +217,29 @@ class CertifiedBinomialFit(BinomialFit):
         contenders = candidates[numeric]
         found = self.engine.contest(contenders, lower[numeric], upper[numeric], race)
         lower[numeric], upper[numeric], best, predictor, is_open = found
-        self.model.hint((*self.span.selected, int(contenders[best])), predictor)
+        self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
         for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
         return lower, upper
+
+    def gains(self, candidates: Indices) -> Evidence:
+        """Fall of the deviance when each candidate is added, by fits of their own."""
+        found = [self._gain(int(candidate)) for candidate in candidates]
+        return _evidence(np.array([gain for gain, _ in found]), np.array([df for _, df in found]))
+
+    def _gain(self, candidate: int) -> tuple[float, float]:
+        if self.model.design.numeric[candidate]:
+            return self._single_gain(candidate)
+        larger, df = self._group_deviance(candidate)
+        return self.deviance - larger, float(df)
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Rise of the deviance when each variable is removed, by fits of their own."""
+        rest = [[s for s in self.span.selected if s != variable] for variable in variables]
+        spans = [Span(self.model.design, others) for others in rest]
+        centre = [self.model.null_predictors()]
+        smaller = np.array([CertifiedLogistic(self.model, span, centre).deviance for span in spans])
+        return _evidence(smaller - self.deviance, np.array([float(self.span.rank - span.rank) for span in spans]))
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Drop-one intervals from the fit on S."""

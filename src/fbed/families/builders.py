@@ -69,9 +69,22 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
 def _binomial(request: Request) -> Model:
     if request.extras.trials is None:
         _refuse_lone_members(request, request.outcome.zero_one().astype(np.intp), request.outcome.levels)
-    if request.extras.trials is None and request.extras.offset is None and request.test == "lr":
-        return Binomial(request.design, request.outcome.zero_one(), request.certified)
+    offset, single = _told_offset(request), _single_trials(request)
+    if single and request.test == "lr" and (request.certified or offset is None):
+        y = request.outcome.zero_one() if request.extras.trials is None else _proportions(request)[0]
+        return Binomial(request.design, y, request.certified, offset)
     return _glm(request, BINOMIAL)
+
+
+def _single_trials(request: Request) -> bool:
+    """Whether every row is one success or one failure."""
+    return request.extras.trials is None or bool((request.extras.trials == 1.0).all())
+
+
+def _told_offset(request: Request) -> Floats | None:
+    """The offset, if it says anything."""
+    offset = request.extras.offset
+    return None if offset is None or not offset.any() else offset
 
 
 def _glm(request: Request, distribution: Distribution) -> Model:
@@ -84,7 +97,7 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
-    return _regression(request, Glm(distribution, y, weights, request.extras.offset))
+    return _regression(request, Glm(distribution, y, weights, _told_offset(request)))
 
 
 def _proportions(request: Request) -> tuple[Floats, Floats]:

@@ -13,8 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.families.likelihood import Regression
+from fbed.families.death_order import death_order
+from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
+from fbed.families.recession import Constraints
 from fbed.tails import Floats
 
 _LOWEST = -700.0  # predictors this far below the largest have hazard 0 in float64
@@ -159,10 +161,17 @@ class Cox(Regression):
         self.risk = RiskSets(time, event, weights, strata, entry)
         self.n = self.risk.n_events
         self.event_weights = np.where(event, weights, 0.0)
+        self._observed = (time, event, strata, entry)
 
     def at(self, columns: Columns, parameters: Floats) -> CoxPoint:
         """Evaluate many models."""
         return CoxPoint(self, columns, parameters)
+
+    def constraints(self, fit: RegressionFit) -> Constraints:
+        """Whoever dies must not fall behind anybody at risk."""
+        dying, other = death_order(*self._observed)
+        eta = fit.predictors()[:, 0]
+        return Constraints(fit.Z[dying] - fit.Z[other], eta[dying] - eta[other])
 
 
 class CoxPoint:

@@ -21,7 +21,7 @@ from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices, Span
+from fbed.families.base import Fit, FittedModel, Indices, Span
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.outcomes import Outcome
@@ -76,11 +76,11 @@ class Gee:
             return mean
         return float(special.logit(mean) if self.link == "logit" else np.log(mean))
 
-    def fit(self, selected: Sequence[int]) -> GeeFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> GeeFit:
         """Solve the equations on a set of variables."""
         return GeeFit(self, Span(self.design, selected))
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients with robust standard errors; there is no likelihood, and so no deviance."""
         fit = self.fit(selected)
         shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.solution.coefficients, fit.solution.covariance)

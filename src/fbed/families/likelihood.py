@@ -13,21 +13,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.families.base import FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.families.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
 from fbed.families.presentation import Estimates, on_users_scale
+from fbed.families.recession import Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""
 
-_CERTAIN = 18.0  # a linear predictor beyond this is on its way to infinity
+_CERTAIN = 18.0  # a linear predictor beyond this may be on its way to infinity
+_MODERATE = 6.0  # iterations towards infinity do not end before predictors are further apart than twice this
 _BATCH_VALUES = 2**17  # float64 values of a batch's predictors: about a megabyte, so that they stay in the cache
 _HESSIAN_VALUES = 2**21
 
@@ -55,12 +58,20 @@ class Regression(Likelihood):
         """No parameter has a boundary that it may reach."""
         return parameters
 
+    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
+        """No likelihood of outcomes that are counted grows without bound."""
+        return np.zeros(parameters.shape[1], dtype=bool)
+
     def largest_move(self, columns: Columns, step: Floats) -> Floats:
         """max |Δη|; further parameters make the likelihood bend in ways that Δη does not show."""
         if self.n_further:
             return np.full(step.shape[1], np.inf)
         parts = np.split(step, self.n_predictors)
         return np.asarray(np.max([np.abs(columns.predict(part)).max(axis=0) for part in parts], axis=0))
+
+    def reach(self, point: Any) -> float:
+        """Largest linear predictor of a point, in size."""
+        return float(np.abs(point.eta).max(initial=0.0))
 
     def twice_negative(self, deviance: Floats) -> Floats:
         """−2·log-likelihood, up to a constant, from the deviance."""
@@ -74,9 +85,12 @@ class Regression(Likelihood):
         """Whether nothing is left to explain."""
         return fit.deviance <= SATURATED * fit.model.null_deviance
 
-    def diverges(self, fit: RegressionFit) -> bool:
-        """Whether some coefficients are infinite."""
-        return fit.deviance == 0.0 or bool(np.abs(fit.predictors()).max(initial=0.0) > _CERTAIN)
+    def constraints(self, fit: RegressionFit) -> Constraints | None:
+        """What a direction of the parameters must do to every row for the likelihood to rise along it for ever.
+
+        None where there is always a maximum.
+        """
+        raise NotImplementedError
 
     def present(self, estimates: Estimates) -> Estimates:
         """The estimates as people want to read them."""
@@ -164,20 +178,18 @@ class RegressionModel:
         self.has_likelihood = test is likelihood_ratio
         self.block_size = design.block_size
         self._kind = kind or RegressionFit
-        self._span = Span(design, ())
-        self._near: RegressionFit | None = None
         self.null_deviance = np.inf
-        self.null_deviance = self.fit([]).deviance
+        self._null = self._kind(self, Span(design, ()))
+        self.null_deviance = self._null.deviance
 
-    def fit(self, selected: Sequence[int]) -> RegressionFit:
-        """Maximise the likelihood on a set of variables."""
-        self._span = Span(self.design, selected, self._span)
-        self._near = self._kind(self, self._span, self._near)
-        return self._near
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> RegressionFit:
+        """Maximise the likelihood on a set of variables, from the likelier of two starts."""
+        known = near if isinstance(near, RegressionFit) else self._null
+        return self._kind(self, Span(self.design, selected, known.span), known)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
-        return self.fit(selected).describe()
+        return self.fit(selected, near).describe()
 
 
 class RegressionFit:
@@ -243,7 +255,7 @@ class RegressionFit:
 
     @cached_property
     def _diverges(self) -> bool:
-        return self.model.likelihood.diverges(self)
+        return self.deviance == 0.0 or bool(np.abs(self.predictors()).max(initial=0.0) > _CERTAIN)
 
     def _single(self, candidates: Indices) -> tuple[Floats, Floats]:
         unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates))
@@ -276,30 +288,37 @@ class RegressionFit:
         """Coefficients and standard errors on the scale of the user's data."""
         model, likelihood = self.model, self.model.likelihood
         self._polish()
-        diverges = likelihood.diverges(self)
-        covariance = None if diverges else model.covariance(self)
-        raw = on_users_scale(self.span, likelihood, self.parameters, covariance)
-        shown = likelihood.present(raw)
-        errors = None if diverges or shown.covariance is None else shown.standard_errors()
-        values = tuple(shown.values.tolist())
-        return FittedModel(model.name, shown.terms, values, errors, self.deviance, model.null_deviance, diverges)
+        raw = on_users_scale(self.span, likelihood, self.parameters, model.covariance(self), self.recession)
+        return likelihood.present(raw).fitted(model.name, self.deviance, model.null_deviance)
+
+    @cached_property
+    def recession(self) -> Recession:
+        """Directions in which the parameters are infinite."""
+        if not self.parameters.size:
+            return none(0)
+        likelihood = self.model.likelihood
+        point = likelihood.at(self.columns, self.parameters[:, None])
+        if point.separated()[0]:
+            return every(self.parameters)
+        if likelihood.n_further == 0 and likelihood.reach(point) < _MODERATE:
+            return none(len(self.parameters))
+        constraints = likelihood.constraints(self)
+        return none(len(self.parameters)) if constraints is None else recession(constraints, self.parameters)
 
     def _polish(self) -> None:
         """One more step for the coefficients that people read."""
         if self.deviance != 0.0 and self.parameters.size:
-            found = Maximum(self.parameters[:, None], np.array([self.deviance]))
+            found = Maximum(self.parameters[:, None], np.array([self.deviance]), np.ones(1, dtype=bool))
             self.parameters = polished(self.model.likelihood, self.columns, found)[:, 0]
 
 
 def inverse_information(fit: RegressionFit) -> Floats | None:
-    """H⁻¹ over the precision; None when a direction carries no information."""
+    """H⁻¹ over the precision, of what is finite; None when another direction carries no information."""
     if not fit.parameters.size:
         return np.zeros((0, 0))
     _, hessian = fit.model.likelihood.at(fit.columns, fit.parameters[:, None]).derivatives()
-    try:
-        return np.linalg.inv(hessian[0]) / fit.model.likelihood.precision(np.array([fit.deviance]))[0]
-    except np.linalg.LinAlgError:
-        return None
+    inverse = inverse_of_finite(hessian[0], fit.recession)
+    return None if inverse is None else inverse / fit.model.likelihood.precision(np.array([fit.deviance]))[0]
 
 
 def evidence(statistic: Floats, df: Floats) -> Evidence:

@@ -17,7 +17,7 @@ from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.families.gaussian import PERFECT
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
@@ -53,11 +53,11 @@ class Mixed:
         self.total = float(self.y @ self.y)
         self.null_deviance = self.fit([]).deviance
 
-    def fit(self, selected: Sequence[int]) -> MixedFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> MixedFit:
         """Maximise the likelihood on a set of variables."""
         return MixedFit(self, selected)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Generalised least squares at the best ρ, then the two standard deviations."""
         fit = self.fit(selected)
         inner, cross, _ = fit.moments(np.array([fit.ratio]), None)
@@ -85,7 +85,7 @@ class MixedFit:
     """The likelihood given S, with the sums over clusters of its basis and of the outcome."""
 
     def __init__(self, model: Mixed, selected: Sequence[int], span: Span | None = None) -> None:
-        self.model, self.selected = model, selected
+        self.model, self.selected = model, tuple(selected)
         self.span = span or Span(model.design, selected)
         self.Q = self.span.Q
         self.prepare()

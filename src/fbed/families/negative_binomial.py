@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fbed.families.glm import log_intercept
 from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
 from fbed.families.presentation import Estimates
+from fbed.families.recession import Constraints, held_further
 from fbed.tails import Floats
 
 _SMALL = 0.02  # below this the closed forms cancel and their series, cut after twelve terms, is exact
@@ -41,9 +43,8 @@ class NegativeBinomial(Regression):
         """Logarithm of the mean, and the dispersion of the moments."""
         mean = float(self.weights @ self.y) / self.n
         variance = float(self.weights @ (self.y - mean) ** 2) / self.n
-        shift = 0.0 if self.offset is None else float(self.weights @ self.offset[:, 0]) / self.n
         out = np.zeros(size + 1)
-        out[0] = np.log(mean) - shift
+        out[0] = np.log(mean) if self.offset is None else log_intercept(self.y, self.weights, self.offset[:, 0])
         out[-1] = np.clip((variance - mean) / mean**2, 0.01, 10.0)
         return out
 
@@ -67,13 +68,14 @@ class NegativeBinomial(Regression):
             second -= weight @ inverse**2
         return value, first, second
 
-    def diverges(self, fit: RegressionFit) -> bool:
-        """Whether some means run to 0."""
-        return bool(fit.predictors().min() < np.log(float(self.weights @ self.y) / self.n) - 18.0)
+    def constraints(self, fit: RegressionFit) -> Constraints:
+        """Means of rows without a count may run to 0; nothing else moves."""
+        eta = self.at(fit.columns, fit.parameters[:, None]).eta[:, 0]
+        return held_further(Constraints(-fit.Z, np.where(self.y == 0.0, -eta, -np.inf)), self.n_further)
 
     def present(self, estimates: Estimates) -> Estimates:
         """The further parameter is the dispersion."""
-        return Estimates((*estimates.terms[:-1], "dispersion"), estimates.values, estimates.covariance)
+        return estimates.named((*estimates.terms[:-1], "dispersion"))
 
 
 class NegativeBinomialPoint:

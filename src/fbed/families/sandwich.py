@@ -22,7 +22,7 @@ from scipy import sparse
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.families.gaussian import Gaussian, GaussianFit
 from fbed.families.likelihood import Comparison, RegressionFit, Test, evidence
 from fbed.families.newton import maximise, polished
@@ -102,11 +102,11 @@ class RobustGaussian(Gaussian):
         super().__init__(design, y)
         self.clusters = clusters
 
-    def fit(self, selected: Sequence[int]) -> RobustGaussianFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> RobustGaussianFit:
         """Project the outcome on a set of variables."""
         return RobustGaussianFit(self, Span(self.design, selected))
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Least-squares coefficients with robust standard errors."""
         fit = self.fit(selected)
         unit = self.scale**2

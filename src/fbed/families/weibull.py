@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
 from fbed.families.presentation import Estimates
+from fbed.families.recession import Constraints, held_further
 from fbed.tails import Floats
 
 _PERFECT = 1e5
@@ -47,13 +48,18 @@ class Weibull(Regression):
         """Evaluate many models."""
         return WeibullPoint(self, columns, parameters)
 
+    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
+        """Where the shape is that of a perfect fit."""
+        return np.asarray(parameters[-1] * self.spread >= _PERFECT)
+
     def saturated(self, fit: RegressionFit) -> bool:
         """Whether the times are explained without error."""
         return bool(fit.parameters[-1] * self.spread >= _PERFECT) or self.n - fit.span.rank <= 1
 
-    def diverges(self, fit: RegressionFit) -> bool:
-        """Whether some times run to infinity."""
-        return bool(np.abs(fit.predictors()).max() > 18.0 * max(1.0, float(fit.parameters[-1]) * self.spread))
+    def constraints(self, fit: RegressionFit) -> Constraints:
+        """Times that are censored may run to infinity; nothing else moves, the shape included."""
+        late = -np.log(np.maximum(self.at(fit.columns, fit.parameters[:, None]).expected[:, 0], 1e-300))
+        return held_further(Constraints(fit.Z, np.where(self.event > 0, -np.inf, late)), self.n_further)
 
     def present(self, estimates: Estimates) -> Estimates:
         """Coefficients of log time, β = γ/α, and the scale σ = 1/α."""
