@@ -133,7 +133,7 @@ def test_a_model_that_cannot_be_described_in_time_is_left_out(monkeypatch, capsy
     X, y = classes(600, 4, 3)
     y = np.where(X[:, 0] > 0.5, "c9", y)
 
-    def slow(self, selected):
+    def slow(self, selected, near=None):
         while True:
             time.sleep(0.01)
             check_time()
