@@ -8,14 +8,16 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from fbed import __version__, blanket, completion, explain, readers
 from fbed.columns import listing
 from fbed.criteria import Criterion, as_criterion
-from fbed.errors import InvalidInput
+from fbed.errors import InvalidInput, SlowSearch
 from fbed.families import FAMILIES
 from fbed.paths import path
 from fbed.report import command as report
@@ -78,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser().parse_args(argv)
         arguments.command = shlex.join(["fbed", *(sys.argv[1:] if argv is None else argv)])
         _tolerate_plain_terminals()
-        status: int = arguments.run(arguments)
+        with _plain_warnings():
+            status: int = arguments.run(arguments)
         sys.stdout.flush()
         return status
     except InvalidInput as error:
@@ -91,6 +94,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nfbed: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Our own warnings in one line; those of others are for programmers, who ask for them by python -W."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **rest: Any) -> None:
+            if issubclass(category, SlowSearch):
+                print(f"fbed: warning: {message}".replace("time_limit", "--time-limit"), file=sys.stderr)
+            elif sys.warnoptions:
+                others(message, category, *where, **rest)
+
+        warnings.showwarning = show
+        yield
 
 
 def _complain(message: str) -> int:

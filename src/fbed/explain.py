@@ -22,6 +22,7 @@ from fbed import readers, views
 from fbed.errors import InvalidInput
 from fbed.problem import read_problem
 from fbed.result import Result, TraceRow
+from fbed.saved import consistent
 from fbed.search import STATUSES
 from fbed.tables import Name, named_columns
 from fbed.text import p_value, paragraph, shortened, table
@@ -367,8 +368,10 @@ def run(arguments: argparse.Namespace) -> int:
         name = int(arguments.variable)
     if arguments.data is None and (arguments.target or arguments.sep):
         raise InvalidInput("--target and --sep describe the file of --data, which is missing")
-    given = {} if arguments.data is None else _read(result, arguments)
-    print(explain(result, name, **given))
+    with consistent(f"the result saved in {arguments.result}"):
+        given = {} if arguments.data is None else _read(result, arguments)
+        told = str(explain(result, name, **given))
+    print(told)
     return 0
 
 
@@ -377,7 +380,10 @@ def _read(result: Result, arguments: argparse.Namespace) -> dict[str, Any]:
     from fbed.cli import about_data, parser
 
     if result.origin is not None and result.origin.command is not None:
-        asked = parser().parse_args(shlex.split(result.origin.command)[1:])
+        try:
+            asked = parser().parse_args(shlex.split(result.origin.command)[1:])
+        except SystemExit as error:  # a command that asks for help made no result
+            raise InvalidInput(f"{arguments.result}: the command in it makes no result") from error
         data = readers.read(arguments.data, arguments.sep or asked.sep)
         asked.target = arguments.target or asked.target
         about = about_data(data, asked)
@@ -398,5 +404,5 @@ def read_result(path: str) -> Result:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path}: this is not a result of fbed, saved by --json or to_json()") from error

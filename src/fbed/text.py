@@ -78,7 +78,7 @@ def _head(result: Result) -> list[str]:
     outcome = f"{result.family}" + (f", modelling {result.classes[-1]!r}" if result.classes else "")
     size = views.sample_size(result)
     rows = _plural(result.n_rows, "row") + (f" ({size})" if size else "")
-    rows = rows if result.model else "a graph, no data"
+    rows = "a graph, no data" if views.is_oracle(result) else rows
     forced = f", {result.n_forced:,} of them forced in" if result.n_forced else ""
     tests = f"{result.n_tests.forward:,} forward, {result.n_tests.backward:,} backward"
     algorithm = str(result.settings.get("algorithm", "FBED"))

@@ -120,7 +120,7 @@ class Caution:
 
 def has_deviance(result: Result) -> bool:
     """Whether the statistics are differences of deviances, so that they add up along the path."""
-    return result.model is not None and result.settings.get("test") in ("lr", "g2")
+    return not is_oracle(result) and result.settings.get("test") in ("lr", "g2")
 
 
 def by_level(result: Result) -> bool:
@@ -130,7 +130,7 @@ def by_level(result: Result) -> bool:
 
 def is_oracle(result: Result) -> bool:
     """Whether a graph and not data answered."""
-    return result.model is None
+    return result.family == "oracle"
 
 
 def sample_size(result: Result) -> str | None:

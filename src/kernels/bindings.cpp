@@ -6,6 +6,7 @@
 #include "fit.hpp"
 #include "null.hpp"
 #include "objects.hpp"
+#include "pause.hpp"
 #include "patterns.hpp"
 #include "whiten.hpp"
 
@@ -19,6 +20,7 @@ static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
     OutMatrix out = new_columns(count, 6, data);
     nb::gil_scoped_release release;
     for (size_t j = 0; j < count; ++j) {
+        look_up();
         const Moments m = read(first + static_cast<int64_t>(j));
         data[j] = m.center;
         data[count + j] = m.scale;
@@ -184,7 +186,10 @@ static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which fi
     OutVector found = new_vector(count, out);
     nb::gil_scoped_release release;
     Patterns patterns(X.data(), static_cast<int64_t>(n), k, y.data(), weight.data());
-    for (size_t j = 0; j < count; ++j) out[j] = patterns.deviance_without(first.data()[j], last.data()[j]);
+    for (size_t j = 0; j < count; ++j) {
+        look_up();
+        out[j] = patterns.deviance_without(first.data()[j], last.data()[j]);
+    }
     return found;
 }
 
@@ -196,9 +201,17 @@ static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
     return new_rows(basis_without(R.data(), r, first, last), r, r);
 }
 
+// Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
+static void ask_python() {
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    nb::module_::import_("fbed.clock").attr("check_time")();
+}
+
 using namespace nb::literals;
 
 NB_MODULE(_kernels, m) {
+    whom_to_ask() = ask_python;
     m.doc() = "Plain loops over columns; the statistics are in Python.";
     m.def("number_objects", &number_objects);
     nb::class_<DenseColumns>(m, "DenseColumns")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
+from fbed.clock import check_time
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
 from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span
@@ -132,6 +133,7 @@ class BinomialFit:
         """Rise of the deviance when each variable is removed."""
         smaller, df = np.zeros(len(variables)), np.zeros(len(variables))
         for i, variable in enumerate(variables):
+            check_time()
             without = BinomialFit(self.model, Span(self.model.design, [s for s in self.span.selected if s != variable]))
             smaller[i], df[i] = without.deviance, self.span.rank - without.span.rank
         return _evidence(smaller - self.deviance, df)
@@ -282,6 +284,7 @@ def maximise(Z: Floats, x: Floats | None, start: Floats, y: Floats, weights: Flo
     left = np.arange(beta.shape[1])  # models still iterating
     stuck = np.ones(beta.shape[1], dtype=bool)
     for _ in range(_MAX_ITERATIONS):
+        check_time()
         columns = None if x is None else x[:, left]
         separated = _all_on_their_side(predictor, y)
         step, decrement = _newton_step(Z, columns, predictor, y, weights, ridge)
@@ -308,6 +311,7 @@ def _with_care(columns: Floats, beta: Floats, value: float, y: Floats, weights: 
     equations square that.
     """
     for _ in range(_MAX_ITERATIONS):
+        check_time()
         predictor = columns @ beta
         if _all_on_their_side(predictor[:, None], y)[0]:
             return beta, 0.0
@@ -393,6 +397,7 @@ def _damped(
     """Halve each step until its deviance falls; one that must be cut to less than a thousandth is not taken."""
     size = np.ones(beta.shape[1])
     while True:
+        check_time()
         trial = beta + size * step
         predictor = _predict(Z, x, trial)
         new = np.atleast_1d(deviance(predictor, y, weights))

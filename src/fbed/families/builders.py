@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.columns import listing
-from fbed.errors import InvalidInput
+from fbed.errors import InvalidInput, SlowSearch
 from fbed.families import scarce
 from fbed.families.base import Model
 from fbed.families.binomial import Binomial
@@ -36,6 +37,10 @@ from fbed.families.weibull import Weibull
 from fbed.tails import Floats
 
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
+_MANY_CLASSES = 20  # from which the classes are what takes time
+_LONG = 60.0  # seconds of a first scan that a person should know of before
+_SECONDS_A_VALUE = 4e-9  # of the Hessian of a model of two columns, for each row and pair of classes
+_FITS_A_TEST = 3  # Hessians of a model until it is fitted
 
 
 def _gaussian(request: Request) -> Model:
@@ -131,7 +136,23 @@ def _negative_binomial(request: Request) -> Model:
 def _multinomial(request: Request) -> Model:
     codes, labels = request.outcome.classes("multinomial")
     _refuse_lone_members(request, codes, labels)
-    return _regression(request, Multinomial(codes, labels, request.design.weights))
+    slow = _slow_classes(request, len(labels))
+    for note in slow:
+        warnings.warn(note, SlowSearch, stacklevel=2)
+    return _with_notes(_regression(request, Multinomial(codes, labels, request.design.weights)), slow)
+
+
+def _slow_classes(request: Request, n_classes: int) -> list[str]:
+    """A remark when the first scan alone would take minutes because of the classes: a Hessian has all pairs of them."""
+    p = int((request.design.width > 0).sum())
+    seconds = _FITS_A_TEST * p * _SECONDS_A_VALUE * n_classes**2 * request.design.n_rows
+    if n_classes < _MANY_CLASSES or seconds < _LONG:
+        return []
+    length = f"{seconds / 60:,.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.0f} hours"
+    return [
+        f"y has {n_classes} classes, and time grows with their square: the first scan of {p:,} variables may take "
+        f"{length}. Join classes, choose a family for numbers or ordered classes if they are such, or set time_limit"
+    ]
 
 
 def _ordinal(request: Request) -> Model:

@@ -233,7 +233,7 @@ class CertifiedLogistic:
         u = (design.matrix.dots(which, self.null.score) - center * self.null.score.sum()) / scale
         low, high = (design.low[which] - center) / scale, (design.high[which] - center) / scale
         lower, upper = self.null.kernel.first(u, low, high, float(self.null.curvature.sum()))
-        shifted = np.abs(center) > _SHIFTED * scale
+        shifted = np.abs(center) / _SHIFTED > scale
         return np.where(shifted, 0.0, lower), np.where(shifted, np.inf, upper)
 
     def contest(

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
@@ -96,6 +97,7 @@ class Gee:
         """Fisher scoring on sorted rows, the correlation renewed in every step."""
         beta = start.copy()
         for _ in range(_MAX_ITERATIONS):
+            check_time()
             equations = self._at(columns, beta)
             step = np.linalg.solve(equations.bread, equations.score)
             move = float(np.abs(columns @ step).max())

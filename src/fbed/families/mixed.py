@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
@@ -176,6 +177,7 @@ class MixedFit:
         """ρ and −2ℓ at the maximum, for every model with one of the unit columns more (None: for S alone)."""
 
         def value(s: Floats) -> Floats:
+            check_time()
             ratio = self.model.unit * np.expm1(s)
             return self.model.likelihood(self._rss(ratio, own), ratio)
 

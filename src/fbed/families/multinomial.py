@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
 from fbed.families.presentation import Estimates
@@ -88,6 +89,7 @@ class MultinomialPoint:
         gradient = np.vstack([columns.inner(a * (self.family.indicator[c][:, None] - p[c])) for c in range(m)])
         hessian = np.empty((gradient.shape[1], m * size, m * size))
         for c in range(m):
+            check_time()  # hundreds of classes have tens of thousands of blocks
             for d in range(c + 1):
                 block = columns.gram(a * p[c] * ((1.0 - p[c]) if c == d else -p[d]))
                 hessian[:, c * size : (c + 1) * size, d * size : (d + 1) * size] = block

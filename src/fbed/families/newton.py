@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.tails import Floats
 
 CONVERGED = 1e-11
@@ -157,6 +158,7 @@ def climb(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
     left = np.arange(parameters.shape[1])  # models still iterating
     moved = np.ones(parameters.shape[1], dtype=bool)
     for _ in range(_MAX_ITERATIONS if parameters.size else 0):
+        check_time()
         step, decrement = newton_step(*point.derivatives())
         separated = point.separated()
         last = ~separated & moved & _is_last(likelihood, columns, step, decrement)
@@ -204,6 +206,7 @@ def _finish(likelihood: Likelihood, columns: Columns, found: Maximum, model: int
     point = likelihood.at(columns, parameters)
     damping, reached = 0.0, False
     for _ in range(_MAX_CAREFUL):
+        check_time()
         gradient, hessian = point.derivatives()
         length = float(np.linalg.norm(gradient))
         _, decrement = newton_step(gradient, hessian.copy())
@@ -271,6 +274,7 @@ def _damped(
     size = np.ones(parameters.shape[1])
     allowed = value + _ROUNDING * np.maximum(1.0, np.abs(value))
     while True:
+        check_time()
         trial = likelihood.project(np.where(size > 0, parameters + size * step, parameters))
         point = likelihood.at(columns, trial)
         worse = ~(point.value <= allowed) & (size > 0)
