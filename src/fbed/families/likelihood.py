@@ -62,6 +62,10 @@ class Regression(Likelihood):
         parts = np.split(step, self.n_predictors)
         return np.asarray(np.max([np.abs(columns.predict(part)).max(axis=0) for part in parts], axis=0))
 
+    def batch_rows(self, n_rows: int) -> int:
+        """How many values a predictor of one model of a batch holds at once."""
+        return n_rows
+
     def twice_negative(self, deviance: Floats) -> Floats:
         """−2·log-likelihood, up to a constant, from the deviance."""
         return deviance
@@ -266,7 +270,8 @@ class RegressionFit:
         """Positions in batches whose arrays fit into the cache."""
         m = self.model.likelihood.n_predictors
         hessian = (m * (self.columns.size + 1) + self.model.likelihood.n_further) ** 2
-        size = max(1, min(_BATCH_VALUES // (self.model.design.n_rows * m), _HESSIAN_VALUES // hessian))
+        rows = self.model.likelihood.batch_rows(self.model.design.n_rows)
+        size = max(1, min(_BATCH_VALUES // (rows * m), _HESSIAN_VALUES // hessian))
         for first in range(0, len(positions), size):
             yield positions[first : first + size]
 
