@@ -38,7 +38,7 @@ class Mixed:
 
     def __init__(self, design: Design, y: Floats, cluster: NDArray[np.intp]) -> None:
         self.design, self.n, self.block_size = design, design.n, design.block_size
-        self.clusters = Clusters(cluster, design.n)
+        self.clusters = Clusters(cluster)
         self.sizes = self.clusters.sums(design.weights)
         if self.sizes.max() <= 1.0:
             raise InvalidInput(

@@ -103,6 +103,10 @@ class NegativeBinomialPoint:
         y, a = self.family.y[:, None], self.family.weights[:, None]
         return a * self.mean * (1.0 + self.alpha * y) / (1.0 + self.alpha * self.mean) ** 2
 
+    def information(self) -> Floats:
+        """The curvature that is expected: μ/(1 + αμ), weighted."""
+        return self.family.weights[:, None] * self.mean / (1.0 + self.alpha * self.mean)
+
     def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """In the coefficients and α; where the Hessian is indefinite, its blocks, made positive."""
         columns = columns or self.columns
