@@ -16,11 +16,13 @@ from typing import Any, TypedDict
 import numpy as np
 
 from fbed import families
+from fbed.columns import listing
 from fbed.criteria import Criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.extras import EXTRAS, Extras, read_extras
 from fbed.families.base import Model
+from fbed.families.many_levels import ManyLevels, sparse_categories
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
 from fbed.glance import glance
@@ -31,7 +33,8 @@ from fbed.progress import Progress, reporting
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
-from fbed.tables import Groups, Name, Table, rare_levels, read_table, refuse_masked, take_column
+from fbed.rare import check_rare_levels, few_rows, with_rare_levels_joined
+from fbed.tables import Groups, Name, Table, read_table, refuse_masked, take_column
 from fbed.tails import Floats
 from fbed.threads import one_blas_thread, thread_count
 
@@ -56,6 +59,7 @@ class DataOptions(TypedDict, total=False):
     groups: Groups | None
     categorical: Iterable[Name]
     missing: str
+    rare_levels: float | None
     engine: str
 
 
@@ -76,6 +80,8 @@ class Problem:
     notes: tuple[str, ...]
     missing: str = "error"
     n_dropped: int = 0
+    test_named: bool = False
+    rare_levels: float | None = None
 
     @cached_property
     def design(self) -> Design:
@@ -90,6 +96,21 @@ class Problem:
         )
         return self.kind.build(request)
 
+    @cached_property
+    def sparse(self) -> tuple[int, ...]:
+        """Categories with too many levels for χ²."""
+        return sparse_categories(self.model) if self.cov is None else ()
+
+    def pairs_rows(self, criterion: Criterion) -> bool:
+        """Whether p-values of such categories come from pairs of rows: where nobody asked for anything else."""
+        free = self.model.has_likelihood and not self.test_named and not criterion.needs_likelihood
+        return free and bool(self.sparse)
+
+    @cached_property
+    def paired_model(self) -> Model:
+        """The model that tests them so."""
+        return ManyLevels(self.model, self.sparse)
+
     def run(
         self,
         plan: Plan,
@@ -103,7 +124,9 @@ class Problem:
         deadline = None if time_limit is None else time.monotonic() + time_limit
         n, p = self.model.n, self.design.n_varying(plan.candidates)
         threads = thread_count(self.n_jobs)
-        scanner = Scanner(self.model, criterion.bind(n, p), len(plan.forced), threads, deadline, memo)
+        paired = self.pairs_rows(criterion)
+        model = self.paired_model if paired else self.model
+        scanner = Scanner(model, criterion.bind(n, p), len(plan.forced), threads, deadline, memo)
         with one_blas_thread(), reporting(progress, self.table.name) as listen:
             trail = Trail(list(plan.forced), listen)
             search(scanner, plan, trail)
@@ -111,12 +134,12 @@ class Problem:
             trail,
             plan,
             self.table,
-            model=self.model.describe(trail.selected, scanner.latest),
+            model=model.describe(trail.selected, scanner.latest),
             family=self.model.name,
             criterion=_criterion_text(criterion.describe(n, p), self.test),
             classes=self.outcome.levels if self.model.name == "binomial" else None,
             n=n,
-            notes=(*self.notes, *getattr(self.model, "notes", ()), *_remarks(self.design, plan)),
+            notes=(*self.notes, *getattr(self.model, "notes", ()), *_remarks(self.design, plan), *self._sparse_notes(plan, criterion)),
             settings={
                 **settings(plan, criterion, self.table, self.n_jobs, time_limit),
                 "test": self.test,
@@ -124,10 +147,25 @@ class Problem:
                 "link": self.link,
                 "missing": self.missing,
                 "n_rows_dropped": self.n_dropped,
+                "rare_levels": self.rare_levels,
+                "paired": [self.table.name(j) for j in self.sparse] if paired else [],
             },
             seconds=time.perf_counter() - started,
             glance=glance(self.design, self.outcome, trail.selected),
         )
+
+
+    def _sparse_notes(self, plan: Plan, criterion: Criterion) -> list[str]:
+        """Which categories are not tested by χ², or should not be."""
+        found = [j for j in self.sparse if j in plan.candidates]
+        if not found or criterion.needs_likelihood:
+            return []
+        levels = (f"{self.table.name(j)} ({len(self.table.factors[j].levels)} levels)" for j in found)
+        names = f"too many levels for χ²: {listing(levels, quote=False)}"
+        if self.pairs_rows(criterion):
+            return [f"{names}; p-values of such columns come from pairs of rows of the same level"]
+        error = {"lr": "find far too much", "score": "find too little"}.get(self.test, "are not to be trusted")
+        return [f"{names}; {self.test} tests of such columns {error}: leave test out, or join levels by rare_levels"]
 
 
 def read_problem(
@@ -145,6 +183,7 @@ def read_problem(
     groups: Groups | None = None,
     categorical: Iterable[Name] = (),
     missing: str = "error",
+    rare_levels: float | None = None,
     engine: str = "certified",
     n_jobs: int | None = None,
     **extras: Any,
@@ -155,6 +194,7 @@ def read_problem(
     if engine not in ("certified", "exhaustive"):
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
     check_missing(missing)
+    check_rare_levels(rare_levels)
     named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, named, exclude, groups, categorical)
     weights, notes = _weights(
@@ -174,7 +214,10 @@ def read_problem(
     if missing == "indicator":
         table, told = with_indicators(table, weights)
         notes += told
-    notes += rare_levels(table, weights)
+    if rare_levels is not None:
+        table, told = with_rare_levels_joined(table, weights, rare_levels)
+        notes += told
+    notes += few_rows(table, weights)
     if isinstance(family, str) and family == "auto":
         family, note = suggested_family(outcome) if extras.get("trials") is None else ("binomial", None)
         notes += [note] if note else []
@@ -205,6 +248,8 @@ def read_problem(
         tuple(notes),
         missing,
         int((present & ~keep).sum()),
+        test is not None,
+        rare_levels,
     )
 
 

@@ -211,6 +211,11 @@ class Span:
         return _orthonormal(self.Q, self.root[:, None] * self.design.columns(variable))
 
 
+def harmonic_mean(counts: Floats) -> float:
+    """Of the rows of every class: dominated by the rarest ones, as the quality of χ² is."""
+    return float(len(counts) / np.sum(1.0 / counts))
+
+
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:
     """How many elements two sequences have in common at their beginning."""
     for i, (a, b) in enumerate(zip(one, other, strict=False)):

@@ -14,7 +14,7 @@ from scipy import linalg, special
 
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span, original_scale
+from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span, harmonic_mean, original_scale
 from fbed.families.certified import CertifiedLogistic, Hints
 from fbed.tails import ChiSquare, Floats
 
@@ -37,6 +37,7 @@ class Binomial:
 
     name = "binomial"
     has_likelihood = True
+    n_predictors = 1
 
     def __init__(self, design: Design, y: Floats, certified: bool = True) -> None:
         self.design = design
@@ -45,6 +46,7 @@ class Binomial:
         self.certified = certified
         self.block_size = design.scan_size if certified else design.block_size
         mean = float(design.weights @ y / design.n)
+        self.events = harmonic_mean(design.n * np.array([mean, 1.0 - mean]))
         self.null_predictor = float(np.log(mean / (1.0 - mean)))
         self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
 
@@ -93,6 +95,11 @@ class BinomialFit:
     def saturated(self) -> bool:
         """Whether the classes are separated, or as good as."""
         return self.deviance <= SATURATED * self.model.null_deviance
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """y − μ and μ(1 − μ), weighted."""
+        mean, weights = special.expit(self.predictor), self.model.design.weights
+        return (weights * (self.model.y - mean))[:, None], weights * mean * special.expit(-self.predictor)
 
     @property
     def separated(self) -> bool:

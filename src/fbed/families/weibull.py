@@ -35,6 +35,11 @@ class Weibull(Regression):
         self.log_time = log_time - self.center
         self.spread = float(np.sqrt(weights @ self.log_time**2 / self.n)) or 1.0
 
+    @property
+    def events(self) -> float:
+        """Half the events, since the shape is estimated from them as well."""
+        return float(self.weights @ self.event) / 2.0
+
     def start(self, size: int) -> Floats:
         """Exponential rate of the scaled times."""
         out = np.zeros(size + 1)
@@ -91,6 +96,10 @@ class WeibullPoint:
         hessian[:, :k, k] = hessian[:, k, :k] = -columns.inner(weight * log_time[:, None]).T
         hessian[:, k, k] = log_time**2 @ weight + events / self.alpha**2
         return gradient, hessian
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Expected less observed events, which have variance 1 without censoring."""
+        return self.family.weights[:, None] * (self.expected - self.family.event[:, None]), None
 
     def separated(self) -> NDArray[np.bool_]:
         """Never reported: a perfect fit is told by the shape."""
