@@ -30,10 +30,10 @@ from fbed.memo import Memo
 from fbed.missing import check_missing, complete_rows, with_indicators
 from fbed.outcomes import Outcome, known_rows, read_outcome, suggested_family
 from fbed.progress import Progress, reporting
+from fbed.rare import check_rare_levels, few_rows, with_rare_levels_joined
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
-from fbed.rare import check_rare_levels, few_rows, with_rare_levels_joined
 from fbed.tables import Groups, Name, Table, read_table, refuse_masked, take_column
 from fbed.tails import Floats
 from fbed.threads import one_blas_thread, thread_count
@@ -139,7 +139,12 @@ class Problem:
             criterion=_criterion_text(criterion.describe(n, p), self.test),
             classes=self.outcome.levels if self.model.name == "binomial" else None,
             n=n,
-            notes=(*self.notes, *getattr(self.model, "notes", ()), *_remarks(self.design, plan), *self._sparse_notes(plan, criterion)),
+            notes=(
+                *self.notes,
+                *getattr(self.model, "notes", ()),
+                *_remarks(self.design, plan),
+                *self._sparse_notes(plan, criterion),
+            ),
             settings={
                 **settings(plan, criterion, self.table, self.n_jobs, time_limit),
                 "test": self.test,
@@ -153,7 +158,6 @@ class Problem:
             seconds=time.perf_counter() - started,
             glance=glance(self.design, self.outcome, trail.selected),
         )
-
 
     def _sparse_notes(self, plan: Plan, criterion: Criterion) -> list[str]:
         """Which categories are not tested by χ², or should not be."""

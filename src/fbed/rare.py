@@ -26,8 +26,8 @@ def check_rare_levels(rare_levels: Any) -> None:
     number = isinstance(rare_levels, Real) and not isinstance(rare_levels, (bool, np.bool_))
     if not number or not (0 < rare_levels < 1 or (rare_levels >= 1 and rare_levels == round(rare_levels))):
         raise InvalidInput(
-            "rare_levels is the number of rows that a level needs to stand alone (2, 3, …), or a part of all rows (0.01, "
-            f"say), got {rare_levels!r}"
+            "rare_levels is the number of rows that a level needs to stand alone (2, 3, …), or a part of all rows "
+            f"(0.01, say), got {rare_levels!r}"
         )
 
 
@@ -59,7 +59,7 @@ def _joined(factor: Factor, rare: np.ndarray[Any, np.dtype[np.bool_]]) -> Factor
 
 def _rows_of_levels(factor: Factor, weights: Floats) -> Floats:
     known = factor.codes >= 0
-    return np.bincount(factor.codes[known], weights[known], len(factor.levels))
+    return np.bincount(factor.codes[known], weights[known], len(factor.levels)).astype(np.float64)
 
 
 def few_rows(table: Table, weights: Floats) -> list[str]:

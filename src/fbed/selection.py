@@ -84,8 +84,8 @@ def select(
         Subject or other unit that rows belong to.
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
         'lr' is the test of the family at level alpha, a likelihood ratio as a rule (exact F for gaussian; where a
-        category has too many levels for χ², p-values from pairs of rows). Objects such as ``fbed.EBIC(gamma=0.5)`` carry their own
-        parameters, and ``alpha``, ``gamma`` and ``alpha_backward`` are then not used.
+        category has too many levels for χ², p-values from pairs of rows). Objects such as ``fbed.EBIC(gamma=0.5)``
+        carry their own parameters, and ``alpha``, ``gamma`` and ``alpha_backward`` are then not used.
     alpha : float
         Significance level of criterion 'lr'.
     gamma : float in [0, 1], optional

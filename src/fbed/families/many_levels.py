@@ -39,7 +39,7 @@ class ScoredFit(Fit, Protocol):
     span: Span
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
-        """Score of every row in its predictors and its variance up to a factor (None: the same for all), copies together."""
+        """Score of every row (its copies together) in its predictors, and its variance up to a factor, None for 1."""
 
 
 def sparse_categories(model: Model) -> tuple[int, ...]:
@@ -132,8 +132,10 @@ class ManyLevelsFit:
     def _without(self, variables: Indices) -> Evidence:
         """The test of each variable given the others."""
         parts = [self._one_without(variable) for variable in variables.tolist()]
-        columns = zip(*((part.statistic[0], part.df[0], part.log_p[0]) for part in parts), strict=True)
-        return Evidence(*(np.array(column) for column in columns), ChiSquare())
+        statistic, df, log_p = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("statistic", "df", "log_p")
+        )
+        return Evidence(statistic, df, log_p, ChiSquare())
 
     def _one_without(self, variable: int) -> Evidence:
         others = self.model.fit([s for s in self.selected if s != variable])

@@ -11,8 +11,8 @@ is, a pair of unrelated rows has mean 0, and only the second and third moments o
     var U = 2m Σ_c (V_c² − Σv²)/V_c²,
     κ₃(U) = Σ_c [8m(V_c³ − 3V_c Σv² + 2Σv³) + 4ν((Σv^{3/2})² − Σv³)]/V_c³,
 
-for m predictors a row, with ν = ‖E r⊗r⊗r‖² of the standardised scores (the squared skewness when m = 1). Fitting S makes
-the scores orthogonal to its columns, which moves mean and variance by what `_given_selected` says. U then has the tail
+for m predictors a row, with ν = ‖E r⊗r⊗r‖² of scores of variance 1 (the squared skewness when m = 1). Fitting S makes
+the scores orthogonal to its columns, which moves mean and variance by what `given_selected` says. U then has the tail
 of the gamma distribution with its three moments (Pearson's type III). Without S these are, up to 1/n, the moments of U
 when the levels are dealt out to the rows at random. Everything is a sum over rows and over levels.
 """
@@ -85,7 +85,7 @@ class RowScores:
     def inverse_information(self) -> Floats:
         """(ZᵀVZ)⁻¹."""
         weight = (self.frequencies * self.variances)[:, None]
-        return np.linalg.pinv(self.Z.T @ (weight * self.Z), hermitian=True)
+        return np.asarray(np.linalg.pinv(self.Z.T @ (weight * self.Z), hermitian=True), dtype=np.float64)
 
     def log_p(self, codes: Codes, n_levels: int) -> float:
         """Log p-value of a category."""
@@ -121,7 +121,7 @@ class Cells:
         self.weight = np.where(several, 1.0 / np.where(several, self.V, 1.0), 0.0)
 
     def _sum(self, values: Floats) -> Floats:
-        return np.bincount(self.codes, self.rows.frequencies * values, self.n_levels)
+        return np.bincount(self.codes, self.rows.frequencies * values, self.n_levels).astype(np.float64)
 
     def sums(self, columns: Floats) -> Floats:
         """Sums of several columns over the rows of each level, levels × columns."""
