@@ -24,7 +24,7 @@ def check_rare_levels(rare_levels: Any) -> None:
     if rare_levels is None:
         return
     number = isinstance(rare_levels, Real) and not isinstance(rare_levels, (bool, np.bool_))
-    if not number or not (0 < rare_levels < 1 or (rare_levels >= 1 and rare_levels == round(rare_levels))):
+    if not number or not (0 < rare_levels < 1 or (1 <= rare_levels < np.inf and rare_levels == round(rare_levels))):
         raise InvalidInput(
             "rare_levels is the number of rows that a level needs to stand alone (2, 3, …), or a part of all rows "
             f"(0.01, say), got {rare_levels!r}"

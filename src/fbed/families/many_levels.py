@@ -44,7 +44,7 @@ class ScoredFit(Fit, Protocol):
 
 def sparse_categories(model: Model) -> tuple[int, ...]:
     """Variables that are a single category with so many levels that χ² does not hold for their likelihood ratio."""
-    if not (model.has_likelihood and hasattr(model, "events")):
+    if not hasattr(model, "events"):
         return ()
     scored = cast(ScoredModel, model)
     design, table = scored.design, scored.design.table

@@ -8,8 +8,8 @@ on S, divided by their spread so that they are unrelated and have the variances 
 is the score statistic of the category without its diagonal: pairs i ≠ j of the same level c. However rare an outcome
 is, a pair of unrelated rows has mean 0, and only the second and third moments of single rows enter
 
-    var U = 2m Σ_c (V_c² − Σv²)/V_c²,
-    κ₃(U) = Σ_c [8m(V_c³ − 3V_c Σv² + 2Σv³) + 4ν((Σv^{3/2})² − Σv³)]/V_c³,
+    var U = 2m Σ_c (1 − Σu²),        u = v/V_c,
+    κ₃(U) = Σ_c [8m(1 − 3Σu² + 2Σu³) + 4ν((Σu^{3/2})² − Σu³)],
 
 for m predictors a row, with ν = ‖E r⊗r⊗r‖² of scores of variance 1 (the squared skewness when m = 1). Fitting S makes
 the scores orthogonal to its columns, which moves mean and variance by what `given_selected` says. U then has the tail
@@ -111,14 +111,18 @@ class RowScores:
 
 
 class Cells:
-    """Sums over the levels of a category; a level with a single row has no pair and says nothing."""
+    """Sums over the levels of a category; a level with a single row has no pair and says nothing.
+
+    A row has the share u = v/V_c of its level, so that no power of large frequencies is ever formed.
+    """
 
     def __init__(self, rows: RowScores, codes: Codes, n_levels: int) -> None:
         self.rows, self.codes, self.n_levels = rows, codes, n_levels
         self.count = self._sum(np.ones(len(codes)))
         self.V = self._sum(rows.variances)
-        several = (self.count > 1.0 + 1e-9) & (self.V > 0)
-        self.weight = np.where(several, 1.0 / np.where(several, self.V, 1.0), 0.0)
+        self.several = (self.count > 1.0 + 1e-9) & (self.V > 0)
+        self.weight = np.where(self.several, 1.0 / np.where(self.several, self.V, 1.0), 0.0)
+        self.share = rows.variances * self.weight[codes]
 
     def _sum(self, values: Floats) -> Floats:
         return np.bincount(self.codes, self.rows.frequencies * values, self.n_levels).astype(np.float64)
@@ -129,32 +133,29 @@ class Cells:
 
     def statistic(self) -> float:
         """U."""
-        r = self.rows.standardised
-        return float(self.weight @ ((self.sums(r) ** 2).sum(axis=1) - self._sum((r**2).sum(axis=1))))
+        r = self.rows.standardised * np.sqrt(self.weight)[self.codes][:, None]
+        return float(((self.sums(r) ** 2).sum(axis=1) - self._sum((r**2).sum(axis=1))).sum())
 
     @cached_property
     def pairs(self) -> float:
-        """Σ_c (V_c² − Σv²)/V_c²."""
-        v = self.rows.variances
-        return float(self.weight**2 @ np.maximum(self.V**2 - self._sum(v**2), 0.0))
+        """Σ_c (1 − Σu²)."""
+        return float(np.maximum(self.several - self._sum(self.share**2), 0.0).sum())
 
     @cached_property
     def triples(self) -> float:
-        """Σ_c (V_c³ − 3V_c Σv² + 2Σv³)/V_c³."""
-        v = self.rows.variances
-        different = self.V**3 - 3.0 * self.V * self._sum(v**2) + 2.0 * self._sum(v**3)
-        return float(self.weight**3 @ np.maximum(different, 0.0))
+        """Σ_c (1 − 3Σu² + 2Σu³)."""
+        different = self.several - 3.0 * self._sum(self.share**2) + 2.0 * self._sum(self.share**3)
+        return float(np.maximum(different, 0.0).sum())
 
     @cached_property
     def skewed_pairs(self) -> float:
-        """Σ_c ((Σv^{3/2})² − Σv³)/V_c³."""
-        v = self.rows.variances
-        return float(self.weight**3 @ np.maximum(self._sum(v**1.5) ** 2 - self._sum(v**3), 0.0))
+        """Σ_c ((Σu^{3/2})² − Σu³)."""
+        return float(np.maximum(self._sum(self.share**1.5) ** 2 - self._sum(self.share**3), 0.0).sum())
 
     def given_selected(self) -> tuple[float, float]:
-        """Mean of U, and what its variance loses (over m and 2m): the scores of a fit have variance V − VZ(ZᵀVZ)⁻¹ZᵀV.
+        """Mean of U, and what its variance loses (over m and 2m), since the scores of a fit have variance V − B.
 
-        With K the weights of the pairs these are tr KB and tr(2KVKB − KBKB), for B = −(that) + V.
+        B = VZ(ZᵀVZ)⁻¹ZᵀV. With K the weights of the pairs these are −tr KB and tr(2KVKB − KBKB).
         """
         rows, a = self.rows, self.rows.frequencies[:, None]
         v, G = rows.variances[:, None], rows.inverse_information
