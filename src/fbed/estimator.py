@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fbed.criteria import Criterion
 from fbed.errors import InvalidInput
 from fbed.families.own import ConditionalTest, TestFunction
+from fbed.labels import by_position
 from fbed.progress import Progress
 from fbed.result import Result
 from fbed.selection import select
@@ -205,7 +206,8 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             _refuse_names(values, role)
         if as_frame(X) is not None:
             validate_data(self, X, skip_check_array=True)  # the names; the values are select's business
-        result = select(X, _column_as_vector(y), **about_rows, **self.get_params(deep=False))
+        about_rows = {role: by_position(X, values) for role, values in about_rows.items()}
+        result = select(X, by_position(X, _column_as_vector(y)), **about_rows, **self.get_params(deep=False))
         self._keep(result)
         if result.status == "interrupted":
             raise KeyboardInterrupt  # else a grid search would run on as if nothing had happened

@@ -26,6 +26,7 @@ from fbed.families.many_levels import ManyLevels, sparse_categories
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
 from fbed.glance import glance
+from fbed.labels import check_labels
 from fbed.memo import Memo
 from fbed.missing import check_missing, complete_rows, with_indicators
 from fbed.outcomes import Outcome, known_rows, read_outcome, suggested_family
@@ -199,6 +200,7 @@ def read_problem(
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
     check_missing(missing)
     check_rare_levels(rare_levels)
+    check_labels(X, {"y": y, "sample_weight": sample_weight, **extras})
     named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, named, exclude, groups, categorical)
     weights, notes = _weights(

@@ -38,7 +38,7 @@ def with_rare_levels_joined(table: Table, weights: Floats, rare_levels: float) -
     for j, factor in table.factors.items():
         if j in table.excluded:
             continue
-        rare = _rows_of_levels(factor, weights) < least
+        rare = factor.totals(weights) < least
         if rare.sum() > 1:
             factors[j] = _joined(factor, rare)
             joined[j] = f"{table.column_name(j)} ({int(rare.sum())} of {len(factor.levels)})"
@@ -52,21 +52,15 @@ def _joined(factor: Factor, rare: np.ndarray[Any, np.dtype[np.bool_]]) -> Factor
     """The kept levels in their order, then the other ones as one; a kept level of that name takes them in."""
     kept = [level for level, is_rare in zip(factor.levels, rare.tolist(), strict=True) if not is_rare]
     levels = kept if OTHER in kept else [*kept, OTHER]
-    new = np.full(len(factor.levels) + 1, -1, dtype=np.intp)  # the last one is for code −1
-    new[:-1] = np.where(rare, levels.index(OTHER), np.cumsum(~rare) - 1)
-    return Factor(new[factor.codes], tuple(levels))
-
-
-def _rows_of_levels(factor: Factor, weights: Floats) -> Floats:
-    known = factor.codes >= 0
-    return np.bincount(factor.codes[known], weights[known], len(factor.levels)).astype(np.float64)
+    new = np.append(np.where(rare, levels.index(OTHER), np.cumsum(~rare) - 1), -1)  # the last one is for code −1
+    return Factor(new[factor.codes].astype(factor.codes.dtype), tuple(levels))
 
 
 def few_rows(table: Table, weights: Floats) -> list[str]:
     """A remark on categories that few rows have: what is found about them is rough."""
     rare = {}
     for j, factor in table.factors.items():
-        few = int((_rows_of_levels(factor, weights) < _FEW_ROWS).sum())
+        few = int((factor.totals(weights) < _FEW_ROWS).sum())
         if few and len(factor.levels) > 1:
             rare[j] = f"{table.column_name(j)} ({few} of {len(factor.levels)})"
     if not rare:
