@@ -17,6 +17,7 @@ from fbed.families.risk_sets import RiskSets
 from fbed.tails import Floats
 
 _RANGE = 300.0  # hazards that are further apart than exp of this are not held on one scale
+_ROUNDING = 1e-15  # information below this part of Σ w·x² is what subtraction has left of none at all
 
 
 class Cox(Regression):
@@ -82,11 +83,11 @@ class CoxPoint:
 
     def _per_term(self, column: Floats | None = None) -> Floats:
         """R − f·D of every term, for sums of hazard × column."""
-        risk, total = self.cox.risk, 0.0
+        risk, total = self.cox.risk, np.zeros(())
         for hazard, mask in self.layers:
             part = risk.per_term(hazard if column is None else hazard * column)
             total = total + (part if mask is None else np.where(mask[risk.term_group], part, 0.0))
-        return np.asarray(total)
+        return total
 
     def _expected(self) -> Floats:
         """Expected number of events of every row."""
@@ -102,7 +103,11 @@ class CoxPoint:
         columns = columns or self.columns
         weight = self._expected()
         gradient = columns.inner(self.cox.event_weights[:, None] - weight)
-        return gradient, columns.gram(weight) - self._outer_means(columns, gradient.shape[1])
+        squares = columns.gram(weight)
+        hessian = squares - self._outer_means(columns, gradient.shape[1])
+        diagonal = np.arange(columns.size)
+        hessian[:, diagonal, diagonal] += _ROUNDING * squares[:, diagonal, diagonal]
+        return gradient, hessian
 
     def _outer_means(self, columns: Columns, n_models: int) -> Floats:
         """Σ_e c·x̄_e x̄_eᵀ over the terms, x̄ the mean of the columns over the rows at risk."""

@@ -51,10 +51,11 @@ def _exp(predictor: Floats) -> Floats:
 POISSON = Distribution(
     "poisson",
     transform=_exp,
-    loss=lambda eta, mean, y, a: a @ mean - (a * y) @ eta,
+    # row by row less that of the mean y: sums of large counts would leave nothing of their difference
+    loss=lambda eta, mean, y, a: a @ (mean - y[:, None]) - (a * y) @ (eta - np.log(np.maximum(y, 1.0))[:, None]),
     residual=lambda eta, mean, y: y[:, None] - mean,
     curvature=lambda eta, mean, y: mean,
-    saturated_loss=lambda y: y - special.xlogy(y, y),
+    saturated_loss=np.zeros_like,
     link=np.log,
 )
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from fbed.families import few_terms
 from fbed.families.likelihood import Regression, RegressionFit
@@ -147,8 +146,9 @@ def _row_deviance(y: Floats, mean: Floats, alpha: Floats) -> Floats:
     scaled = alpha * gap
     small = np.abs(scaled) < 1e-300
     per_alpha = gap * np.where(small, 1.0, np.log1p(scaled) / np.where(small, 1.0, scaled))
-    counted = np.where(y > 0, (y - mean) / (mean * (1.0 + alpha * y)), 0.0)
-    return special.xlog1py(y, counted) - per_alpha
+    ratio = np.where(y > 0, (y - mean) / (mean * (1.0 + alpha * y)), 0.0)
+    far = np.log(np.maximum(y, 1.0) / mean) + np.log1p(alpha * mean) - np.log1p(alpha * y)
+    return y * np.where(np.abs(ratio) < 0.5, np.log1p(ratio), far) - per_alpha
 
 
 def _excess(r: Floats) -> tuple[Floats, Floats, Floats]:

@@ -27,6 +27,8 @@ SMALL_STEP = 1e-3
 _MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
 _ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
+_LEAST_STEP = 1e-10  # part of a step below which none is taken: where curvature is next to none, steps are far too long
+_NOISE = 2.0**-52  # part of the deviance that a decrement cannot be told from
 _FEW_MODELS = 3  # up to here the products of all pairs of columns do not pay
 _MOST_PRODUCTS = 2**25  # values of products that are kept in memory
 
@@ -146,17 +148,19 @@ def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum
     point = likelihood.at(columns, parameters)
     found = Maximum(parameters.copy(), point.value.copy())
     left = np.arange(parameters.shape[1])  # models still iterating
+    stuck = np.zeros(len(left), dtype=bool)  # who could not be improved by the step before
     for _ in range(_MAX_ITERATIONS if parameters.size else 0):
         step, decrement = newton_step(*point.derivatives())
         separated = point.separated()
         last = ~separated & _is_last(likelihood, columns, step, decrement)
         found.parameters[:, left] = np.where(last, parameters + step, parameters)
         found.deviance[left] = np.where(separated, 0.0, point.value - np.where(last, decrement, 0.0))
-        going = ~(separated | last | (decrement <= CONVERGED))
+        going = ~(separated | last | stuck | (decrement <= np.maximum(CONVERGED, _NOISE * np.abs(point.value))))
         if not going.any():
             break
-        left, columns = left[going], columns.only(going)
-        parameters, point = _damped(likelihood, columns, parameters[:, going], step[:, going], point.value[going])
+        left, columns, before = left[going], columns.only(going), parameters[:, going]
+        parameters, point = _damped(likelihood, columns, before, step[:, going], point.value[going])
+        stuck = (parameters == before).all(axis=0)
     return found
 
 
@@ -196,7 +200,7 @@ def _damped(
         worse = ~(point.value <= allowed) & (size > 0)
         if not worse.any():
             return trial, point
-        size[worse] = np.where(size[worse] > 1e-4, size[worse] / 2.0, 0.0)
+        size[worse] = np.where(size[worse] > _LEAST_STEP, size[worse] / 2.0, 0.0)
 
 
 def _bordered(inner: Floats, cross: Floats, corner: Floats) -> Floats:

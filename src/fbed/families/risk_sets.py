@@ -7,6 +7,7 @@ large, few terms with multiplicities stand for them.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -73,9 +74,7 @@ class RiskSets:
         self.n_events = float(d.sum())
         self.saturated = -float(self.multiplicity @ np.log(m))
 
-    def _spells(
-        self, time: Floats, event: NDArray[np.bool_], stratum: NDArray[np.intp], entry: Floats | None
-    ) -> None:
+    def _spells(self, time: Floats, event: NDArray[np.bool_], stratum: NDArray[np.intp], entry: Floats | None) -> None:
         """At which tied sets every row is at risk without dying there; who enters at a time is not at risk at it."""
         starts = np.searchsorted(self.stratum, stratum)  # the first tied set of every row's stratum
         self.survived = _positions(self.time, self.stratum, time, stratum, "right") - event  # tied sets up to a row's
@@ -144,7 +143,7 @@ class RiskSets:
         """Sum over the tied sets of its stratum that every row outlives."""
         running = np.empty_like(per_group)
         bounds = [0, *(np.flatnonzero(np.diff(self.stratum)) + 1), len(self.stratum)]
-        for a, b in zip(bounds, bounds[1:], strict=False):
+        for a, b in pairwise(bounds):
             np.cumsum(per_group[a:b], axis=0, out=running[a:b])
         return np.where(self.outlives[:, None], running[self.survived - 1], 0.0)
 
