@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed.columns import listing
 from fbed.errors import InvalidInput
+from fbed.families import scarce
 from fbed.families.base import Model
 from fbed.families.binomial import Binomial
 from fbed.families.brackets import BracketedFit
@@ -43,7 +44,9 @@ def _gaussian(request: Request) -> Model:
         y = y - request.extras.offset
     if request.cov is None:
         return Gaussian(request.design, y, request.certified)
-    return RobustGaussian(request.design, y, _clusters(request) if request.cov == "cluster" else None)
+    if request.cov == "HC3":
+        return RobustGaussian(request.design, y, None)
+    return _with_notes(RobustGaussian(request.design, y, _clusters(request)), _scarce(request))
 
 
 def _clusters(request: Request) -> Clusters:
@@ -58,7 +61,13 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
         kind = BracketedFit if enclosed else RegressionFit
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
-    return RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
+    robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
+    return _with_notes(robust, _scarce(request))
+
+
+def _scarce(request: Request) -> tuple[str, ...]:
+    assert request.extras.cluster is not None
+    return scarce.remarks(request.design, request.extras.cluster)
 
 
 def _binomial(request: Request) -> Model:
@@ -129,7 +138,14 @@ def _refuse_lone_members(request: Request, codes: NDArray[np.intp], labels: Sequ
         )
 
 
-def _with_notes(model: RegressionModel, notes: list[str]) -> RegressionModel:
+class _Noted(Protocol):
+    notes: tuple[str, ...]
+
+
+Noted = TypeVar("Noted", bound=_Noted)
+
+
+def _with_notes(model: Noted, notes: Sequence[str]) -> Noted:
     model.notes = (*model.notes, *notes)
     return model
 
@@ -181,7 +197,7 @@ def _mixed(request: Request) -> Model:
 def _gee(request: Request) -> Model:
     assert request.extras.cluster is not None
     y, link = gee_outcome(request.outcome, request.link)
-    return Gee(request.design, y, request.extras.cluster, link)
+    return _with_notes(Gee(request.design, y, request.extras.cluster, link), _scarce(request))
 
 
 def _kernel(request: Request) -> Model:
@@ -298,7 +314,7 @@ _TABLE = (
         extras=("cluster",),
         required=("cluster",),
         links=GEE_LINKS,
-        note="estimating equations, exchangeable working correlation, robust variance",
+        note="estimating equations, exchangeable working correlation, robust variance that holds with few clusters",
     ),
     Family(
         "kernel",

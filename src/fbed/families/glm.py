@@ -88,6 +88,7 @@ class Glm(Regression):
         self.distribution = distribution
         self.name = distribution.name
         self.brackets = not distribution.estimates_dispersion
+        self.own_dispersion = distribution is not BINOMIAL
         self.n = float(weights.sum())
         self.y, self.weights = y, weights
         self.offset = None if offset is None else offset[:, None]

@@ -44,6 +44,8 @@ class Regression(Likelihood):
     n_predictors: int = 1
     n_further: int = 0
     intercept: bool = True  # whether the first column, the constant, belongs to the model
+    own_dispersion: bool = False  # whether clusters of rows have a dispersion of their own in robust tests
+    weights: Floats  # how often every row counts
     least: float = 0.0  # below which no deviance can fall
     brackets: bool = False  # whether its points are `BracketedPoint`s, which enclose likelihood ratios
 

@@ -32,6 +32,7 @@ class NegativeBinomial(Regression):
 
     name = "negative_binomial"
     n_further = 1
+    own_dispersion = True
     least = -np.inf
 
     def __init__(self, y: Floats, weights: Floats, offset: Floats | None = None) -> None:

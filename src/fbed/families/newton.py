@@ -34,7 +34,7 @@ _MOST_PRODUCTS = 2**25  # values of products that are kept in memory
 
 
 @cache
-def _pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def column_pairs(k: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """All pairs of two of k columns; NumPy takes longer to find them than to multiply by them."""
     return np.triu_indices(k)
 
@@ -88,14 +88,19 @@ class Columns:
         k, batch = self.Z.shape[1], weight.shape[1]
         if batch <= _FEW_MODELS or self.Z.shape[0] * k * (k + 1) // 2 > _MOST_PRODUCTS:
             return np.stack([self.Z.T @ (weight[:, [b]] * self.Z) for b in range(batch)])
-        row, column = _pairs(k)
+        row, column = column_pairs(k)
         if self._products is None:
             self._products = self.Z[:, row] * self.Z[:, column]
-        packed = (self._products.T @ weight).T
-        out = np.empty((batch, k, k))
-        out[:, row, column] = packed
-        out[:, column, row] = packed
-        return out
+        return unpacked((self._products.T @ weight).T, k)
+
+
+def unpacked(packed: Floats, k: int) -> Floats:
+    """Symmetric k × k matrices from the values of all pairs."""
+    row, column = column_pairs(k)
+    out = np.empty((*packed.shape[:-1], k, k))
+    out[..., row, column] = packed
+    out[..., column, row] = packed
+    return out
 
 
 class Point(Protocol):
