@@ -414,6 +414,7 @@ def test_counts_of_levels_are_kept_and_go_on(tmp_path, monkeypatch):
     levels.run(whole, ["spearman", "binomial 5 %"], repetitions=4)
     assert resumed.cells == whole.cells
     assert resumed.cells["spearman", "default", "numeric", 50][0] == 40
+    assert resumed.cells["spearman", "default", "30 levels", 50][0] == 12
     text = levels.markdown(resumed)
     assert "| binomial 5 % | wald | 4 |" in text
     resumed.forget(["spearman"])
@@ -426,6 +427,9 @@ def test_every_family_has_a_level():
     from fbed.families import FAMILIES as TABLE
 
     assert {case.family for case in levels.CASES.values()} == set(TABLE) - {"kernel"}
+    drawn = read_problem(levels.predictors(np.random.default_rng(0), 50, levels.KINDS), np.arange(50) % 2, [ALPHA])
+    assert len(drawn.table.factors) == levels.COPIES["3 levels"] + levels.COPIES["30 levels"]
+    assert len(drawn.sparse) == levels.COPIES["30 levels"]
     for name, case in levels.CASES.items():
         tests = set(TABLE[case.family].tests) if case.tests != ("default",) else set()
         assert tests <= {*case.tests, TABLE[case.family].tests[0]}, name
