@@ -172,7 +172,7 @@ class Problem:
         names = f"too many levels for χ²: {listing(levels, quote=False)}"
         if self.pairs_rows(criterion):
             return [f"{names}; p-values of such columns come from pairs of rows of the same level"]
-        error = {"lr": "find far too much", "score": "find too little"}.get(self.test, "are not to be trusted")
+        error = "find far too much" if self.test == "lr" else "are not to be trusted"
         return [f"{names}; {self.test} tests of such columns {error}: leave test out, or join levels by rare_levels"]
 
 
