@@ -282,8 +282,8 @@ def markdown(table: Table) -> str:
         "",
         "For each outcome several predictors of a kind are drawn: 10, of categories 5 or 3. Tests of the same outcome "
         "are not quite independent, so that with few outcomes the standard errors are too small. *default* is what "
-        "is used when no test is named: the likelihood ratio, or for categories with too many levels for χ², pairs of rows. "
-        "*clusters* are of five rows; such families have a predictor more, which is constant within clusters.",
+        "is used when no test is named: the likelihood ratio, or for categories with too many levels for χ², pairs of "
+        "rows. *clusters* are of five rows; such families have a predictor more, which is constant within clusters.",
     ]
     for n in SIZES:
         lines += ["", f"## {n:,} rows", "", *_lines(table, n)]
