@@ -208,6 +208,9 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     data.add_argument(
         "--missing", default="error", help="missing values: error (default), drop (complete rows only) or indicator"
     )
+    data.add_argument(
+        "--rare-levels", type=float, metavar="N", help="join levels with fewer than N rows (or, below 1, part of them)"
+    )
     model = parser.add_argument_group("model")
     model.add_argument("--family", default="auto", help=f"auto (default), {', '.join(FAMILIES)}")
     model.add_argument("--test", help="lr, score or wald, where the family has a choice")
@@ -374,6 +377,7 @@ def about_data(data: readers.Data, arguments: argparse.Namespace) -> dict[str, A
         "groups": {name: _variables(data, columns) for name, columns in arguments.group} or None,
         "categorical": _variables(data, arguments.categorical),
         "missing": arguments.missing,
+        "rare_levels": arguments.rare_levels,
         "feature_names": data.names,
         "backward": not arguments.no_backward,
         "max_features": arguments.max_features,

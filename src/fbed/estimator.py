@@ -68,6 +68,8 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     missing : {'error', 'drop', 'indicator'}
         What becomes of missing values in `fit`. `transform` changes no value and drops no row: unless this is 'error',
         it lets missing values pass.
+    rare_levels : int or float, optional
+        Rows (or part of them) below which levels of a category become one in `fit`. `transform` changes no value.
     max_features : int, optional
         Most variables to select, forced ones not counted.
     time_limit : float, optional
@@ -128,6 +130,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         groups: Groups | None = None,
         categorical: Iterable[Name] = (),
         missing: str = "error",
+        rare_levels: float | None = None,
         max_features: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -150,6 +153,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.groups = groups
         self.categorical = categorical
         self.missing = missing
+        self.rare_levels = rare_levels
         self.max_features = max_features
         self.time_limit = time_limit
         self.n_jobs = n_jobs

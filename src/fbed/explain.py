@@ -29,7 +29,7 @@ from fbed.text import p_value, paragraph, shortened, table
 from fbed.views import Statistic
 
 _BY_ROW = ("sample_weight", "offset", "exposure", "trials", "strata", "entry", "cluster")
-_ABOUT_DATA = (*_BY_ROW, "family", "test", "cov", "link", "exclude", "groups", "categorical", "missing")
+_ABOUT_DATA = (*_BY_ROW, "family", "test", "cov", "link", "exclude", "groups", "categorical", "missing", "rare_levels")
 _HOPELESS = 1000  # times as many rows: beyond that no one collects them
 
 _EXAMPLES = """\
@@ -298,7 +298,8 @@ class _Again:
                 f"this is not the table of the selection: it has {problem.table.n_variables:,} predictors, and the "
                 f"selection was made on {result.n_variables:,}, or they have other names"
             )
-        self.j, self.model, self.made = j, problem.model, dict[frozenset[int], Statistic]()
+        model = problem.paired_model if result.settings.get("paired") else problem.model
+        self.j, self.model, self.made = j, model, dict[frozenset[int], Statistic]()
 
     def test(self, given: Sequence[int], critical: float | None) -> Statistic:
         """The exact statistic of the variable given others."""

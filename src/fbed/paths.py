@@ -198,7 +198,8 @@ def path(
         Seconds for the whole grid; settings that were not reached are missing from the result.
     **data
         Arguments of `fbed.select` about the data and the model: family, test, cov, link, sample_weight, offset,
-        exposure, trials, strata, entry, cluster, feature_names, groups, categorical, missing, engine.
+        exposure, trials, strata, entry, cluster, feature_names, groups, categorical, missing,
+        rare_levels, engine.
 
     Returns
     -------
@@ -226,13 +227,15 @@ def path(
     criteria = [setting.as_criterion() for setting in grid]
     include, exclude = as_list(include), as_list(exclude)
     problem = read_problem(X, y, criteria, exclude, n_jobs=n_jobs, **data)
-    memo = Memo(problem.table.n_variables, problem.table.n_rows)
+    memos: dict[bool, Memo] = {}  # statistics of a category with many levels are not the same for levels and for EBIC
     results: list[Result] = []
     for setting, criterion in zip(grid, criteria, strict=True):
         plan = make_plan(problem.table, include, exclude, setting.k or 0, setting.k is not None, backward, max_features)
         left = None if time_limit is None else max(0.0, started + time_limit - time.perf_counter())
         same = {"criterion": criterion, "k": setting.k or 0, "early_dropping": setting.k is not None}
         alone = origin(select, {**common, "include": include, "exclude": exclude, **same})
+        paired = problem.pairs_rows(criterion)
+        memo = memos.setdefault(paired, Memo(problem.table.n_variables, problem.table.n_rows))
         results.append(replace(problem.run(plan, criterion, left, progress, memo), origin=alone))
         if results[-1].status in UNFINISHED:
             break

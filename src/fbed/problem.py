@@ -17,11 +17,13 @@ import numpy as np
 
 from fbed import families
 from fbed.clock import Clock, OutOfTime
+from fbed.columns import listing
 from fbed.criteria import Criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.extras import EXTRAS, Extras, read_extras
 from fbed.families.base import Fit, Model
+from fbed.families.many_levels import ManyLevels, sparse_categories
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
 from fbed.glance import glance
@@ -30,10 +32,11 @@ from fbed.memo import Memo
 from fbed.missing import check_missing, complete_rows, with_indicators
 from fbed.outcomes import Outcome, known_rows, read_outcome, suggested_family
 from fbed.progress import Progress, reporting
+from fbed.rare import check_rare_levels, few_rows, with_rare_levels_joined
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, keeping, search
-from fbed.tables import Groups, Name, Table, rare_levels, read_table, refuse_masked, take_column
+from fbed.tables import Groups, Name, Table, read_table, refuse_masked, take_column
 from fbed.tails import Floats
 from fbed.threads import one_blas_thread, thread_count
 
@@ -63,6 +66,7 @@ class DataOptions(TypedDict, total=False):
     groups: Groups | None
     categorical: Iterable[Name]
     missing: str
+    rare_levels: float | None
     engine: str
 
 
@@ -83,6 +87,8 @@ class Problem:
     notes: tuple[str, ...]
     missing: str = "error"
     n_dropped: int = 0
+    test_named: bool = False
+    rare_levels: float | None = None
 
     @cached_property
     def design(self) -> Design:
@@ -96,6 +102,21 @@ class Problem:
             self.design, self.outcome, self.extras, self.test, self.cov, self.link, self.certified
         )
         return self.kind.build(request)
+
+    @cached_property
+    def sparse(self) -> tuple[int, ...]:
+        """Categories with too many levels for χ²."""
+        return sparse_categories(self.model) if self.cov is None else ()
+
+    def pairs_rows(self, criterion: Criterion) -> bool:
+        """Whether p-values of such categories come from pairs of rows: where nobody asked for anything else."""
+        free = self.model.has_likelihood and not self.test_named and not criterion.needs_likelihood
+        return free and bool(self.sparse)
+
+    @cached_property
+    def paired_model(self) -> Model:
+        """The model that tests them so."""
+        return ManyLevels(self.model, self.sparse)
 
     def run(
         self,
@@ -117,7 +138,7 @@ class Problem:
         with one_blas_thread(), reporting(progress, self.table.name) as listen:
             trail = Trail(list(plan.forced), listen)
             with late.running(), keeping(trail):
-                model = self.model
+                model = self.paired_model if self.pairs_rows(criterion) else self.model
             if model is not None:
                 rule, threads = criterion.bind(model.n, p), thread_count(self.n_jobs)
                 scanner = Scanner(model, rule, len(plan.forced), threads, memo)
@@ -133,8 +154,11 @@ class Problem:
             "link": self.link,
             "missing": self.missing,
             "n_rows_dropped": self.n_dropped,
+            "rare_levels": self.rare_levels,
+            "paired": [self.table.name(j) for j in self.sparse] if isinstance(model, ManyLevels) else [],
         }
         about_model["notes"] += tuple(_remarks(self.design, plan))
+        about_model["notes"] += tuple(self._sparse_notes(plan, criterion) if model is not None else ())
         rest = {"criterion": _criterion_text(criterion.describe(about_model["n"], p), self.test), **about_model}
         try:
             return build(trail, plan, self.table, settings=about_search, **rest, seconds=time.perf_counter() - begun)
@@ -163,6 +187,18 @@ class Problem:
             trail.status = "interrupted"
         return told
 
+    def _sparse_notes(self, plan: Plan, criterion: Criterion) -> list[str]:
+        """Which categories are not tested by χ², or should not be."""
+        found = [j for j in self.sparse if j in plan.candidates]
+        if not found or criterion.needs_likelihood:
+            return []
+        levels = (f"{self.table.name(j)} ({len(self.table.factors[j].levels)} levels)" for j in found)
+        names = f"too many levels for χ²: {listing(levels, quote=False)}"
+        if self.pairs_rows(criterion):
+            return [f"{names}; p-values of such columns come from pairs of rows of the same level"]
+        error = "find far too much" if self.test == "lr" else "are not to be trusted"
+        return [f"{names}; {self.test} tests of such columns {error}: leave test out, or join levels by rare_levels"]
+
 
 def _late(time_limit: float | None, started: float | None) -> Clock:
     """The clock of what a result cannot do without: it may go on a little after the time limit."""
@@ -187,6 +223,7 @@ def read_problem(
     groups: Groups | None = None,
     categorical: Iterable[Name] = (),
     missing: str = "error",
+    rare_levels: float | None = None,
     engine: str = "certified",
     n_jobs: int | None = None,
     **extras: Any,
@@ -197,6 +234,7 @@ def read_problem(
     if engine not in ("certified", "exhaustive"):
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
     check_missing(missing)
+    check_rare_levels(rare_levels)
     check_labels(X, {"y": y, "sample_weight": sample_weight, **extras})
     named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, named, exclude, groups, categorical)
@@ -217,7 +255,10 @@ def read_problem(
     if missing == "indicator":
         table, told = with_indicators(table, weights)
         notes += told
-    notes += rare_levels(table, weights)
+    if rare_levels is not None:
+        table, told = with_rare_levels_joined(table, weights, rare_levels)
+        notes += told
+    notes += few_rows(table, weights)
     if isinstance(family, str) and family == "auto":
         family, note = suggested_family(outcome) if extras.get("trials") is None else ("binomial", None)
         notes += [note] if note else []
@@ -248,6 +289,8 @@ def read_problem(
         tuple(notes),
         missing,
         int((present & ~keep).sum()),
+        test is not None,
+        rare_levels,
     )
 
 

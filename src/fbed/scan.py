@@ -137,6 +137,8 @@ class Scanner:
         The model without r and x fits no better than the one without x, so that the cost of x cannot have fallen by
         more than r cost.
         """
+        if not self.model.has_likelihood:
+            return np.zeros(len(variables))
         before, scan = self._last_loss or (frozenset(), None)
         if scan is None or scan.chosen is None or before != {*selected, scan.chosen.variable}:
             return np.zeros(len(variables))

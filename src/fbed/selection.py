@@ -39,6 +39,7 @@ def select(
     groups: Groups | None = None,
     categorical: Iterable[Name] = (),
     missing: str = "error",
+    rare_levels: float | None = None,
     max_features: int | None = None,
     sample_weight: Any = None,
     offset: Any = None,
@@ -83,8 +84,9 @@ def select(
     cluster : array or the name of a column of X, optional
         Subject or other unit that rows belong to.
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
-        'lr' is a likelihood-ratio test (exact F for gaussian). Objects such as ``fbed.EBIC(gamma=0.5)`` carry their own
-        parameters, and ``alpha``, ``gamma`` and ``alpha_backward`` are then not used.
+        'lr' is the test of the family at level alpha, a likelihood ratio as a rule (exact F for gaussian; where a
+        category has too many levels for χ², p-values from pairs of rows). Objects such as ``fbed.EBIC(gamma=0.5)``
+        carry their own parameters, and ``alpha``, ``gamma`` and ``alpha_backward`` are then not used.
     alpha : float
         Significance level of criterion 'lr'.
     gamma : float in [0, 1], optional
@@ -109,6 +111,9 @@ def select(
         Missing values are refused; or rows with any in y or in a column that is considered are left out; or every such
         column is joined by an indicator of where it is missing, as one variable, and its missing numbers are set to
         its mean (a missing category is a level of its own). `notes` tells what was done.
+    rare_levels : int or float, optional
+        Levels of a category with fewer rows than this (or, below 1, with a smaller part of them) become one level,
+        '(other)', where there are several.
     max_features : int, optional
         Most variables to select, forced ones not counted.
     sample_weight : array or the name of a column of X, optional
@@ -155,7 +160,7 @@ def select(
     if oracle.is_wanted(X, family):
         about_data = {"sample_weight": sample_weight, "feature_names": feature_names, "test": test, "cov": cov}
         about_data |= {"groups": groups, "categorical": as_list(categorical) or None}
-        about_data |= {"missing": None if missing == "error" else missing}
+        about_data |= {"missing": None if missing == "error" else missing, "rare_levels": rare_levels}
         perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **extras})
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
@@ -174,6 +179,7 @@ def select(
         groups=groups,
         categorical=categorical,
         missing=missing,
+        rare_levels=rare_levels,
         engine=engine,
         n_jobs=n_jobs,
         **extras,

@@ -25,7 +25,6 @@ from fbed.sparsity import checked_csc
 
 Name = str | int
 Groups = Mapping[str, Iterable[Name]]
-_FEW_ROWS = 5  # the usual rule for χ² approximations
 
 Matrix = Any  # NDArray (any real dtype), ColumnsApart or scipy.sparse CSC
 
@@ -388,21 +387,6 @@ def refuse_not_finite(table: Table, counts: NDArray[np.intp]) -> None:
 def counted(table: Table, counts: Mapping[int, int]) -> str:
     """Columns with how many values each, for a message."""
     return listing([f"{table.column_name(j)} ({count:,})" for j, count in counts.items()], quote=False)
-
-
-def rare_levels(table: Table, weights: NDArray[np.float64]) -> list[str]:
-    """A remark on categories that few rows have: what is found about them is rough."""
-    rare = {}
-    for j, factor in table.factors.items():
-        few = int((factor.totals(weights) < _FEW_ROWS).sum())
-        if few and len(factor.levels) > 1:
-            rare[j] = f"{table.column_name(j)} ({few} of {len(factor.levels)})"
-    if not rare:
-        return []
-    return [
-        f"levels with fewer than {_FEW_ROWS} rows: {listing(rare.values(), quote=False)}; tests of such columns are "
-        "rough, consider joining levels"
-    ]
 
 
 def _common_length(columns: Mapping[str, Any]) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,6 +219,11 @@ class Span:
     def group(self, variable: int) -> Floats:
         """Orthonormal columns that a variable adds to the basis, n × rank increase."""
         return _orthonormal(self.Q, self.root[:, None] * self.design.columns(variable))
+
+
+def harmonic_mean(counts: NDArray[Any]) -> float:
+    """Of the rows of every class: dominated by the rarest ones, as the quality of χ² is."""
+    return float(len(counts) / np.sum(1.0 / counts))
 
 
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:

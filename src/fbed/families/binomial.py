@@ -16,7 +16,7 @@ from scipy import linalg, special
 from fbed.clock import check_time
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span
+from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span, harmonic_mean
 from fbed.families.certified import CertifiedLogistic, Hints
 from fbed.families.glm import logit_intercept
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
@@ -41,6 +41,7 @@ class Binomial:
 
     name = "binomial"
     has_likelihood = True
+    n_predictors = 1
 
     def __init__(self, design: Design, y: Floats, certified: bool = True, offset: Floats | None = None) -> None:
         self.design = design
@@ -50,6 +51,7 @@ class Binomial:
         self.block_size = design.scan_size if certified else design.block_size
         self.offset = offset
         mean = float(design.weights @ y / design.n)
+        self.events = harmonic_mean(design.n * np.array([mean, 1.0 - mean]))
         self.null_predictor = (
             float(np.log(mean / (1.0 - mean))) if offset is None else logit_intercept(y, design.weights, offset)
         )
@@ -107,6 +109,11 @@ class BinomialFit:
     def saturated(self) -> bool:
         """Whether the classes are separated, or as good as."""
         return self.deviance <= SATURATED * self.model.null_deviance
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """y − μ and μ(1 − μ), weighted."""
+        mean, weights = special.expit(self.predictor), self.model.design.weights
+        return (weights * (self.model.y - mean))[:, None], weights * mean * special.expit(-self.predictor)
 
     @cached_property
     def recession(self) -> Recession:

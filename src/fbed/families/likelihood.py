@@ -87,6 +87,11 @@ class Regression(Likelihood):
         """Factor on score and Wald statistics: 1/dispersion."""
         return np.ones_like(deviance)
 
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of for χ² to hold: rows, as a rule."""
+        return self.n
+
     def saturated(self, fit: RegressionFit) -> bool:
         """Whether nothing is left to explain."""
         return fit.deviance <= SATURATED * fit.model.null_deviance
@@ -181,6 +186,7 @@ class RegressionModel:
         self.notes: tuple[str, ...] = ()  # remarks on the outcome that a person should read
         self.name = likelihood.name
         self.n = likelihood.n
+        self.events, self.n_predictors = likelihood.events, likelihood.n_predictors
         self.has_likelihood = test is likelihood_ratio
         self.block_size = design.block_size
         self._kind = kind or RegressionFit
@@ -232,6 +238,10 @@ class RegressionFit:
         """Linear predictors, n × predictors."""
         m, k = self.model.likelihood.n_predictors, self.columns.size
         return self.Z @ self.parameters[: m * k].reshape(m, k).T
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Score of every row in its predictors, and its variance up to a factor (None: the same for all)."""
+        return self.model.likelihood.at(self.columns, self.parameters[:, None]).row_scores()
 
     def gains(self, candidates: Indices) -> Evidence:
         """Evidence for adding each candidate."""

@@ -45,6 +45,11 @@ class NegativeBinomial(Regression):
         self.offset = None if offset is None else offset[:, None]
         self.steps, self.n_above = few_terms.of_counts(y, weights)  # the j and N_j of Σ_j, or few that stand for them
 
+    @property
+    def events(self) -> float:
+        """Counts, or half the rows where these are fewer: the dispersion is estimated from them."""
+        return min(float(self.weights @ self.y), self.n / 2.0)
+
     def start(self, size: int) -> Floats:
         """Logarithm of the mean, and the dispersion of the moments."""
         mean = float(self.weights @ self.y) / self.n
@@ -155,6 +160,10 @@ class NegativeBinomialPoint:
         bend = np.where(held, 1.0, np.maximum(np.abs(bend), 1e-300))
         gradient = np.vstack([columns.inner(self.residual()), slope])
         return gradient, _with_corner(inner, cross, bend)
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Residuals, and the information that is expected."""
+        return self.residual(), self.information()[:, 0]
 
     def separated(self) -> NDArray[np.bool_]:
         """Counts have no boundary to be separated by."""

@@ -120,6 +120,13 @@ class Point(Protocol):
         Other columns may be given to the point of a single model: what has no coefficient there has coefficient 0.
         """
 
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Of a single model: derivatives in the predictors of every row (rows × predictors), and their variance.
+
+        Both are of all copies of a row together; the variance is known up to a factor, None where it is the same for
+        every row.
+        """
+
     def separated(self) -> NDArray[np.bool_]:
         """Which models reach the supremum, deviance 0, in the limit along their present direction."""
 
