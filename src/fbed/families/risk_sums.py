@@ -11,13 +11,14 @@ and of their M, and M is one pass over a column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed._kernels import cox_means, cox_state, cox_step_moments
+from fbed.clock import check_time
 from fbed.design import Design
 from fbed.families.base import Indices
 from fbed.families.row_blocks import RowBlocks
@@ -74,14 +75,14 @@ class RiskSums:
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """−log-likelihood, gradient and information of the columns of S, and the state of the rows."""
         model, eta = self.blocks.model(selected, constant=False), np.zeros(self.design.n_rows)
-        parts = self._parts(2 * len(coefficients))
-        for part in parts if len(coefficients) else ():
+        size = len(coefficients)
+        for part in self._parts(2 * size) if size else ():
             eta[part] = model(part) @ coefficients
         *state, loss = cox_state(self.event, self.closes, self.starts, self.deaths, eta, self.weights)
         rows = RiskState(*state)
-        gradient, information = np.zeros(len(coefficients)), np.zeros((len(coefficients), len(coefficients)))
-        carried = self._nothing(len(coefficients))
-        for part in parts if len(coefficients) else ():
+        gradient, information = np.zeros(size), np.zeros((size, size))
+        carried = self._nothing(size)
+        for part in self._parts(2 * size) if size else ():
             Z = model(part)
             M = self._means(rows, Z, part, carried)
             gradient += Z.T @ rows.residual[part]
@@ -136,8 +137,11 @@ class RiskSums:
             found.append(cox_step_moments(self.event, self.closes, self.starts, rows.hazard, self.deaths, U))
         return np.concatenate(found, axis=1)
 
-    def _parts(self, columns: int) -> list[slice]:
-        return self.blocks.parts(columns)
+    def _parts(self, columns: int) -> Iterator[slice]:
+        """Blocks of rows in order; what is carried on from one to the next keeps threads from sharing them."""
+        for part in self.blocks.parts(columns):
+            check_time()
+            yield part
 
     def _nothing(self, count: int) -> tuple[Floats, Floats]:
         return np.zeros(count), np.zeros(count)

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.design import Design
 from fbed.families.base import Indices
 from fbed.tails import Floats
@@ -29,8 +30,8 @@ Answer = TypeVar("Answer")
 class RowBlocks:
     """Standardised columns of variables, of some rows at a time."""
 
-    def __init__(self, design: Design, n_threads: int = 1) -> None:
-        self.design, self.n_threads = design, n_threads
+    def __init__(self, design: Design) -> None:
+        self.design = design
         self._moments: dict[int, tuple[Floats, Floats]] = {}
 
     def width(self, variables: Sequence[int]) -> int:
@@ -149,7 +150,12 @@ class RowBlocks:
         blocks = self.parts(columns)
         share = -(-len(blocks) // _CHUNKS)
         chunks = [blocks[i : i + share] for i in range(0, len(blocks), share)]
-        return reduce(join, spread(lambda some: reduce(join, map(work, some)), chunks, self.n_threads))
+
+        def one(part: slice) -> Answer:
+            check_time()
+            return work(part)
+
+        return reduce(join, spread(lambda some: reduce(join, map(one, some)), chunks, self.design.n_threads))
 
 
 def left_over(blocks: RowBlocks, selected: Sequence[int], variable: int) -> float:

@@ -95,6 +95,16 @@ class TallModel:
         """The ordinary model, made when it is asked for."""
         return self._careful()
 
+    @property
+    def events(self) -> float:
+        """How many events the ordinary model counts."""
+        return float(self.careful.events)  # type: ignore[attr-defined]
+
+    @property
+    def n_predictors(self) -> int:
+        """Linear predictors of a row."""
+        return 1
+
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> Fit:
         """Maximise the likelihood on a set of variables; `near` is the fit that the search had before."""
         selected = tuple(selected)
