@@ -151,11 +151,12 @@ def model_rows(
     offset: Floats,
     y: Floats,
     weight: Floats,
+    least: Floats,
     mean: Floats,
     information: Floats,
     residual: Floats,
 ) -> tuple[float, Floats, Floats]:
-    """Half the deviance up to a constant, gradient and information (its upper triangle) of a Poisson model where the
+    """Half the deviance, gradient and information (its upper triangle) of a Poisson model where the
     outcome counts, of a logistic one otherwise; mean, information and residual of every row are written."""
 
 def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Floats:

@@ -227,12 +227,14 @@ static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
     return new_rows(basis_without(R.data(), r, first, last), r, r);
 }
 
-// A generalised linear model at given coefficients, on some rows: Σ a·loss, gradient and (lower triangle of the) information;
+// A generalised linear model at given coefficients, on some rows: half the deviance, gradient and (lower triangle of the) information;
 // mean, information and residual of every row are written where the caller keeps them.
 static std::tuple<double, OutVector, OutMatrix> model_rows(bool counts, ColumnMajor Z, Vector coefficients, Vector offset, Vector y,
-                                                           Vector weight, InOut mean, InOut information, InOut residual) {
+                                                           Vector weight, Vector least, InOut mean, InOut information,
+                                                           InOut residual) {
     const size_t n = Z.shape(0), k = Z.shape(1);
     require(coefficients.shape(0) == k && offset.shape(0) == n && y.shape(0) == n && weight.shape(0) == n, "sizes");
+    require(least.shape(0) == n, "sizes");
     require(mean.shape(0) == n && information.shape(0) == n && residual.shape(0) == n, "sizes");
     double *gradient, *hessian, loss;
     OutVector g = new_vector(k, gradient);
@@ -243,7 +245,7 @@ static std::tuple<double, OutVector, OutMatrix> model_rows(bool counts, ColumnMa
         std::vector<double> eta(offset.data(), offset.data() + n);
         add_columns(Z.data(), rows, size, coefficients.data(), eta.data());
         auto* work = counts ? poisson_rows : logistic_rows;
-        loss = work(rows, eta.data(), y.data(), weight.data(), mean.data(), information.data(), residual.data());
+        loss = work(rows, eta.data(), y.data(), weight.data(), least.data(), mean.data(), information.data(), residual.data());
         products(Z.data(), rows, size, residual.data(), gradient);
         gram(Z.data(), rows, size, nullptr, information.data(), hessian);
     }

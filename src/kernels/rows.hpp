@@ -19,10 +19,10 @@ inline double exp_in_range(double x) {
     return x < 0.0 ? e : 1.0 / e;
 }
 
-// Mean μ, information a·w and residual a(y − μ) of n rows at their linear predictor; returns Σ a·loss, half the deviance up
-// to a constant.
-FBED_HOT inline double logistic_rows(int64_t n, const double* eta, const double* y, const double* a, double* mean, double* weight,
-                                     double* residual) {
+// Mean μ, information a·w and residual a(y − μ) of n rows at their linear predictor; returns half the deviance, Σ a·(loss − least)
+// with `least` what the best mean would lose: row by row, since sums of large counts would leave nothing of their difference.
+FBED_HOT inline double logistic_rows(int64_t n, const double* eta, const double* y, const double* a, const double* least, double* mean,
+                                     double* weight, double* residual) {
     double loss = 0;
 #pragma omp simd reduction(+ : loss)
     for (int64_t i = 0; i < n; ++i) {
@@ -32,13 +32,13 @@ FBED_HOT inline double logistic_rows(int64_t n, const double* eta, const double*
         mean[i] = mu;
         weight[i] = a[i] * (e * one * one);
         residual[i] = a[i] * (y[i] - mu);
-        loss += a[i] * (log1p_of_unit(e) + (t < 0.0 ? 0.0 : t) - y[i] * t);
+        loss += a[i] * ((log1p_of_unit(e) + (t < 0.0 ? 0.0 : t) - y[i] * t) - least[i]);
     }
     return loss;
 }
 
-FBED_HOT inline double poisson_rows(int64_t n, const double* eta, const double* y, const double* a, double* mean, double* weight,
-                                    double* residual) {
+FBED_HOT inline double poisson_rows(int64_t n, const double* eta, const double* y, const double* a, const double* least, double* mean,
+                                    double* weight, double* residual) {
     double loss = 0;
 #pragma omp simd reduction(+ : loss)
     for (int64_t i = 0; i < n; ++i) {
@@ -46,7 +46,7 @@ FBED_HOT inline double poisson_rows(int64_t n, const double* eta, const double* 
         mean[i] = mu;
         weight[i] = a[i] * mu;
         residual[i] = a[i] * (y[i] - mu);
-        loss += a[i] * (mu - y[i] * eta[i]);
+        loss += a[i] * ((mu - y[i] * eta[i]) - least[i]);
     }
     return loss;
 }

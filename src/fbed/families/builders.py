@@ -31,7 +31,7 @@ from fbed.families.ordinal import Ordinal
 from fbed.families.own import TestedOneByOne
 from fbed.families.registry import Family, Request
 from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scoring
-from fbed.families.risk_sums import RiskSums, in_order, order_of_risk, saturated_loss
+from fbed.families.risk_sums import RiskSums, in_order, order_of_risk
 from fbed.families.row_blocks import RowBlocks
 from fbed.families.row_sums import RowSums
 from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
@@ -97,19 +97,18 @@ def _binomial(request: Request) -> Model:
 
 
 _MOST_PRODUCTS = 4096  # columns of which all products are kept
-_TALL = 20_000  # rows from which brackets by the largest value of a column decide nearly everything
+TALL = 20_000  # rows from which brackets by the largest value of a column decide nearly everything
 
 
 def _is_tall(request: Request) -> bool:
-    return request.certified and request.test == "lr" and request.cov is None and request.design.n_rows >= _TALL
+    return request.certified and request.test == "lr" and request.cov is None and request.design.n_rows >= TALL
 
 
 def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
     """An engine by sums over rows, and the ordinary model for what is next to collinear or separated."""
     counts = name == "poisson"
     sums = RowSums(RowBlocks(request.design), y, weights, _told_offset(request), counts)
-    distribution = POISSON if counts else BINOMIAL
-    return TallModel(name, sums, float(weights @ distribution.saturated_loss(y)), careful)
+    return TallModel(name, sums, careful)
 
 
 def _single_trials(request: Request) -> bool:
@@ -241,7 +240,7 @@ def _tall_cox(
     order = order_of_risk(time, event, strata)
     blocks = RowBlocks(in_order(request.design, order))
     sums = RiskSums(blocks, time[order], event[order], None if strata is None else strata[order])
-    return TallModel("cox", sums, saturated_loss(sums.deaths), careful, tuple(notes))
+    return TallModel("cox", sums, careful, tuple(notes))
 
 
 def _silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> list[str]:

@@ -67,13 +67,14 @@ class RiskSums:
         self.deaths: Floats = deaths[deaths > 0].astype(np.float64)
         self.tied = bool((self.deaths > 1.0).any())
         self.n = float(self.deaths.sum())
+        self.least = saturated_loss(self.deaths)
 
     def start(self) -> Floats:
         """No constant: the baseline hazard is left open."""
         return np.zeros(0)
 
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
-        """−log-likelihood, gradient and information of the columns of S, and the state of the rows."""
+        """Half the deviance, gradient and information of the columns of S, and the state of the rows."""
         model, eta = self.blocks.model(selected, constant=False), np.zeros(self.design.n_rows)
         size = len(coefficients)
         for part in self._parts(2 * size) if size else ():
@@ -87,7 +88,7 @@ class RiskSums:
             M = self._means(rows, Z, part, carried)
             gradient += Z.T @ rows.residual[part]
             information += Z.T @ (Z * rows.expected[part, None]) - M.T @ M
-        return Sweep(loss, gradient, information, rows)
+        return Sweep(loss - self.least, gradient, information, rows)
 
     def look(self, rows: RiskState, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀr, the information of X with Z and of X with itself, for candidates that are single columns of numbers."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from fbed._kernels import model_rows, step_moments
 from fbed.families.base import Indices
@@ -29,7 +30,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One look at a model at given coefficients: half the deviance up to a constant, and its derivatives."""
+    """One look at a model at given coefficients: half the deviance, and its derivatives."""
 
     loss: float
     gradient: Floats
@@ -66,6 +67,8 @@ class RowSums:
         self.blocks, self.design, self.y, self.weights = blocks, blocks.design, y, weights
         self.offset = np.zeros(len(y)) if offset is None else offset
         self.counts = counts
+        self.least = special.xlogy(y, y)  # what a row loses at the mean that fits it best
+        self.least = y - self.least if counts else -self.least - special.xlog1py(1.0 - y, -y)
         self.n = float(weights.sum())
 
     def start(self) -> Floats:
@@ -83,7 +86,14 @@ class RowSums:
         def work(part: slice) -> Sums:
             kept = rows.mean[part], rows.weight[part], rows.residual[part]
             loss, gradient, information = model_rows(
-                self.counts, model(part), coefficients, self.offset[part], self.y[part], self.weights[part], *kept
+                self.counts,
+                model(part),
+                coefficients,
+                self.offset[part],
+                self.y[part],
+                self.weights[part],
+                self.least[part],
+                *kept,
             )
             return np.array([loss]), gradient, information
 

@@ -80,13 +80,10 @@ class TallModel:
 
     has_likelihood = True
 
-    def __init__(
-        self, name: str, sums: Verbs, saturated_loss: float, careful: Callable[[], Model], notes: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, name: str, sums: Verbs, careful: Callable[[], Model], notes: tuple[str, ...] = ()) -> None:
         self.notes = notes
         self.name, self.n, self.sums, self.design = name, sums.n, sums, sums.design
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
-        self.saturated_loss = saturated_loss
         self._careful = careful
         self.null_deviance = self._null().deviance
 
@@ -162,10 +159,11 @@ class TallFit:
                 raise NotTall
             if gain <= _SHORT and drift <= _NEAR:
                 self.short, self.drift = max(gain, 0.0), drift
-                self.deviance = max(0.0, 2.0 * (here.loss - self.model.saturated_loss) - self.short)
+                self.deviance = max(0.0, 2.0 * here.loss - self.short)
                 return here, at
             for part in (1.0, 0.5, 0.25, 0.1, 0.01):
-                there = self.sums.sweep(self.selected, at + part * step)
+                with np.errstate(all="ignore"):  # a step may lead beyond all numbers: then it is cut
+                    there = self.sums.sweep(self.selected, at + part * step)
                 if there.loss <= here.loss * (1.0 + _ROUNDING):
                     break
             else:
@@ -317,7 +315,7 @@ class TallFit:
         lower, upper = lower.copy(), upper.copy()
         while True:
             unknown = lower < upper
-            if race:
+            if race and len(lower):
                 best = float(lower.max())
                 unknown &= upper >= best - TIE * max(1.0, best)
             if not unknown.any():
