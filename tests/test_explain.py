@@ -40,12 +40,12 @@ def test_a_saved_result_explains_the_same(name):
         assert str(again.explain(j)) == str(result.explain(j))
 
 
-@pytest.mark.parametrize("criterion", ["lr", "bic"])
+@pytest.mark.parametrize("criterion", [fbed.LikelihoodRatio(0.2), "bic"])
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
 def test_statistics_with_the_data_are_those_of_fitted_models(family, criterion):
     X, y = numbers()
     y = y if family == "gaussian" else (y > 0).astype(float)
-    result = fbed.select(X, y, criterion=criterion, alpha=0.2, k=2)
+    result = fbed.select(X, y, criterion=criterion, k=2)
     kind = sm.families.Gaussian() if family == "gaussian" else sm.families.Binomial()
 
     def deviance(names):

@@ -373,8 +373,7 @@ def _criterion(arguments: argparse.Namespace) -> Criterion:
             raise InvalidInput(
                 f"--{option.replace('_', '-')} belongs to --criterion {owner}, but the criterion is {name!r}"
             )
-    alpha = 0.05 if arguments.alpha is None else arguments.alpha
-    return as_criterion(name, alpha, arguments.gamma, arguments.alpha_backward)
+    return as_criterion(name, arguments.alpha, arguments.gamma, arguments.alpha_backward)
 
 
 def _outcome(data: readers.Data, arguments: argparse.Namespace) -> dict[str, str]:

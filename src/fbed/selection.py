@@ -27,7 +27,7 @@ def select(
     cov: str | None = None,
     link: str | None = None,
     criterion: str | Criterion = "lr",
-    alpha: float = 0.05,
+    alpha: float | None = None,
     gamma: float | None = None,
     k: float = 1,
     early_dropping: bool = True,
@@ -83,9 +83,9 @@ def select(
         Subject or other unit that rows belong to.
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
         'lr' is a likelihood-ratio test (exact F for gaussian). Objects such as ``fbed.EBIC(gamma=0.5)`` carry their own
-        parameters, and ``alpha``, ``gamma`` and ``alpha_backward`` are then not used.
-    alpha : float
-        Significance level of criterion 'lr'.
+        parameters; ``alpha``, ``gamma`` and ``alpha_backward`` are refused where the criterion does not use them.
+    alpha : float, optional
+        Significance level of criterion 'lr'; 0.05 by default.
     gamma : float in [0, 1], optional
         Parameter of criterion 'ebic'; by default 1 − ½·log n / log p, clipped to [0, 1].
     k : int or math.inf
