@@ -170,7 +170,7 @@ SAVED += ("numpy numbers", "separated", "all runs", "forced, excluded")
 
 @pytest.mark.parametrize("name", SAVED)
 def test_json_round_trip(name, tmp_path):
-    result = saved(name)
+    result = saved(name).settled()
     assert_equal(result, round_trip(result, tmp_path))
 
 

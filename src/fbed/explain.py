@@ -31,6 +31,11 @@ _BY_ROW = ("sample_weight", "offset", "exposure", "trials", "strata", "entry", "
 _ABOUT_DATA = (*_BY_ROW, "family", "test", "cov", "link", "exclude", "groups", "categorical", "missing")
 _HOPELESS = 1000  # times as many rows: beyond that no one collects them
 
+_UNKNOWN = (
+    "How close it came is not known: bounds were enough to decide. With the data (explain(…, X, y), or --data on the "
+    "command line) its statistics are computed."
+)
+
 _EXAMPLES = """\
 examples:
   fbed select data.csv --target y --json > result.json
@@ -252,20 +257,21 @@ def _reasons(result: Result, j: int, met: Sequence[Encounter], now: Statistic | 
     ways = list(_ways(result, last.known))
     if ways:
         yield f"To pass in step {last.step} it would have taken {', or '.join(ways)}."
+    if not last.known.exact:
+        yield _UNKNOWN
     yield from _another_run(result, last, now)
 
 
 def _ways(result: Result, known: Statistic) -> Iterator[str]:
-    """What would have let it pass in the scan that decided; bounds tell what it would have taken at the least."""
-    least = "" if known.exact else " at the least"
-    if views.by_level(result) and not math.isnan(known.log_p_low):
-        yield f"a level alpha above {p_value(known.log_p_low)}{least}"
+    """What would have let it pass in the scan that decided; from bounds only what the statistic had to exceed."""
+    if known.exact and views.by_level(result) and not math.isnan(known.log_p_low):
+        yield f"a level alpha above {p_value(known.log_p_low)}"
     if known.critical is None or not math.isfinite(known.critical) or not 0 < known.upper < known.critical:
         return
     yield f"a statistic above {known.critical:.4g}"
     times = known.critical / known.upper
-    if times < _HOPELESS:
-        yield f"at the same size of effect, about {times * result.n_rows:,.0f} rows instead of {result.n_rows:,}{least}"
+    if known.exact and times < _HOPELESS:
+        yield f"at the same size of effect, about {times * result.n_rows:,.0f} rows instead of {result.n_rows:,}"
 
 
 def _another_run(result: Result, last: Encounter, now: Statistic | None) -> Iterator[str]:

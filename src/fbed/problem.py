@@ -31,6 +31,7 @@ from fbed.progress import Progress, reporting
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, search
+from fbed.settle import closer
 from fbed.tables import Groups, Name, Table, rare_levels, read_table, refuse_masked, take_column
 from fbed.tails import Floats
 from fbed.threads import one_blas_thread, thread_count
@@ -107,10 +108,12 @@ class Problem:
         with one_blas_thread(), reporting(progress, self.table.name) as listen:
             trail = Trail(list(plan.forced), listen)
             search(scanner, plan, trail)
+        seconds = time.perf_counter() - started
         return build(
             trail,
             plan,
             self.table,
+            closer=closer(self.model, scanner.rule, plan.forced, trail, seconds),
             model=self.model.describe(trail.selected),
             family=self.model.name,
             criterion=_criterion_text(criterion.describe(n, p), self.test),

@@ -20,6 +20,7 @@ from fbed.glance import Glance
 from fbed.origin import Origin
 from fbed.scan import Finding, Scan
 from fbed.search import STATUSES, Plan, Step, Trail
+from fbed.settle import Closer
 from fbed.tables import Name, Table
 from fbed.tails import ChiSquare, ExactF, Floats, Reference
 
@@ -105,6 +106,7 @@ class Result:
     settings : what was asked for.
     glance : the outcome and the selected columns in figures; None for the oracle.
     origin : the call, the date and the versions that made this result.
+    closer : what makes statistics exact that were only enclosed, as long as the data are at hand.
     """
 
     selected: tuple[Name, ...]
@@ -128,6 +130,19 @@ class Result:
     seconds: float
     glance: Glance | None = field(default=None, repr=False)
     origin: Origin | None = field(default=None, repr=False)
+    closer: Closer | None = field(default=None, repr=False, compare=False)
+
+    def settled(self) -> Result:
+        """The same result with exact statistics where people look, instead of the bounds that were enough to decide.
+
+        Everything that shows or saves a result begins with this. It is quick, and has no more to do afterwards; where
+        the data are no longer at hand, or it would take long, some bounds remain.
+        """
+        return self if self.closer is None else self.closer.settled(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: no data."""
+        return dict(self.settled().__dict__)
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -208,14 +223,14 @@ class Result:
         """How a notebook shows the result."""
         from fbed.report.notebook import compact
 
-        return compact(self)
+        return compact(self.settled())
 
     @property
     def plot(self) -> Plots:
         """Plots of the result: `steps()`, `funnel()`, `effects()` and `ties()`, each returning matplotlib Axes."""
         from fbed.plots import Plots
 
-        return Plots(self)
+        return Plots(self.settled())
 
     def explain(self, variable: Name, X: Any = None, y: Any = None, **values: Any) -> Explanation:
         """Why a variable was selected or not; with the data of the selection, every statistic is exact.
@@ -228,7 +243,7 @@ class Result:
         """
         from fbed.explain import explain
 
-        return explain(self, variable, X, y, **values)
+        return explain(self.settled(), variable, X, y, **values)
 
     def report(self, path: str | Path) -> Path:
         """Write a report for people: one HTML file that needs nothing else, to send, read offline or print."""
@@ -242,7 +257,7 @@ class Result:
         JSON has no infinity and no NaN: where one stands in the result, null is written, and read back as NaN.
         Classes that JSON has no form for, such as intervals or bytes, are written as text.
         """
-        text = json.dumps(_finite(_to_plain(self)), indent=indent, allow_nan=False)
+        text = json.dumps(_finite(_to_plain(self.settled())), indent=indent, allow_nan=False)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -335,7 +350,7 @@ def _candidates(trail: Trail, p: int) -> Candidates:
 
 
 def _to_plain(result: Result) -> dict[str, Any]:
-    shallow = {name: getattr(result, name) for name in Result.__dataclass_fields__}
+    shallow = {name: getattr(result, name) for name in Result.__dataclass_fields__ if name != "closer"}
     return {
         "schema": SCHEMA,
         **shallow,

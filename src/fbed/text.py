@@ -49,6 +49,7 @@ def style_of(stream: Any) -> Style:
 
 def summary(result: Result, style: Style = PLAIN) -> str:
     """Settings, steps, final model and what to keep in mind, within 80 columns."""
+    result = result.settled()
     title, *head = _head(result)
     model = [] if result.model is None else ["", *_model(result, style), *style("warn", _foot(result))]
     return "\n".join([*style("strong", [title]), *head, "", *_steps(result, style), *model])

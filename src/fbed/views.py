@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from fbed.tables import Name
+from fbed.tails import Floats
 
 if TYPE_CHECKING:
     from fbed.families.base import Indices
@@ -303,12 +305,25 @@ def ties(result: Result) -> list[Tie]:
 
 
 def _ties_of(result: Result, step: StepView) -> Iterator[Tie]:
-    score = step.row.score
     for finding in step.row.runners_up:
-        best = finding.score + (finding.upper - finding.statistic)
-        behind = 0.0 if is_oracle(result) or score is None else max(score - best, 0.0)
+        if not is_oracle(result) and finding.upper - finding.statistic > 1e-9 * max(1.0, finding.upper):
+            return  # a bound, and all that it might come before
+        behind = _behind(result, step.row, finding)
         fate_of = fate(result, finding.variable)
         yield Tie(step, finding, result.name(finding.variable), behind, behind <= NEAR, fate_of)
+
+
+def _behind(result: Result, row: TraceRow, finding: Finding) -> float:
+    """By how much a runner-up was worse, on the scale of deviances.
+
+    Of the same df, that is the difference of the statistics. Otherwise what was ranked differs: scores, or, by level,
+    log p-values, of which twice the difference is about what it is for statistics.
+    """
+    if is_oracle(result) or row.score is None or row.log_p is None:
+        return 0.0
+    if by_level(result) and finding.df != row.df:
+        return max(2.0 * (finding.log_p - row.log_p), 0.0)
+    return max(row.score - finding.score, 0.0)  # ties go to the lower index, up to rounding
 
 
 def fate(result: Result, variable: int) -> str:
@@ -327,28 +342,47 @@ def fate(result: Result, variable: int) -> str:
 
 
 def closest(result: Result, most: int) -> Indices:
-    """Candidates that were not selected, those first that came closest to passing in their last scan."""
+    """Candidates that were not selected, those first that came closest to passing in their last scan.
+
+    Those whose statistics are not known exactly, and all that they might come before, are left out. Variables that
+    entered and were removed again are always among them.
+    """
     known = result.candidates
     free = (known.row >= 0) & ~result.support
     if known.log_p is not None:
-        distance = np.where(free, known.log_p, np.inf)
+        share = np.where(free & ~np.isnan(known.log_p), -known.log_p, -np.inf)
     else:
-        distance = np.where(free, -_share_of_critical(result), np.inf)
-    distance = np.where(np.isnan(distance), 0.0, distance)
-    order = np.argsort(distance, kind="stable")[: min(most, int(free.sum()))]
-    return order.astype(np.intp)
+        share = np.where(free, _share_of_critical(result), -np.inf)
+    order = np.argsort(-share, kind="stable")[: int(free.sum())]
+    exact = _is_exact(known.lower[order], known.upper[order])
+    certain = order[: len(order) if exact.all() else int(np.argmin(exact))][:most]
+    removed = [row.variable for row in result.trace if row.action == "remove"]
+    index = _index(result)
+    again = [j for j in dict.fromkeys(index[name] for name in removed) if free[j] and j not in certain]
+    return np.array([*certain.tolist(), *again], dtype=np.intp)
 
 
-def _share_of_critical(result: Result) -> np.ndarray:
-    """Each candidate's statistic, at the most, as a part of what it had to exceed."""
+def _is_exact(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    return np.asarray(upper - lower <= 1e-9 * np.maximum(1.0, np.abs(upper)))
+
+
+def _share_of_critical(result: Result) -> Floats:
+    """Each candidate's statistic, at the most, as a part of what it had to exceed; 1 where it had to exceed nothing."""
+    known, critical = result.candidates, critical_values(result)
+    asked = (critical > 0) & np.isfinite(critical)
+    upper = np.where(np.isnan(known.upper), np.inf, known.upper)  # NaN: JSON has no infinity
+    return np.where(asked, upper / np.where(asked, critical, 1.0), 0.0)
+
+
+def critical_values(result: Result) -> Floats:
+    """What each variable had to exceed in its last test; infinite where that is not known."""
     known = result.candidates
     critical = np.full(len(known.row), np.inf)
     for i, row in enumerate(result.trace):
-        here = known.row == i
+        here = np.flatnonzero(known.row == i)
         for df, value in row.critical:
-            critical[here & (known.df == df)] = value
-    upper = np.where(np.isfinite(known.upper), known.upper, known.lower)
-    return np.where((critical > 0) & np.isfinite(critical), upper / np.where(critical > 0, critical, 1.0), 0.0)
+            critical[here[known.df[here] == df]] = value
+    return critical
 
 
 # -- cautions --------------------------------------------------------------------------------------------------------

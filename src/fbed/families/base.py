@@ -55,6 +55,7 @@ class Bounds:
 class CertifiedFit(Protocol):
     """A fit that answers by certified bounds. No interval for a gain may contain the critical value."""
 
+    span: Span
     reference: Reference
     looks_are_cheap: bool  # whether bounds for an infinite critical value cost little beside those for a finite one
 

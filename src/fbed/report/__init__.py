@@ -44,6 +44,7 @@ def write(result: Result, path: str | Path) -> Path:
 
 def render(result: Result) -> str:
     """The report of a result as a page of HTML."""
+    result = result.settled()
     made = {name: (title, build(result)) for name, (title, build) in _SECTIONS.items()}
     shown = {name: (title, part) for name, (title, part) in made.items() if part is not None}
     contents = [(name, title) for name, (title, _) in shown.items()]
