@@ -305,7 +305,7 @@ def test_npz_without_a_matrix(folder, run):
 def test_without_pandas_the_message_says_what_to_install(folder, run, monkeypatch):
     (folder / "data.csv").write_text("a,y\n1,2\n")
     monkeypatch.setitem(sys.modules, "pandas", None)
-    assert run("select", "data.csv", "--target", "y")[2].endswith("pip install 'fbed[cli]'\n")
+    assert run("select", "data.csv", "--target", "y")[2].endswith("pip install pandas pyarrow\n")
 
 
 def test_remedies_are_spelt_as_options(table, folder, run):

@@ -100,7 +100,7 @@ def test_groups_and_categories_are_ranked_with_the_others():
 
 
 def test_sparse_tables():
-    X, eta, rng = wide()
+    X, _, rng = wide()
     X = sparse.csc_array(np.where(np.abs(X) > 1, np.round(X), 0.0))
     y = (X[:, [3]].toarray()[:, 0] - X[:, [5]].toarray()[:, 0] + rng.logistic(size=300) > 0).astype(int)
     result, slow = fbed.select(X, y), fbed.select(X, y, engine="exhaustive")
@@ -175,7 +175,7 @@ def test_removed_variables_are_among_those_not_selected():
 
 
 def test_a_near_tie_of_other_degrees_of_freedom_is_behind_by_what_was_ranked():
-    """By level, the smaller p-value wins; the score of the other may well be higher, and is not what it is behind by."""
+    """By level, the smaller p-value wins, though the score of the other may be higher."""
     rng = np.random.default_rng(2)
     n = 400
     group = rng.integers(0, 6, n)

@@ -265,8 +265,8 @@ def as_criterion(
     alpha_backward: float | None = None,
 ) -> Criterion:
     """The criterion object behind a name and the arguments that belong to it; those of another one are refused."""
-    given = {"alpha": alpha, "gamma": gamma, "alpha_backward": alpha_backward}
-    given = {name: value for name, value in given.items() if value is not None}
+    named = (("alpha", alpha), ("gamma", gamma), ("alpha_backward", alpha_backward))
+    given = {name: value for name, value in named if value is not None}
     if not isinstance(criterion, str):
         return _checked_object(criterion, given)
     name = criterion.lower()

@@ -44,8 +44,8 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
         What a variable must achieve to be selected.
     alpha : float, optional
-        Significance level of criterion 'lr'; 0.05 by default. Other criteria ignore it, so that a grid over criteria and
-        levels works.
+        Significance level of criterion 'lr'; 0.05 by default. Other criteria ignore it, so that a grid over
+        criteria and levels works.
     gamma : float in [0, 1], optional
         Parameter of criterion 'ebic'; others ignore it.
     k : int or math.inf

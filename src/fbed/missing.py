@@ -11,7 +11,7 @@ from scipy import sparse
 
 from fbed.columns import Factor
 from fbed.errors import InvalidInput
-from fbed.tables import Matrix, Table, counted
+from fbed.tables import Matrix, Table, counted, refuse_infinite
 from fbed.tails import Floats
 
 MISSING = ("error", "drop", "indicator")
@@ -104,11 +104,9 @@ def _missing_numbers(table: Table, j: int) -> NDArray[np.intp]:
     else:
         stored = slice(matrix.indptr[place], matrix.indptr[place + 1])
         values, rows = matrix.data[stored], matrix.indices[stored]
-    if np.isinf(values).any():
-        raise InvalidInput(
-            f"column {table.column_name(j)!r} holds {int(np.isinf(values).sum())} infinite values, which are not "
-            "missing: correct them, or leave the column out by exclude"
-        )
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        refuse_infinite(table, {j: infinite})
     missing = np.flatnonzero(np.isnan(values))
     return missing if rows is None else rows[missing].astype(np.intp)
 

@@ -90,7 +90,7 @@ class PathResult(Sequence[Result]):
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'fbed[cli]'") from error
+            raise ImportError("to_frame() needs pandas: pip install pandas") from error
         return pd.DataFrame(self.rows())
 
     def summary(self) -> str:

@@ -224,7 +224,7 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'fbed[plot]'") from error
+        raise ImportError("plots need matplotlib: pip install matplotlib") from error
     made: Any = plt.subplots(figsize=size, layout="constrained")[1]
     made.spines[["top", "right"]].set_visible(False)
     return made

@@ -338,7 +338,7 @@ def _explained(path: str, verb: str) -> Iterator[None]:
     except InvalidInput as error:
         raise InvalidInput(f"{shown}: {error}") from error
     except ImportError as error:  # pandas is there, what it needs for this format is not
-        raise InvalidInput(f"cannot {verb} {shown} without pyarrow: pip install 'fbed[cli]'") from error
+        raise InvalidInput(f"cannot {verb} {shown} without pyarrow: pip install pyarrow") from error
     except _BROKEN as error:
         reason = getattr(error, "strerror", None) or str(error).strip().split("\n")[0] or type(error).__name__
         raise InvalidInput(f"cannot {verb} {shown}: {reason}") from error
@@ -348,5 +348,5 @@ def _pandas(what: str) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise InvalidInput(f"{what} need pandas and pyarrow: pip install 'fbed[cli]'") from error
+        raise InvalidInput(f"{what} need pandas and pyarrow: pip install pandas pyarrow") from error
     return pd

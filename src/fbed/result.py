@@ -204,7 +204,7 @@ class Result:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'fbed[cli]'") from error
+            raise ImportError("to_frame() needs pandas: pip install pandas") from error
         hidden = ("dropped", "runners_up", "critical", "residual_df")
         fields = [name for name in TraceRow.__dataclass_fields__ if name not in hidden]
         rows = [{name: getattr(row, name) for name in fields} for row in self.trace]

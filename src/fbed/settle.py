@@ -262,8 +262,7 @@ def _is_open(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
 
 
 def _findings(scan: Scan, rows: Indices, statistic: Floats, df: Floats) -> tuple[Finding, ...]:
-    assert scan.critical is not None and scan.reference is not None
     log_p = (scan.reference or ChiSquare()).log_sf(statistic, df)
-    score = statistic - scan.critical(df)
+    score = statistic - (scan.critical(df) if scan.critical else 0.0)
     columns = (scan.candidates[rows], statistic, df, log_p, score, statistic)
     return tuple(Finding(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
