@@ -101,7 +101,8 @@ def searched(
     """Every scan of one search, and the seconds it took."""
     candidates = np.arange(problem.table.n_variables, dtype=np.intp)
     started = time.monotonic()
-    scanner = Scanner(problem.model, criterion.bind(problem.model.n, len(candidates)), 0, 1, started + limit, memo)
+    rule = criterion.bind(problem.model.n, problem.design.n_varying(candidates))
+    scanner = Scanner(problem.model, rule, 0, 1, started + limit, memo)
     trail = Trail([])
     with one_blas_thread():
         search(scanner, Plan(candidates, **algorithm), trail)

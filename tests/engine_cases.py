@@ -45,7 +45,7 @@ def trail_of(case, family, criterion, engine, n_threads=1, memo=None, **plan):
     )
     p = problem.table.n_variables
     candidates = np.setdiff1d(np.arange(p), case.forced).astype(np.intp)
-    rule = criterion.bind(problem.model.n, len(candidates))
+    rule = criterion.bind(problem.model.n, problem.design.n_varying(candidates))
     scanner = Scanner(problem.model, rule, len(case.forced), n_threads, memo=memo)
     trail = Trail(list(case.forced))
     search(scanner, Plan(candidates, case.forced, **plan), trail)

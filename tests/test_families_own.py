@@ -87,3 +87,13 @@ def test_other_quantiles():
     assert 3 not in fbed.select(X, y, family="quantile", alpha=0.01).indices
     with pytest.raises(fbed.InvalidInput, match="strictly between 0 and 1"):
         fbed.select(X, y, family=fbed.families.quantile(1.5))
+
+
+def test_a_path_needs_no_distribution_of_the_statistic():
+    grid = fbed.path(X, Y, family=partial_correlation, alphas=(0.3, 0.01), gammas=(), ks=(0,))
+    for setting, result in zip(grid.settings, grid, strict=True):
+        alone = fbed.select(
+            X, Y, family=partial_correlation, alpha=setting.value, k=0, early_dropping=setting.k is not None
+        )
+        assert result.selected == alone.selected
+        assert result.candidates.log_p == pytest.approx(alone.candidates.log_p, nan_ok=True)

@@ -419,6 +419,35 @@ def test_constant_columns_only_cost_tests(seed, family):
     assert result.n_tests.forward == plain.n_tests.forward + 2
 
 
+@few
+@given(seed=seeds, family=st.sampled_from(FAMILIES))
+def test_ebic_does_not_count_what_cannot_enter(seed, family):
+    """Columns that are constant in the rows at hand, and a category of one level; forced ones neither."""
+    X, y = data(seed, family)
+    padded = pd.DataFrame(X).add_prefix("x").assign(c=0.1, g="only", h=0.0)
+    with_rest = pd.concat([padded, padded.iloc[:1].assign(c=5.0, g="other", h=2.0)])  # weight 0: not at hand
+    weights = np.r_[np.ones(len(y)), 0.0]
+    for criterion in (fbed.EBIC(), fbed.EBIC(0.7)):
+        options = {"family": family, "criterion": criterion, "k": math.inf}
+        plain = fbed.select(X, y, include=[3], **options)
+        for table, outcome, more in ((padded, y, {}), (with_rest, np.r_[y, y[:1]], {"sample_weight": weights})):
+            result = fbed.select(table, outcome, include=["x3"], **options, **more)
+            assert result.indices.tolist() == plain.indices.tolist()
+            assert result.criterion == plain.criterion
+            assert result.trace[0].tested == plain.trace[0].tested + 3
+            found, expected = ([c for row in r.trace for _, c in row.critical] for r in (result, plain))
+            assert set(np.round(expected, 9)) <= set(np.round(found, 9))
+
+
+def test_a_category_counts_once_in_ebic():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc")).assign(g=rng.choice(list("uvwx"), 80), one=1)
+    result = fbed.select(X, rng.normal(size=80) + X["a"], criterion=fbed.EBIC(1.0), include=["b"], k=0)
+    critical = dict(result.trace[0].critical)
+    assert critical[1.0] == pytest.approx(math.log(80) + 2.0 * math.log(3.0))  # a, c and g
+    assert critical[3.0] == pytest.approx(3.0 * math.log(80) + 2.0 * math.log(3.0))
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("shape", [(3, 1), (3, 5), (4, 30), (12, 200)])
 def test_few_rows_and_many_columns_have_an_answer(family, shape):

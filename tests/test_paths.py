@@ -15,6 +15,7 @@ from fbed.cli import main
 from fbed.families.binomial import Binomial
 from fbed.memo import Memo
 from fbed.paths import Setting
+from search_cases import assert_same, single
 
 
 def outcome_of(family, X, rng):
@@ -32,33 +33,6 @@ def data(family, seed):
     X = rng.normal(size=(n, p)) + 0.7 * rng.normal(size=(n, 1))
     X[:, p // 2 :] = (X[:, p // 2 :] > 0.8).astype(float)
     return X, outcome_of(family, X, rng)
-
-
-def single(X, y, setting, **options):
-    chosen = {"alpha": setting.value} if setting.criterion == "lr" else {"gamma": setting.value}
-    return fbed.select(
-        X,
-        y,
-        criterion=setting.criterion,
-        **chosen,
-        k=1 if setting.k is None else setting.k,
-        early_dropping=setting.k is not None,
-        **options,
-    )
-
-
-def assert_same(one, other):
-    assert one.selected == other.selected
-    assert one.n_tests == other.n_tests
-    assert one.status == other.status
-    assert one.criterion == other.criterion
-    for row, twin in zip(one.trace, other.trace, strict=True):
-        assert (row.phase, row.run, row.action, row.variable) == (twin.phase, twin.run, twin.action, twin.variable)
-        assert row.dropped.tolist() == twin.dropped.tolist()
-        if row.statistic is not None:
-            assert row.statistic == pytest.approx(twin.statistic, rel=1e-6, abs=1e-6)
-            assert row.log_p == pytest.approx(twin.log_p, rel=1e-5, abs=1e-6)
-    assert one.model.coefficients == pytest.approx(other.model.coefficients, rel=1e-4, abs=1e-6) or one.model.separated
 
 
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson"])
@@ -97,8 +71,10 @@ def test_no_set_is_fitted_twice(monkeypatch):
     X, y = data("binomial", 1)
     fitted, described = [], []
     fit, describe = Binomial.fit, Binomial.describe
-    monkeypatch.setattr(Binomial, "fit", lambda self, s: fitted.append(frozenset(s)) or fit(self, s))
-    monkeypatch.setattr(Binomial, "describe", lambda self, s: described.append(frozenset(s)) or describe(self, s))
+    monkeypatch.setattr(Binomial, "fit", lambda self, s, near=None: fitted.append(frozenset(s)) or fit(self, s, near))
+    monkeypatch.setattr(
+        Binomial, "describe", lambda self, s, near=None: described.append(frozenset(s)) or describe(self, s, near)
+    )
     fbed.path(X, y)
     for one in described:
         fitted.remove(one)

@@ -66,7 +66,7 @@ class Twin:
             X, y, weights = np.repeat(X, times, axis=0), np.repeat(y, times), np.ones(times.sum())
         self.weights, self.n, self.y, self.family, self.rule = weights, weights.sum(), y, family, rule
         self.X = np.column_stack([self._standardised(column) for column in X.T])
-        self.p = X.shape[1] if n_candidates is None else n_candidates
+        self.p = int(self.X.any(axis=0).sum()) if n_candidates is None else n_candidates
         self.memory = {}
         self.null = self.deviance([])
         self.total = float(weights @ (y - weights @ y / self.n) ** 2)

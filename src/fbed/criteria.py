@@ -57,7 +57,7 @@ class Criterion(Protocol):
         """Whether the criterion compares likelihoods, so that a bare p-value is not enough."""
 
     def bind(self, n: float, p: int) -> Rule:
-        """Tie the criterion to a sample size and a number of candidate variables."""
+        """Tie the criterion to a sample size and a number of candidates that can enter: constant ones cannot."""
 
     def describe(self, n: float, p: int) -> str:
         """One line for people."""
@@ -146,6 +146,9 @@ class BIC:
 class EBIC:
     """Extended BIC: BIC plus 2·gamma·log C(p, k), which counts the models of each size.
 
+    p is the number of candidates that vary in the rows at hand, a categorical column or a group counted once; constant
+    columns and those that are forced in are not among them.
+
     Parameters
     ----------
     gamma : in [0, 1]; None for the default 1 − ½·log n / log p, clipped to [0, 1] (0 when p = 1).
@@ -169,7 +172,7 @@ class EBIC:
         return _PenaltyRule(math.log(n), self.gamma_for(n, p), p, self.min_gain)
 
     def gamma_for(self, n: float, p: int) -> float:
-        """The gamma in force for n rows and p candidate variables."""
+        """The gamma in force for n rows and p candidates that can enter."""
         if self.gamma is not None:
             return self.gamma
         if p <= 1:

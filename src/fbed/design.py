@@ -87,6 +87,10 @@ class Design:
         """Columns of numeric variables, one each; all zero for a constant one."""
         return self.matrix.gather(self.positions(variables), self.center, self.scale)
 
+    def n_varying(self, variables: NDArray[np.intp]) -> int:
+        """How many variables are not constant: those that can enter a model."""
+        return int((self.width[variables] > 0).sum())
+
     def positions(self, variables: Sequence[int] | NDArray[np.intp]) -> NDArray[np.int64]:
         """Where numeric variables are in the table's matrix."""
         return self.table.position[np.asarray(variables, dtype=np.intp)].astype(np.int64)

@@ -63,10 +63,11 @@ class Memo:
         keys = np.array(selected, dtype=np.intp)
         return self._losses.get(frozenset(selected), lambda: Known(self.n_variables, keys), 32 * len(keys))
 
-    def fit(self, selected: Sequence[int], make: Callable[[Sequence[int]], Fit]) -> Fit:
+    def fit(self, selected: tuple[int, ...], make: Callable[[Sequence[int]], Fit]) -> Fit:
         """The fit on a set."""
-        # a fit keeps a few matrices of a column a variable of S
-        return self._fits.get(frozenset(selected), lambda: make(selected), 64 * self.n_rows * (len(selected) + 2))
+        # a fit keeps a few matrices of a column a variable of S, and may keep what S leaves of every variable
+        size = 64 * self.n_rows * (len(selected) + 2) + 16 * self.n_variables
+        return self._fits.get(frozenset(selected), lambda: make(selected), size)
 
 
 class _Recent(Generic[Value]):

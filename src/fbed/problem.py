@@ -102,7 +102,7 @@ class Problem:
         """Search by one plan and criterion; a memo shares work with other searches on the same problem."""
         started = time.perf_counter()
         deadline = None if time_limit is None else time.monotonic() + time_limit
-        n, p = self.model.n, len(plan.candidates)
+        n, p = self.model.n, self.design.n_varying(plan.candidates)
         threads = thread_count(self.n_jobs)
         scanner = Scanner(self.model, criterion.bind(n, p), len(plan.forced), threads, deadline, memo)
         with one_blas_thread(), reporting(progress, self.table.name) as listen:
@@ -113,8 +113,8 @@ class Problem:
             trail,
             plan,
             self.table,
-            closer=closer(self.model, scanner.rule, plan.forced, trail, seconds),
-            model=self.model.describe(trail.selected),
+closer=closer(self.model, scanner.rule, plan.forced, trail, seconds),
+            model=self.model.describe(trail.selected, scanner.latest),
             family=self.model.name,
             criterion=_criterion_text(criterion.describe(n, p), self.test),
             classes=self.outcome.levels if self.model.name == "binomial" else None,
@@ -320,7 +320,7 @@ def _criterion_text(text: str, test: str) -> str:
 
 
 def _remarks(design: Design, plan: Plan) -> list[str]:
-    constant = int((design.width[plan.candidates] == 0).sum())
+    constant = len(plan.candidates) - design.n_varying(plan.candidates)
     if constant == 0:
         return []
     return [f"{constant:,} constant column{'s' if constant != 1 else ''} cannot be selected"]

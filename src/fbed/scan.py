@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -93,6 +94,11 @@ class Scanner:
         self._last: tuple[tuple[int, ...], Fit] | None = None
         self._last_loss: tuple[frozenset[int], Scan] | None = None
 
+    @property
+    def latest(self) -> Fit | None:
+        """The fit that was asked for last, near which the next one is."""
+        return None if self._last is None else self._last[1]
+
     def saturated(self, selected: Sequence[int]) -> bool:
         """Whether S explains the outcome completely."""
         return self._fit(selected).saturated
@@ -150,10 +156,10 @@ class Scanner:
             raise OutOfTime
 
     def _fit(self, selected: Sequence[int]) -> Fit:
-        key = tuple(selected)
+        key = tuple(selected)  # fits outlive the step: the search goes on to change its list
         if self._last is None or self._last[0] != key:
-            fit = self.memo.fit(selected, self.model.fit) if self.memo else self.model.fit(selected)
-            self._last = (key, fit)
+            make = partial(self.model.fit, near=self.latest)
+            self._last = (key, self.memo.fit(key, make) if self.memo else make(key))
         return self._last[1]
 
     def _computed(self, evaluate: Callable[[Indices], Evidence], variables: Indices, memory: Known | None) -> Evidence:
@@ -166,7 +172,6 @@ class Scanner:
             memory.remember(unknown, new.statistic, new.statistic, new.df, new.log_p)
             memory.reference = new.reference
         statistic, _, df, log_p = memory.recall(variables)
-        assert memory.reference is not None  # set with the first evidence
         return Evidence(statistic, df, log_p, memory.reference)
 
     def _gather(self, evaluate: Callable[[Indices], Evidence], variables: Indices) -> Evidence:

@@ -87,7 +87,8 @@ def select(
     alpha : float, optional
         Significance level of criterion 'lr'; 0.05 by default.
     gamma : float in [0, 1], optional
-        Parameter of criterion 'ebic'; by default 1 − ½·log n / log p, clipped to [0, 1].
+        Parameter of criterion 'ebic'; by default 1 − ½·log n / log p, clipped to [0, 1], with p the number of
+        candidates that are not constant.
     k : int or math.inf
         Number of extra runs that bring dropped variables back: FBED^0, FBED^1, …, FBED^∞.
     early_dropping : bool

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.criteria import Evidence, Rule, exceeds
-from fbed.families.base import CertifiedFit, Indices, Model, is_certified, single_columns
+from fbed.families.base import CertifiedFit, Fit, Indices, Model, is_certified, single_columns
 from fbed.scan import Finding, Scan
 from fbed.search import Trail
 from fbed.tails import ChiSquare, Floats
@@ -125,6 +125,7 @@ class _Work:
         self.asked, self.deadline = asked, deadline
         self.result = result
         self.before = asked.sets()
+        self.latest: tuple[tuple[int, ...], Fit] | None = None
         self.trace = list(result.trace)
         known = result.candidates
         self.candidates = replace(known, lower=known.lower.copy(), upper=known.upper.copy(), df=known.df.copy())
@@ -147,7 +148,7 @@ class _Work:
         if not steps or steps[-1].phase != "backward":
             return
         scan = steps[-1].scan
-        fit = self.asked.model.fit(self.before[-1])
+        fit = self._fit(self.before[-1])
         if not is_certified(fit):
             return
         for variable in scan.candidates[_is_open(scan.lower, scan.upper)].tolist():
@@ -212,9 +213,15 @@ class _Work:
         """Exact statistics and df of some candidates of a scan; it ends early when time is over."""
         self._check_time()
         scan = self.asked.trail.steps[i].scan
-        fit = self.asked.model.fit(self.before[i])
+        fit = self._fit(self.before[i])
         assert is_certified(fit)  # others leave nothing open
         return _exact(fit, scan, variables, lower, upper)
+
+    def _fit(self, selected: tuple[int, ...]) -> Fit:
+        if self.latest is None or self.latest[0] != selected:
+            near = None if self.latest is None else self.latest[1]
+            self.latest = selected, self.asked.model.fit(selected, near)
+        return self.latest[1]
 
     def _check_time(self) -> None:
         if time.monotonic() > self.deadline:

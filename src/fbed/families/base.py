@@ -4,6 +4,9 @@ A `Model` is an outcome bound to its data. It answers for a set S with a `Fit`, 
 fit then tells, for candidates outside S, what adding each would gain, and for variables in S, what removing each would
 lose. Nothing else is asked of a family: ranking, dropping, counting and ties are the search's business.
 
+A model does not change once it is made, so that searches in several threads may share it. What one fit can do for the
+next (a basis, a place to start from) is kept in the fit, and a search hands its latest fit to the model as `near`.
+
 A fit that can enclose its statistics in intervals without computing them is a `CertifiedFit`: the scan then narrows
 intervals only as far as decisions need.
 """
@@ -92,10 +95,13 @@ class Model(Protocol):
     has_likelihood: bool  # whether statistics are differences of deviances
     block_size: int  # candidates evaluated in one go
 
-    def fit(self, selected: Sequence[int]) -> Fit:
-        """Fit the model on a set of variables."""
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> Fit:
+        """Fit the model on a set of variables; `near` is a fit of this model, best on nearly the same set, or None.
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+        It saves work and changes no answer.
+        """
+
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients of the model on a set of variables, on the scale of the user's data."""
 
 

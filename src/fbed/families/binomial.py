@@ -14,8 +14,8 @@ from scipy import linalg, special
 
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.base import Bounds, FittedModel, Indices, Span, original_scale
-from fbed.families.certified import CertifiedLogistic
+from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span, original_scale
+from fbed.families.certified import CertifiedLogistic, Hints
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
@@ -47,34 +47,24 @@ class Binomial:
         mean = float(design.weights @ y / design.n)
         self.null_predictor = float(np.log(mean / (1.0 - mean)))
         self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
-        self._span = Span(design, ())
-        self._latest: BinomialFit | None = None
-        self._hints: dict[frozenset[int], Floats] = {}
 
-    def fit(self, selected: Sequence[int]) -> BinomialFit:
-        """Maximise the likelihood on a set of variables; the latest fit is there already."""
-        if self._latest is None or self._latest.span.selected != tuple(selected):
-            self._span = Span(self.design, selected, self._span)
-            self._latest = (CertifiedBinomialFit if self.certified else BinomialFit)(self, self._span)
-        return self._latest
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
+        """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
+        known = near if isinstance(near, BinomialFit) else None
+        if known is not None and known.span.selected == tuple(selected):
+            return known
+        span = Span(self.design, selected, known.span if known else None)
+        return (CertifiedBinomialFit if self.certified else BinomialFit)(self, span, known)
 
-    def hint(self, selected: tuple[int, ...], predictor: Floats) -> None:
-        """Remember where the fit on a set is going to end, or has ended."""
-        self._hints[frozenset(selected)] = predictor
-
-    def starts(self, selected: tuple[int, ...]) -> list[Floats]:
-        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean.
-
-        Hints are about the next set, so the rest is forgotten.
-        """
-        wanted, hints = frozenset(selected), self._hints
+    def starts(self, selected: tuple[int, ...], hints: Hints) -> list[Floats]:
+        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
+        wanted = frozenset(selected)
         known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
-        self._hints = {}
         return [*known, np.full(len(self.y), self.null_predictor)]
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated they are merely large."""
-        fit = self.fit(selected)
+        fit = self.fit(selected, near)
         mean = special.expit(fit.predictor)
         information = (
             None if fit.separated else fit.Z.T @ (fit.Z * (self.design.weights * mean * (1.0 - mean))[:, None])
@@ -86,13 +76,13 @@ class Binomial:
 class BinomialFit:
     """Maximum likelihood on the span of S; every question is answered by fitting the model it is about."""
 
-    def __init__(self, model: Binomial, span: Span) -> None:
+    def __init__(self, model: Binomial, span: Span, near: BinomialFit | None = None) -> None:
         self.model = model
         self.span = span
         self.Z = span.Z
-        self._maximise()
+        self._maximise(near)
 
-    def _maximise(self) -> None:
+    def _maximise(self, near: BinomialFit | None) -> None:
         start = np.zeros((self.span.rank, 1))
         start[0] = self.model.null_predictor
         found = maximise(self.Z, None, start, self.model.y, self.model.design.weights)
@@ -159,12 +149,13 @@ class CertifiedBinomialFit(BinomialFit):
 
     reference = ChiSquare()
     looks_are_cheap = True
+    engine: CertifiedLogistic
 
-    def _maximise(self) -> None:
-        self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected))
+    def _maximise(self, near: BinomialFit | None) -> None:
+        hints = near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
+        self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected, hints))
         self.coefficients, self.deviance = self.engine.coefficients, self.engine.deviance
         self.predictor = self.engine.predictor
-        self.model.hint(self.span.selected, self.predictor)
 
     def prepare(self, n_candidates: int) -> None:
         """Factor the curvature."""
@@ -213,7 +204,7 @@ class CertifiedBinomialFit(BinomialFit):
         contenders = candidates[numeric]
         found = self.engine.contest(contenders, lower[numeric], upper[numeric], race)
         lower[numeric], upper[numeric], best, predictor, is_open = found
-        self.model.hint((*self.span.selected, int(contenders[best])), predictor)
+        self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
         for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
         return lower, upper

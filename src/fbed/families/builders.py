@@ -48,7 +48,7 @@ def _gaussian(request: Request) -> Model:
 
 def _clusters(request: Request) -> Clusters:
     assert request.extras.cluster is not None  # `check_abilities` has asked for it
-    return Clusters(request.extras.cluster, request.design.n)
+    return Clusters(request.extras.cluster)
 
 
 def _regression(request: Request, likelihood: Regression) -> RegressionModel:

@@ -33,6 +33,10 @@ _FEW = 200  # candidates for whom a coarser look at the rows, or a look at sever
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
 
+Hints = dict[frozenset[int], Floats]
+"""Linear predictors at which fits have ended, or are going to end, by their sets."""
+
+
 class Null:
     """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows.
 
@@ -103,6 +107,7 @@ class CertifiedLogistic:
         self.Z = np.asfortranarray(span.Z)
         starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in start]
         self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
+        self.hints: Hints = {frozenset(span.selected): self.predictor}
         self.coarse: Null | None = None  # for upper bounds only
         self._without_known: dict[int, tuple[Floats, Floats]] = {}
 
@@ -359,7 +364,7 @@ class CertifiedLogistic:
         attained, certain = found[2:]
         if certain > enough:
             return certain, attained
-        self.model.hint(tuple(s for s in self.span.selected if s != variable), found[1])
+        self.hints[frozenset(self.span.selected) - {variable}] = found[1]
         return attained, attained
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
 
 import numpy as np
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.families.base import COLLINEAR, FittedModel, Indices, Span, original_scale, single_columns
+from fbed.families.base import COLLINEAR, Fit, FittedModel, Indices, Span, original_scale, single_columns
 from fbed.tails import ExactF, Floats
 
 PERFECT = 1e-10
@@ -33,19 +32,18 @@ class Gaussian:
         self.scale = float(np.abs(y - self.center).max())  # keeps squares of very large outcomes finite
         self.y = np.sqrt(design.weights) * (y - self.center) / self.scale
         self.total = float(self.y @ self.y)
-        self._span = Span(design, ())
-        self._remainders = Remainders(design) if fast else None
+        self.fast = fast
 
-    def fit(self, selected: Sequence[int]) -> GaussianFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> GaussianFit:
         """Project the outcome on a set of variables."""
-        self._span = Span(self.design, selected, self._span)
-        if self._remainders is None:
-            return GaussianFit(self, self._span)
-        return FastGaussianFit(self, self._span, self._remainders)
+        span = Span(self.design, selected, near.span if isinstance(near, GaussianFit) else None)
+        if not self.fast:
+            return GaussianFit(self, span)
+        return FastGaussianFit(self, span, near.remainders if isinstance(near, FastGaussianFit) else None)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Least-squares coefficients."""
-        fit = self.fit(selected)
+        fit = self.fit(selected, near)
         df = self.n - fit.span.rank
         sigma = self.scale * float(np.sqrt(fit.rss / df)) if df > 0 else np.nan
         on_basis = self.scale * (fit.span.Q.T @ self.y) / np.sqrt(self.n)
@@ -110,26 +108,18 @@ class GaussianFit:
 
 
 class Remainders:
-    """What S leaves of every column: its norm², kept up to date one basis vector at a time.
+    """What S leaves of every column: its norm², brought up to date one basis vector at a time.
 
-    `depth[j]` says how many basis vectors have been taken out of column j. While S grows, a step takes out one more;
-    when the search turns to another S, everything starts anew.
+    `depth[j]` says how many basis vectors have been taken out of column j. When S has grown, what is known of the
+    smaller set is taken over; for any other set everything starts anew.
     """
 
-    def __init__(self, design: Design) -> None:
-        self.design = design
-        self.selected: tuple[int, ...] = ()
-        p = len(design.center)
-        self.depth = np.ones(p, dtype=np.intp)  # columns are centred: the intercept is out already
-        self.norm2 = np.full(p, design.n)
-        self._turning = Lock()  # threads ask about the same S; the first one turns to it
-
-    def follow(self, span: Span) -> None:
-        """Prepare for questions about a set."""
-        with self._turning:
-            if self.selected != span.selected[: len(self.selected)]:
-                self.depth[:], self.norm2[:] = 1, self.design.n
-            self.selected = span.selected
+    def __init__(self, design: Design, selected: tuple[int, ...], known: Remainders | None = None) -> None:
+        self.design, self.selected = design, selected
+        self.depth: Indices = np.ones(len(design.center), dtype=np.intp)  # centred: the intercept is out already
+        self.norm2: Floats = np.full(len(design.center), design.n)
+        if known is not None and known.selected == selected[: len(known.selected)]:
+            self.depth, self.norm2 = known.depth.copy(), known.norm2.copy()
 
     def update(self, span: Span, which: Indices, residual: Floats) -> tuple[Floats, Floats]:
         """norm² of what is left of some columns, and their products with the residual of the outcome: one pass."""
@@ -160,11 +150,11 @@ class Remainders:
 
 
 class FastGaussianFit(GaussianFit):
-    """The same answers from remainders that are kept from step to step."""
+    """The same answers from remainders that are handed on from step to step."""
 
-    def __init__(self, model: Gaussian, span: Span, remainders: Remainders) -> None:
+    def __init__(self, model: Gaussian, span: Span, known: Remainders | None = None) -> None:
         super().__init__(model, span)
-        self.remainders = remainders
+        self.remainders = Remainders(model.design, span.selected, known)
 
     def _single_gains(self, candidates: Indices) -> tuple[Floats, Floats]:
         design = self.model.design
@@ -172,7 +162,6 @@ class FastGaussianFit(GaussianFit):
         numeric = design.numeric[candidates]
         left = np.zeros(len(candidates))
         if numeric.any():
-            self.remainders.follow(self.span)
             which = design.positions(candidates[numeric])
             left[numeric], product = self.remainders.update(self.span, which, self.residual)
             explained[numeric] = product**2 / np.maximum(left[numeric], _NEARLY_COLLINEAR * design.n)

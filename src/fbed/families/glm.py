@@ -156,6 +156,12 @@ class GlmPoint:
         glm = self.glm
         return glm.weights[:, None] * glm.distribution.curvature(self.eta, self.transformed, glm.y)
 
+    def information(self) -> Floats:
+        """The curvature that is expected, weighted: 1 for the gamma distribution, the curvature itself otherwise."""
+        if self.glm.distribution is GAMMA:
+            return np.broadcast_to(self.glm.weights[:, None], self.eta.shape)
+        return self.curvature()
+
     def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """[Z x]ᵀr and [Z x]ᵀW[Z x]."""
         columns = columns or self.columns

@@ -19,7 +19,7 @@ from scipy import sparse, special
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices
+from fbed.families.base import Fit, FittedModel, Indices
 from fbed.families.likelihood import SATURATED, evidence
 from fbed.tables import Name
 
@@ -43,11 +43,11 @@ class GSquare:
         self._codes: dict[int, tuple[Codes, int]] = {}
         self.null_deviance = self.fit([]).deviance
 
-    def fit(self, selected: Sequence[int]) -> GSquareFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> GSquareFit:
         """Cut the rows into strata."""
         return GSquareFit(self, selected)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Tables have no coefficients; the deviance is 2n times the entropy of y that S leaves."""
         return FittedModel(self.name, (), (), None, self.fit(selected).deviance, self.null_deviance)
 
@@ -77,7 +77,7 @@ class GSquareFit:
     """Strata of S: `strata[i]` is the combination of levels that row i has, numbered from 0."""
 
     def __init__(self, model: GSquare, selected: Sequence[int]) -> None:
-        self.model, self.selected = model, selected
+        self.model, self.selected = model, tuple(selected)
         self.strata, self.n_strata = np.zeros(len(model.y), dtype=np.intp), 1
         for variable in selected:
             codes, levels = model.codes(int(variable))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fbed.families.own import Answer, TestFunction
 from fbed.outcomes import Outcome
 from fbed.tails import Floats, chi2_log_sf
 
+_drawing = Lock()
 _FEATURES = 5  # random features of the candidate and of the outcome
 
 
@@ -69,10 +71,11 @@ def _rcit(free: Callable[..., Any], given: Callable[..., Any], x: Floats, y: Flo
 
 @contextmanager
 def _fixed_seed() -> Iterator[None]:
-    """causal-learn draws from NumPy's global generator; it is left as it was found."""
-    state = np.random.get_state()  # noqa: NPY002
-    np.random.seed(0)  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
+    """causal-learn draws from NumPy's global generator, one thread at a time; it is left as it was found."""
+    with _drawing:
+        state = np.random.get_state()  # noqa: NPY002
+        np.random.seed(0)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(state)  # noqa: NPY002

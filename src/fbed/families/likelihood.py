@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.families.base import FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.families.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
 from fbed.families.presentation import Estimates, on_users_scale
 from fbed.tails import ChiSquare, Floats
@@ -61,6 +61,10 @@ class Regression(Likelihood):
             return np.full(step.shape[1], np.inf)
         parts = np.split(step, self.n_predictors)
         return np.asarray(np.max([np.abs(columns.predict(part)).max(axis=0) for part in parts], axis=0))
+
+    def batch_rows(self, n_rows: int) -> int:
+        """How many values a predictor of one model of a batch holds at once."""
+        return n_rows
 
     def twice_negative(self, deviance: Floats) -> Floats:
         """−2·log-likelihood, up to a constant, from the deviance."""
@@ -164,20 +168,18 @@ class RegressionModel:
         self.has_likelihood = test is likelihood_ratio
         self.block_size = design.block_size
         self._kind = kind or RegressionFit
-        self._span = Span(design, ())
-        self._near: RegressionFit | None = None
         self.null_deviance = np.inf
-        self.null_deviance = self.fit([]).deviance
+        self._null = self._kind(self, Span(design, ()))
+        self.null_deviance = self._null.deviance
 
-    def fit(self, selected: Sequence[int]) -> RegressionFit:
-        """Maximise the likelihood on a set of variables."""
-        self._span = Span(self.design, selected, self._span)
-        self._near = self._kind(self, self._span, self._near)
-        return self._near
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> RegressionFit:
+        """Maximise the likelihood on a set of variables, from the likelier of two starts."""
+        known = near if isinstance(near, RegressionFit) else self._null
+        return self._kind(self, Span(self.design, selected, known.span), known)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
-        return self.fit(selected).describe()
+        return self.fit(selected, near).describe()
 
 
 class RegressionFit:
@@ -268,7 +270,8 @@ class RegressionFit:
         """Positions in batches whose arrays fit into the cache."""
         m = self.model.likelihood.n_predictors
         hessian = (m * (self.columns.size + 1) + self.model.likelihood.n_further) ** 2
-        size = max(1, min(_BATCH_VALUES // (self.model.design.n_rows * m), _HESSIAN_VALUES // hessian))
+        rows = self.model.likelihood.batch_rows(self.model.design.n_rows)
+        size = max(1, min(_BATCH_VALUES // (rows * m), _HESSIAN_VALUES // hessian))
         for first in range(0, len(positions), size):
             yield positions[first : first + size]
 

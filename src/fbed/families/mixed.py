@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.families.gaussian import PERFECT
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
@@ -38,7 +38,7 @@ class Mixed:
 
     def __init__(self, design: Design, y: Floats, cluster: NDArray[np.intp]) -> None:
         self.design, self.n, self.block_size = design, design.n, design.block_size
-        self.clusters = Clusters(cluster, design.n)
+        self.clusters = Clusters(cluster)
         self.sizes = self.clusters.sums(design.weights)
         if self.sizes.max() <= 1.0:
             raise InvalidInput(
@@ -52,11 +52,11 @@ class Mixed:
         self.total = float(self.y @ self.y)
         self.null_deviance = self.fit([]).deviance
 
-    def fit(self, selected: Sequence[int]) -> MixedFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> MixedFit:
         """Maximise the likelihood on a set of variables."""
         return MixedFit(self, selected)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Generalised least squares at the best ρ, then the two standard deviations."""
         fit = self.fit(selected)
         inner, cross, _ = fit.moments(np.array([fit.ratio]), None)
@@ -84,7 +84,7 @@ class MixedFit:
     """The likelihood given S, with the sums over clusters of its basis and of the outcome."""
 
     def __init__(self, model: Mixed, selected: Sequence[int], span: Span | None = None) -> None:
-        self.model, self.selected = model, selected
+        self.model, self.selected = model, tuple(selected)
         self.span = span or Span(model.design, selected)
         self.Q = self.span.Q
         self.prepare()

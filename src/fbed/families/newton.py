@@ -52,6 +52,10 @@ class Columns:
         """The columns of some of the models."""
         return self if self.x is None else Columns(self.Z, self.x[:, models], self._products)
 
+    def column(self, i: int) -> Floats:
+        """One column of the designs, n × 1 where all models share it."""
+        return self.Z[:, i : i + 1] if self.x is None or i < self.Z.shape[1] else self.x
+
     def predict(self, beta: Floats) -> Floats:
         """Zβ + xβ_x: linear predictors, n × models."""
         if self.x is None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices, Span
+from fbed.families.base import Fit, FittedModel, Indices, Span
 from fbed.families.registry import Family, Request
 from fbed.tails import Floats
 
@@ -44,11 +44,11 @@ class TestedOneByOne:
         self.design, self.y, self.test, self.name = design, y, test, name
         self.n = design.n
 
-    def fit(self, selected: Sequence[int]) -> TestedFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> TestedFit:
         """Gather the columns of a set of variables."""
         return TestedFit(self, selected)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """A test alone has no model: no coefficients, no deviance."""
         return FittedModel(self.name, (), (), None, 0.0, 0.0)
 
@@ -59,7 +59,7 @@ class TestedFit:
     saturated = False
 
     def __init__(self, model: TestedOneByOne, selected: Sequence[int]) -> None:
-        self.model, self.selected = model, selected
+        self.model, self.selected = model, tuple(selected)
         self.span = Span(model.design, selected)
         self.conditioning = model.design.stack(selected)
 

@@ -22,7 +22,7 @@ from scipy import optimize
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.tails import Floats
@@ -127,11 +127,11 @@ class ResidualScores:
             )
         self.null_loss = self.fit([]).scored.loss
 
-    def fit(self, selected: Sequence[int]) -> ResidualScoresFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> ResidualScoresFit:
         """Fit and score on a set of variables."""
         return ResidualScoresFit(self, selected)
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients; what is left and the same without variables stand for the deviances."""
         fit = self.fit(selected)
         shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.scored.coefficients * self.scale, None)
@@ -145,7 +145,7 @@ class ResidualScoresFit:
     """The scores given S."""
 
     def __init__(self, model: ResidualScores, selected: Sequence[int]) -> None:
-        self.model, self.selected = model, selected
+        self.model, self.selected = model, tuple(selected)
         self.span = Span(model.design, selected)
         self.Z = self.span.Z
         self.scored = model.scoring.fit(model.y, self.Z, model.design.weights)

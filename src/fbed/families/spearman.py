@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.design import Design
-from fbed.families.base import FittedModel
+from fbed.families.base import Fit, FittedModel
 from fbed.families.gaussian import Gaussian
 from fbed.tails import Floats
 
@@ -29,9 +29,9 @@ class Spearman(Gaussian):
     def __init__(self, design: Design, y: Floats) -> None:
         super().__init__(ranked_design(design), ranks(y, design.weights))
 
-    def describe(self, selected: Sequence[int]) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients on the scale of ranks."""
-        return dataclasses.replace(super().describe(selected), family=self.name)
+        return dataclasses.replace(super().describe(selected, near), family=self.name)
 
 
 def ranked_design(design: Design) -> Design:
