@@ -87,9 +87,7 @@ REFUSED = {
     "missing number": Case(changed("x1", [np.nan, np.nan]), Y, r"NaN or missing values in 1 column: x1 \(2\)"),
     "infinite number": Case(changed("x1", [np.inf]), Y, r"infinite values in 1 column: x1 \(1\)"),
     "missing category": Case(table().assign(c=[None] + ["u", "v", "v"] * 9 + ["u", "v"]), Y, r"in 1 column: c \(1\)"),
-    "missing outcome": Case(
-        table(), np.where(np.arange(30) < 2, np.nan, Y), "y contains NaN or missing values in 2"
-    ),
+    "missing outcome": Case(table(), np.where(np.arange(30) < 2, np.nan, Y), "y contains NaN or missing values in 2"),
     "infinite outcome": Case(
         table(), np.where(np.arange(30) < 1, np.inf, Y), "y contains infinity in 1 rows, which is no missing value"
     ),

@@ -152,7 +152,9 @@ def test_few_terms_stand_for_counts():
         y[0] = top
         nodes, multiplicity = few_terms.of_counts(y, weights)
         for alpha in (1e-3, 1.0, 100.0):
-            expected = sum(w * np.log1p(alpha * np.arange(int(count))).sum() for count, w in zip(y, weights, strict=True))
+            expected = sum(
+                w * np.log1p(alpha * np.arange(int(count))).sum() for count, w in zip(y, weights, strict=True)
+            )
             assert multiplicity @ np.log1p(alpha * nodes) == pytest.approx(expected, rel=1e-13)
 
 

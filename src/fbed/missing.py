@@ -17,7 +17,7 @@ from fbed.tails import Floats
 MISSING = ("error", "drop", "indicator")
 """What can be asked for."""
 
-_LEVEL = "(missing)"  # the level that stands for 'missing' in a categorical column
+LEVEL = "(missing)"  # the level that stands for 'missing' in a categorical column
 
 
 def check_missing(missing: Any) -> None:
@@ -113,7 +113,7 @@ def _missing_numbers(table: Table, j: int) -> NDArray[np.intp]:
 
 def _with_level(factor: Factor) -> Factor:
     codes = np.where(factor.codes < 0, len(factor.levels), factor.codes)
-    return Factor(codes.astype(np.intp), (*factor.levels, _LEVEL))
+    return Factor(codes.astype(np.intp), (*factor.levels, LEVEL))
 
 
 def _filled(table: Table, where: dict[int, NDArray[np.intp]], weights: Floats) -> Matrix:

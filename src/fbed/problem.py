@@ -23,6 +23,7 @@ from fbed.extras import EXTRAS, Extras, read_extras
 from fbed.families.base import Model
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
+from fbed.fitted.make import finish
 from fbed.glance import glance
 from fbed.memo import Memo
 from fbed.missing import check_missing, complete_rows, with_indicators
@@ -109,12 +110,14 @@ class Problem:
             trail = Trail(list(plan.forced), listen)
             search(scanner, plan, trail)
         seconds = time.perf_counter() - started
+        look = glance(self.design, self.outcome, trail.selected)
+        estimates = self.model.describe(trail.selected, scanner.latest)
         return build(
             trail,
             plan,
             self.table,
-closer=closer(self.model, scanner.rule, plan.forced, trail, seconds),
-            model=self.model.describe(trail.selected, scanner.latest),
+            closer=closer(self.model, scanner.rule, plan.forced, trail, seconds),
+            model=finish(self, estimates, trail.selected, look),
             family=self.model.name,
             criterion=_criterion_text(criterion.describe(n, p), self.test),
             classes=self.outcome.levels if self.model.name == "binomial" else None,
@@ -129,7 +132,7 @@ closer=closer(self.model, scanner.rule, plan.forced, trail, seconds),
                 "n_rows_dropped": self.n_dropped,
             },
             seconds=time.perf_counter() - started,
-            glance=glance(self.design, self.outcome, trail.selected),
+            glance=look,
         )
 
 

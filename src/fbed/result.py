@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices
+from fbed.families.base import Indices
+from fbed.fitted import FinalModel
 from fbed.glance import Glance
 from fbed.origin import Origin
 from fbed.scan import Finding, Scan
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from fbed.explain import Explanation
     from fbed.plots import Plots
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the JSON form; it grows when a reader of the old form would misread the new one."""
+
+_READABLE = (2, 3)  # a result of schema 2 has no more of its model than the estimates
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,8 @@ class Result:
     n_variables : number of predictors, that is of columns.
     trace : a row a scan, those that changed nothing included.
     n_tests : tests in the forward and the backward phase.
-    model : coefficients and deviance of the final model; None for the oracle, which fits none.
+    model : the final model: coefficients with ratios and intervals, how well it fits, predictions; None for the oracle,
+        which fits none.
     status : 'converged', 'max_features', 'saturated', 'time_limit' or 'interrupted'.
     notes : remarks on the data that a person should read.
     settings : what was asked for.
@@ -113,7 +117,7 @@ class Result:
     indices: Indices
     trace: tuple[TraceRow, ...]
     n_tests: TestCount
-    model: FittedModel | None
+    model: FinalModel | None
     status: str
     family: str
     criterion: str
@@ -268,9 +272,9 @@ class Result:
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
         text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
         plain = json.loads(text)
-        if plain.get("schema") != SCHEMA:
+        if plain.get("schema") not in _READABLE:
             raise InvalidInput(
-                f"this is not a result of schema {SCHEMA} (found {plain.get('schema')!r}): it was saved by another "
+                f"this is not a result of schema 2 or {SCHEMA} (found {plain.get('schema')!r}): it was saved by another "
                 "version of fbed, or is something else"
             )
         return _from_plain(plain)
@@ -358,7 +362,7 @@ def _to_plain(result: Result) -> dict[str, Any]:
         "indices": result.indices.tolist(),
         "trace": [_row_to_plain(row) for row in result.trace],
         "n_tests": asdict(result.n_tests),
-        "model": None if result.model is None else asdict(result.model),
+        "model": None if result.model is None else result.model.to_plain(),
         "classes": None if result.classes is None else [_class_to_plain(value) for value in result.classes],
         "feature_names": None if result.feature_names is None else list(result.feature_names),
         "groups": {name: list(columns) for name, columns in result.groups.items()},
@@ -407,7 +411,7 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "indices": np.array(plain["indices"], dtype=np.intp),
             "trace": tuple(_row_from_plain(row) for row in plain["trace"]),
             "n_tests": TestCount(**plain["n_tests"]),
-            "model": _model_from_plain(plain["model"]),
+            "model": None if plain["model"] is None else FinalModel.from_plain(plain["model"]),
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "feature_names": None if plain["feature_names"] is None else tuple(plain["feature_names"]),
             "groups": {name: tuple(columns) for name, columns in plain.get("groups", {}).items()},
@@ -421,23 +425,6 @@ def _from_plain(plain: dict[str, Any]) -> Result:
 
 def _numbers(values: list[float | None]) -> tuple[float, ...]:
     return tuple(float("nan") if value is None else value for value in values)
-
-
-def _model_from_plain(plain: dict[str, Any] | None) -> FittedModel | None:
-    if plain is None:
-        return None
-    errors = plain["standard_errors"]
-    deviance, null_deviance = _numbers([plain["deviance"], plain["null_deviance"]])
-    return FittedModel(
-        **{
-            **plain,
-            "terms": tuple(plain["terms"]),
-            "coefficients": _numbers(plain["coefficients"]),
-            "standard_errors": None if errors is None else _numbers(errors),
-            "deviance": deviance,
-            "null_deviance": null_deviance,
-        }
-    )
 
 
 def _row_from_plain(plain: dict[str, Any]) -> TraceRow:

@@ -384,7 +384,9 @@ def _infinite(table: Table, column: int) -> int:
     if place < 0:
         return 0
     matrix = table.matrix
-    values = matrix.data[matrix.indptr[place] : matrix.indptr[place + 1]] if sparse.issparse(matrix) else matrix[:, place]
+    values = (
+        matrix.data[matrix.indptr[place] : matrix.indptr[place + 1]] if sparse.issparse(matrix) else matrix[:, place]
+    )
     return int(np.isinf(values).sum())
 
 

@@ -110,7 +110,8 @@ class FittedModel:
     """The final model on the selected variables.
 
     The standard errors are the naive ones of a model that was fixed in advance; after selection they are too small.
-    They are None when the outcome is separated, since the coefficients are then infinite.
+    They are None when the outcome is separated, since the coefficients are then infinite. `correlation` is that of the
+    coefficients: times two standard errors it is their covariance.
     """
 
     family: str
@@ -120,6 +121,7 @@ class FittedModel:
     deviance: float
     null_deviance: float
     separated: bool = False
+    correlation: tuple[tuple[float, ...], ...] | None = None
 
 
 class Span:
@@ -242,8 +244,8 @@ def _orthonormal(basis: Floats, columns: Floats) -> Floats:
 
 def original_scale(
     span: Span, coefficients: Floats, information: Floats | None, sigma: float = 1.0
-) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...] | None]:
-    """Terms, coefficients and standard errors on the user's scale, from coefficients on Z.
+) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...] | None, Correlation | None]:
+    """Terms, coefficients, standard errors and correlation on the user's scale, from coefficients on Z.
 
     `information` is the Fisher information of those coefficients; None leaves the standard errors out. They are
     multiplied by `sigma`, the residual standard deviation of a linear model. A column in the span of earlier ones gets
@@ -261,13 +263,28 @@ def original_scale(
     shift = np.concatenate([[1.0], -center / scale])  # raw intercept = shift @ theta
     raw = (float(shift @ theta), *(theta[1:] / scale).tolist())
     if information is None:
-        return terms, raw, None
+        return terms, raw, None, None
     try:
         covariance = inverse @ np.linalg.inv(information) @ inverse.T
     except np.linalg.LinAlgError:
-        return terms, raw, None
-    variance = np.zeros(len(theta))
-    variance[kept] = np.diag(covariance)
-    variance[0] = shift[kept] @ covariance @ shift[kept]
-    errors = sigma * np.sqrt(np.maximum(variance, 0.0)) / np.concatenate([[1.0], scale])
-    return terms, raw, tuple(errors.tolist())
+        return terms, raw, None, None
+    change = np.eye(len(theta))[:, kept]  # from what was estimated to all coefficients, the raw intercept first
+    change[0] = shift[kept]
+    whole = change @ covariance @ change.T
+    errors = sigma * np.sqrt(np.maximum(np.diag(whole), 0.0)) / np.concatenate([[1.0], scale])
+    return terms, raw, tuple(errors.tolist()), correlation_of(whole)
+
+
+Correlation = tuple[tuple[float, ...], ...]
+
+
+def correlation_of(covariance: Floats | None) -> Correlation | None:
+    """Correlation of estimates; 0 with one that does not vary."""
+    if covariance is None:
+        return None
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        correlation = np.clip(covariance * unit[:, None] * unit, -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    return tuple(map(tuple, correlation.tolist()))

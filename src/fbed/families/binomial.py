@@ -69,8 +69,8 @@ class Binomial:
         information = (
             None if fit.separated else fit.Z.T @ (fit.Z * (self.design.weights * mean * (1.0 - mean))[:, None])
         )
-        terms, coefficients, errors = original_scale(fit.span, fit.coefficients, information)
-        return FittedModel("binomial", terms, coefficients, errors, fit.deviance, self.null_deviance, fit.separated)
+        shown = original_scale(fit.span, fit.coefficients, information)
+        return FittedModel("binomial", *shown[:3], fit.deviance, self.null_deviance, fit.separated, shown[3])
 
 
 class BinomialFit:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, correlation_of, single_columns
 from fbed.families.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
 from fbed.families.presentation import Estimates, on_users_scale
 from fbed.tails import ChiSquare, Floats
@@ -285,7 +285,9 @@ class RegressionFit:
         shown = likelihood.present(raw)
         errors = None if diverges or shown.covariance is None else shown.standard_errors()
         values = tuple(shown.values.tolist())
-        return FittedModel(model.name, shown.terms, values, errors, self.deviance, model.null_deviance, diverges)
+        correlation = None if errors is None else correlation_of(shown.covariance)
+        deviances = self.deviance, model.null_deviance
+        return FittedModel(model.name, shown.terms, values, errors, *deviances, diverges, correlation)
 
     def _polish(self) -> None:
         """One more step for the coefficients that people read."""

@@ -73,9 +73,7 @@ class RiskSets:
         self.n_events = float(d.sum())
         self.saturated = -float(self.multiplicity @ np.log(m))
 
-    def _spells(
-        self, time: Floats, event: NDArray[np.bool_], stratum: NDArray[np.intp], entry: Floats | None
-    ) -> None:
+    def _spells(self, time: Floats, event: NDArray[np.bool_], stratum: NDArray[np.intp], entry: Floats | None) -> None:
         """At which tied sets every row is at risk without dying there; who enters at a time is not at risk at it."""
         starts = np.searchsorted(self.stratum, stratum)  # the first tied set of every row's stratum
         self.survived = _positions(self.time, self.stratum, time, stratum, "right") - event  # tied sets up to a row's

@@ -22,7 +22,7 @@ from scipy import sparse
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, correlation_of, single_columns
 from fbed.families.gaussian import Gaussian, GaussianFit
 from fbed.families.likelihood import Comparison, RegressionFit, Test, evidence
 from fbed.families.newton import Columns, maximise, polished
@@ -39,6 +39,7 @@ from fbed.families.small_sample import (
     single_tests,
 )
 from fbed.tails import Floats
+
 
 class Clusters:
     """Sums over clusters of rows."""
@@ -129,8 +130,9 @@ class RobustGaussian(Gaussian):
         shown = on_users_scale(fit.span, ONE_PREDICTOR, coefficients, covariance)
         values = shown.values.copy()
         values[0] += self.center
-        errors = shown.standard_errors()
-        return FittedModel(self.name, shown.terms, tuple(values.tolist()), errors, fit.rss * unit, self.total * unit)
+        errors, correlation = shown.standard_errors(), correlation_of(shown.covariance)
+        left, total = fit.rss * unit, self.total * unit
+        return FittedModel(self.name, shown.terms, tuple(values.tolist()), errors, left, total, correlation=correlation)
 
 
 class RobustGaussianFit(GaussianFit):

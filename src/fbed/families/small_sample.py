@@ -180,7 +180,9 @@ class Projected:
         shares = np.stack([sums(basis * column[:, None]) for column in basis.T], axis=1)
         value, vectors = np.linalg.eigh(np.eye(size) - shares)
         alone = value <= 1.0 - FULL_LEVERAGE  # directions of S that are orthogonal to whatever is left of a candidate
-        self.inverse = (vectors * np.where(alone, 0.0, 1.0 / np.where(alone, 1.0, value))[:, None]) @ vectors.swapaxes(1, 2)
+        self.inverse = (vectors * np.where(alone, 0.0, 1.0 / np.where(alone, 1.0, value))[:, None]) @ vectors.swapaxes(
+            1, 2
+        )
 
     def tests(self, unit: Floats, residual: Floats) -> Floats:
         """χ² statistics of candidates, whose columns are unit vectors orthogonal to the basis."""
@@ -193,7 +195,9 @@ class Projected:
 
     def _some(self, unit: Floats, residual: Floats, on_basis: Floats) -> Floats:
         estimate = unit.T @ residual
-        cross = np.stack([self.sums(unit * column[:, None]) for column in self.basis.T], axis=2)  # clusters × models × k
+        cross = np.stack(
+            [self.sums(unit * column[:, None]) for column in self.basis.T], axis=2
+        )  # clusters × models × k
         through = cross @ self.inverse
         share = self.sums(unit**2)
         kept = 1.0 - share - np.einsum("cbi,cbi->cb", cross, through)
@@ -235,7 +239,9 @@ def row_group_test(basis: Floats, residual: Floats, estimate: Floats, copies: Fl
     own = basis[:, -q:] @ tested
     factor = own / np.where(full, 1.0, 1.0 - leverage)[:, None]
     spread = basis[:, :, None] * factor[:, None]
-    left_out = LeftOut((factor * residual[:, None])[None], spread[None], (own[:, :, None] * factor[:, None])[None], copies)
+    left_out = LeftOut(
+        (factor * residual[:, None])[None], spread[None], (own[:, :, None] * factor[:, None])[None], copies
+    )
     return group_statistic(left_out, estimate[None] @ tested, q)
 
 

@@ -48,9 +48,7 @@ class Spells:
         there = np.flatnonzero(first < end)
         differing = first[there] ^ (end[there] - 1)
         bits = np.frexp(differing.astype(float))[1]  # position of the highest bit that tells them apart, from 1
-        self._levels = [
-            _level(int(bit), there[bits == bit], first, end - 1) for bit in np.unique(bits).tolist()
-        ]
+        self._levels = [_level(int(bit), there[bits == bit], first, end - 1) for bit in np.unique(bits).tolist()]
 
     def at_moments(self, values: Floats, ufunc: np.ufunc = np.add, nothing: float = 0.0) -> Floats:
         """Sum (or another reduction) over the rows that are there at every moment, moments × models."""
