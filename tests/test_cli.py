@@ -180,7 +180,7 @@ def test_summary_fits_a_terminal(table, folder, run):
 def test_json_is_all_there_is_on_standard_output(table, folder, run):
     table.to_csv("data.csv", index=False)
     _, out, _ = run("select", "data.csv", "--target", "y", "--json")
-    assert json.loads(out)["schema"] == 2
+    assert json.loads(out)["schema"] == 3
     assert out.count("\n") == 1
 
 

@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -22,7 +22,7 @@ from fbed.report import command as report
 from fbed.result import Result
 from fbed.selection import select
 from fbed.tables import Name
-from fbed.text import style_of, summary
+from fbed.text import notes, paragraph, style_of, summary
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -289,7 +289,9 @@ def run_select(arguments: argparse.Namespace) -> int:
         early_dropping=not arguments.fbs,
     )
     result = _with_origin(result, arguments, data)
-    print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout)))
+    result = result.settled()
+    print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout), with_notes=False), flush=True)
+    _tell(notes(result))
     if arguments.report:
         result.report(arguments.report)
         print(f"fbed: the report is in {arguments.report}", file=sys.stderr)
@@ -329,9 +331,16 @@ def run_path(arguments: argparse.Namespace) -> int:
 def _read(arguments: argparse.Namespace) -> readers.Data:
     """The file, with what the reader has to say about it."""
     data = readers.read(arguments.file, arguments.sep)
-    for note in data.notes:
-        print(f"fbed: note: {note}", file=sys.stderr)
+    _tell(data.notes)
     return data
+
+
+def _tell(notes: Iterable[str]) -> None:
+    """Notes go to standard error, so that they are seen whatever becomes of the output."""
+    look = style_of(sys.stderr)
+    for note in notes:
+        lines = paragraph(f"fbed: note: {note}") if sys.stderr.isatty() else [f"fbed: note: {note}"]
+        print("\n".join(look("warn", lines)), file=sys.stderr)
 
 
 def about_data(data: readers.Data, arguments: argparse.Namespace) -> dict[str, Any]:

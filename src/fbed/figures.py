@@ -23,7 +23,7 @@ def figure(value: float | None, digits: int = 3, missing: str = "") -> str:
     return f"{value:.{digits}g}"
 
 
-def ratio(value: float, digits: int = 3) -> str:
+def ratio(value: float, digits: int = 2) -> str:
     """A ratio with so many significant digits of what it differs from 1 by, where that is little: 1.00011."""
     if math.isnan(value) or not 0.99 < value < 1.01 or value == 1.0:
         return figure(value, digits)

@@ -411,7 +411,7 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "indices": np.array(plain["indices"], dtype=np.intp),
             "trace": tuple(_row_from_plain(row) for row in plain["trace"]),
             "n_tests": TestCount(**plain["n_tests"]),
-            "model": None if plain["model"] is None else FinalModel.from_plain(plain["model"]),
+            "model": None if plain["model"] is None else FinalModel.from_plain({"n": plain["n"], **plain["model"]}),
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "feature_names": None if plain["feature_names"] is None else tuple(plain["feature_names"]),
             "groups": {name: tuple(columns) for name, columns in plain.get("groups", {}).items()},

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
+from fbed.fitted import table
 from fbed.tables import Name
 from fbed.tails import Floats
 
@@ -31,16 +31,6 @@ _RARE = 10  # rows below which a level or an uncommon value decides its own coef
 _INFLATED = 10.0  # variance inflation from which textbooks speak of collinearity
 _CORRELATED = 0.9
 _NO_BOUND = 1e6  # an upper bound so many times the lower one says nothing
-_RATIOS = {  # what exp(coefficient) is, where it has a name
-    "binomial": "odds ratio",
-    "ordinal": "odds ratio",
-    "multinomial": "odds ratio",
-    "cox": "hazard ratio",
-    "poisson": "rate ratio",
-    "negative_binomial": "rate ratio",
-    "gamma": "ratio of means",
-    "weibull": "time ratio",
-}
 
 
 @dataclass(frozen=True)
@@ -250,7 +240,7 @@ def terms(result: Result) -> list[Effect]:
     model = result.model
     if model is None:
         return []
-    half = _quantile(result)
+    half = table.half_width(model)
     known = _columns_by_term(result)
     out = []
     for i, (term, value) in enumerate(zip(model.terms, model.coefficients, strict=True)):
@@ -264,15 +254,7 @@ def terms(result: Result) -> list[Effect]:
 
 def ratio_name(result: Result) -> str | None:
     """What exp(coefficient) is called, or None where it has no meaning."""
-    return None if result.settings.get("link") else _RATIOS.get(result.family)
-
-
-def _quantile(result: Result) -> float:
-    """Half-width of a 95% interval in standard errors: Student's t for the linear model."""
-    left = result.n - len(result.model.terms) if result.model is not None else 0.0
-    if result.family == "gaussian" and left > 0:
-        return float(special.stdtrit(left, 0.975))
-    return float(special.ndtri(0.975))
+    return None if result.model is None else table.ratio_name(result.model)
 
 
 def _columns_by_term(result: Result) -> dict[str, tuple[Name, float]]:
@@ -394,8 +376,14 @@ def cautions(result: Result) -> list[Caution]:
 
 
 def data_cautions(result: Result) -> list[Caution]:
-    """What the selected columns should make a reader careful about."""
-    return [*_collinearity(result), *_rare(result)]
+    """What the selected columns, and the model on them, should make a reader careful about."""
+    return [*_assumptions(result), *_collinearity(result), *_rare(result)]
+
+
+def _assumptions(result: Result) -> Iterator[Caution]:
+    if result.model is not None:
+        for sentence in table.check_sentences(result.model):
+            yield Caution("An assumption of the model does not hold", sentence[0].upper() + sentence[1:] + ".")
 
 
 def _ending(result: Result) -> Iterator[Caution]:

@@ -88,8 +88,16 @@ def mixed(seen: Observed, sd_cluster: float, sd_residual: float) -> float:
     return -0.5 * (spread + float(np.log1p(sizes * ratio).sum()))
 
 
+_PERFECT = 1e-9  # part of the null deviance below which a fit is perfect, and its likelihood has no bound
+
+
 def log_likelihood(family: str, eta: Floats, mean: Floats, seen: Observed, known: dict[str, Any]) -> float | None:
-    """Log-likelihood of a model; None for a family that has none. `known` are deviance and further parameters."""
+    """Log-likelihood of a model; None for a family that has none, or where a perfect fit leaves it without bound.
+
+    `known` are deviances and further parameters.
+    """
+    if family in ("gaussian", "gamma") and not known["deviance"] > _PERFECT * known["null_deviance"]:
+        return None
     one = eta[:, 0]
     made = {
         "gaussian": lambda: gaussian(known["deviance"], seen.n),
@@ -103,4 +111,5 @@ def log_likelihood(family: str, eta: Floats, mean: Floats, seen: Observed, known
         "mixed": lambda: mixed(seen, known["sd(cluster)"], known["sd(residual)"]),
     }
     with np.errstate(over="ignore", invalid="ignore"):
-        return made[family]() if family in made else None
+        found = made[family]() if family in made else math.nan
+    return found if math.isfinite(found) else None

@@ -73,7 +73,7 @@ def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> F
     if model.family == "cox":
         return _cox(problem, model, terms, eta[:, 0])
     seen = _observed(problem, model.family)
-    known = dict(zip(model.terms, model.coefficients, strict=True)) | {"deviance": model.deviance}
+    known = dict(zip(model.terms, model.coefficients, strict=True)) | {"deviance": model.deviance, "null_deviance": model.null_deviance}
     with np.errstate(over="ignore", invalid="ignore"):
         mean = responses.mean(model, eta)
         found = likelihoods.log_likelihood(model.family, eta, mean, seen, known)

@@ -51,27 +51,34 @@ def rows(model: FinalModel, level: float = 0.95) -> list[dict[str, Any]]:
 def _skeleton(model: FinalModel) -> Iterator[dict[str, Any]]:
     """Terms in the model's order, with where their coefficients are (None for a reference level)."""
     where, at = model.layout, 0
+    outcome: Any = None
     for j in range(where.n_predictors if model.columns or not where.n_terms else 0):
-        suffix = f" → {model.classes[j + 1]}" if where.n_predictors > 1 else ""
+        outcome = model.classes[j + 1] if where.n_predictors > 1 else None
+        suffix = f" → {outcome}" if outcome is not None else ""
         if where.intercept and at < len(model.terms):
-            yield _row(model.terms[at], at)
+            yield _row(model.terms[at], at, outcome)
             at += 1
         for column in model.columns:
             if column.levels:
-                yield _row(f"{column.name}[{column.levels[0]}]{suffix}", None, column, column.levels[0])
+                yield _row(f"{column.name}[{column.levels[0]}]{suffix}", None, outcome, column, column.levels[0])
             levels: Sequence[Any] = column.levels[1:] or (None,) * len(column.terms)
             for level, scale in zip(levels, column.scales, strict=True):
-                yield _row(model.terms[at], at, column, level, scale)
+                yield _row(model.terms[at], at, outcome, column, level, scale)
                 at += 1
     for i in range(at, len(model.terms)):
         yield _row(model.terms[i], i)
 
 
 def _row(
-    term: str, place: int | None, column: Column | None = None, level: Any = None, scale: float = 1.0
+    term: str,
+    place: int | None,
+    outcome: Any = None,
+    column: Column | None = None,
+    level: Any = None,
+    scale: float = 1.0,
 ) -> dict[str, Any]:
-    variable = None if column is None else column.variable
-    return {"term": term, "place": place, "variable": variable, "level": level, "sd": scale}
+    variable, name = (None, None) if column is None else (column.variable, column.name)
+    return {"term": term, "place": place, "class": outcome, "variable": variable, "column": name, "level": level, "sd": scale}
 
 
 def _filled(model: FinalModel, row: dict[str, Any], half: float) -> dict[str, Any]:
@@ -160,28 +167,29 @@ def check_sentences(model: FinalModel) -> list[str]:
     return out
 
 
-def cells(model: FinalModel, level: float = 0.95, narrow: bool = False) -> tuple[list[str], list[list[str]]]:
-    """Heads and rows of text, as the table is printed; a narrow one leaves the statistic out."""
+def cells(model: FinalModel, level: float = 0.95) -> tuple[list[str], list[list[str]]]:
+    """Heads and rows of text, as documents show them."""
     ratio = ratio_name(model)
-    percent = f"{100 * level:g}%"
-    heads = ["term", "coef.", "std. err.", "z" if model.family != "gaussian" else "t", "p (naive)"]
-    heads += [ratio, f"{percent} interval"] if ratio else [f"{percent} interval"]
-    out = []
-    for row in rows(model, level):
-        if row["reference"]:
-            out.append([row["term"], "reference", *[""] * (len(heads) - 2)])
-            continue
-        shown = [row["term"], figure(row["coefficient"], 4), figure(row["std_error"]), figure(row["z"]), ""]
-        shown[4] = figure(row["p_value"]) if not math.isnan(row["p_value"]) else ""
-        if ratio:
-            ends = row["ratio_low"], row["ratio_high"]
-            shown += [ratio_figure(row["ratio"]), "" if math.isnan(ends[0]) else " to ".join(map(ratio_figure, ends))]
-        else:
-            shown += [interval(row["low"], row["high"])]
-        out.append(shown)
-    if narrow:
-        return [*heads[:3], *heads[4:]], [[*row[:3], *row[4:]] for row in out]
-    return heads, out
+    heads = ["term", "coefficient", "std. error", "t" if model.family == "gaussian" else "z", "p (naive)"]
+    heads += ([ratio] if ratio else []) + [f"{100 * level:g}% interval"]
+    return heads, [[row["term"], *_figures(row, ratio)] for row in rows(model, level)]
+
+
+def _figures(row: dict[str, Any], ratio: str | None) -> list[str]:
+    """What stands behind the name of a term."""
+    if row["reference"]:
+        return ["reference", *[""] * (5 if ratio else 4)]
+    shown = [figure(row["coefficient"], 4), figure(row["std_error"]), figure(row["z"]), figure(row["p_value"])]
+    if not ratio:
+        return [*shown, interval(row["low"], row["high"])]
+    return [*shown, *ratios(row["ratio"], row["ratio_low"], row["ratio_high"])]
+
+
+def ratios(value: float, low: float, high: float) -> tuple[str, str]:
+    """A ratio and its interval; next to 1 by what they differ from it."""
+    shown = ratio_figure if 0.99 < value < 1.01 else figure
+    ends = "" if math.isnan(low) or math.isnan(high) else f"{shown(low)} to {shown(high)}"
+    return shown(value), ends
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:
@@ -189,17 +197,47 @@ def interval(low: float, high: float, digits: int = 3) -> str:
     return "" if math.isnan(low) or math.isnan(high) else f"{figure(low, digits)} to {figure(high, digits)}"
 
 
+def lines(model: FinalModel, most: int = 10**9, indent: int = 0) -> list[str]:
+    """The table for a terminal of 80 columns: levels under the name of their column, which says the reference."""
+    from fbed.text import table
+
+    ratio = ratio_name(model)
+    # where there are ratios with intervals, names need the room of the standard errors more
+    heads = ["", "coef.", *(["p (naive)", ratio] if ratio else ["std. err.", "p (naive)"]), "95% interval"]
+    body: list[list[str]] = []
+    titles: dict[int, list[str]] = {}  # lines that stand before a row, across all columns
+    block: Any = None
+    for row in rows(model)[:most]:
+        if row["class"] is not None and row["class"] != block:
+            block = row["class"]
+            titles.setdefault(len(body), []).append(f"{block}, against {model.classes[0]}:")
+        if row["reference"]:
+            titles.setdefault(len(body), []).append(f"{row['column']}, against {row['level']}:")
+            continue
+        name = row["term"] if row["class"] is None else row["term"].rpartition(" → ")[0]
+        name = name if row["level"] is None else f"  {row['level']}"
+        coefficient, error, _, *rest = _figures(row, ratio)
+        body.append([name, coefficient, *([] if ratio else [error]), *rest])
+    if not body:
+        return []
+    first, *rest_of = table([heads, *body], "<" + ">" * (len(heads) - 1), name_column=0, indent=indent)
+    out = [first]
+    for i, line in enumerate(rest_of):
+        out += [" " * indent + title for title in titles.get(i, ())]
+        out.append(line)
+    return out
+
+
 def as_text(model: FinalModel) -> str:
     """Within 80 columns."""
-    from fbed.text import paragraph, table
+    from fbed.text import paragraph
 
-    heads, body = cells(model, narrow=True)
-    lines = table([heads, *body], "<" + ">" * (len(heads) - 1), name_column=0) if body else ["no coefficients"]
+    out = lines(model) or ["no coefficients"]
     facts = [f"{name} {value}" for name, value in fit_facts(model)]
-    lines += ["", *paragraph("; ".join(facts))] if facts else []
+    out += ["", *paragraph("; ".join(facts))] if facts else []
     for sentence in [*check_sentences(model), _NAIVE]:
-        lines += paragraph(sentence)
-    return "\n".join(lines)
+        out += paragraph(sentence)
+    return "\n".join(out)
 
 
 def as_markdown(model: FinalModel, level: float) -> str:
