@@ -14,6 +14,7 @@ TITLES = {
     "memory": "Memory",
     "path": "A grid of configurations",
     "families": "Other outcomes",
+    "reading": "Reading",
 }
 
 

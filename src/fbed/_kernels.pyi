@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,19 @@ Floats = NDArray[np.float64]
 Which = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-class DenseColumns:
-    """Columns of a dense matrix of any real type and layout."""
+def number_objects(columns: list[NDArray[np.object_]]) -> list[tuple[NDArray[np.int32], list[Any]]]:
+    """Of every column, the code of every value and what the codes stand for, in the order in which they come first.
 
+    Equal text is one; other things are one only when they are the same object.
+    """
+
+class DenseColumns:
+    """Columns of a dense matrix of any real type and layout, or columns that lie apart, each in its own type."""
+
+    @overload
     def __init__(self, matrix: NDArray[Any]) -> None: ...
+    @overload
+    def __init__(self, columns: list[NDArray[Any]], n: int) -> None: ...
     def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:

@@ -1,4 +1,7 @@
-"""One column → numbers or categories; dates, identifiers and other things that are neither are refused."""
+"""One column → numbers or categories; dates, identifiers and other things that are neither are refused.
+
+Every question is asked about the different values of a column, see `encoding`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,11 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.encoding import Codes, Encoded, code_type, encode_objects, encode_series, renumbered, totals
 from fbed.errors import InvalidInput
+
+OBJECTS = "OUST"
+"""Kinds of NumPy types that may hold text."""
 
 _SHOWN = 5  # names listed in an error message before it says 'and N more'
 _MANY_NUMBERS = 10  # a text column with more different numbers than this was meant to be numeric
@@ -25,18 +32,35 @@ _DATE = re.compile(r"\s*(\d{4}([-/.])\d{1,2}\2\d{1,2}|\d{1,2}([-/.])\d{1,2}\3(\d
 
 @dataclass(frozen=True)
 class Factor:
-    """A categorical column: `codes[i]` is the position of row i's value in `levels`, −1 where it is missing."""
+    """A categorical column: `codes[i]` is the position of row i's value in `levels`, −1 where it is missing.
 
-    codes: NDArray[np.intp]
+    Codes are of the smallest type that holds them.
+    """
+
+    codes: Codes
     levels: tuple[Any, ...]
+
+    def totals(self, weights: NDArray[np.float64] | None = None) -> NDArray[Any]:
+        """How many rows have each level, or the sum of their weights."""
+        return totals(self.codes, len(self.levels), weights)
+
+    @property
+    def n_missing(self) -> int:
+        """Rows without a value."""
+        return int((self.codes < 0).sum())
 
     def rows(self, keep: NDArray[np.intp]) -> Factor:
         """The column on some of the rows, with the levels that occur there."""
-        return _occurring(self.codes[keep], self.levels)
+        some = Factor(self.codes[keep], self.levels)
+        present = np.flatnonzero(some.totals())
+        levels = tuple(self.levels[code] for code in present)
+        return Factor(renumbered(some.codes, present, len(self.levels)), levels)
 
 
 def read_column(name: str, values: Any, categorical: bool = False) -> NDArray[Any] | Factor:
     """One column as numbers (NaN where missing) or a factor; `categorical` makes categories of anything."""
+    if isinstance(values, Encoded):
+        return _declared(name, values) if categorical else _from_objects(name, values)
     if isinstance(values, nw.Series):
         return _read_series(name, values, categorical)
     array = np.asarray(values)
@@ -44,8 +68,8 @@ def read_column(name: str, values: Any, categorical: bool = False) -> NDArray[An
         raise InvalidInput(f"column {name!r} has shape {array.shape}; a column has one dimension")
     if array.dtype.kind in "biuf":
         return coded(repr(name), array) if categorical else array
-    if array.dtype.kind in "OUST":
-        return _declared(name, array) if categorical else _from_objects(name, array)
+    if array.dtype.kind in OBJECTS:
+        return read_column(name, encode_objects([array])[0], categorical)
     _refuse(name, str(array.dtype))
 
 
@@ -54,7 +78,7 @@ def coded(name: str, numbers: NDArray[Any]) -> Factor:
     missing = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros(len(numbers), dtype=bool)
     levels, codes = np.unique(numbers[~missing], return_inverse=True)
     _refuse_many_levels(name, len(levels), len(numbers))
-    out = np.full(len(numbers), -1, dtype=np.intp)
+    out = np.full(len(numbers), -1, dtype=code_type(len(levels)))
     out[~missing] = codes
     whole = (
         bool((levels == np.round(levels)).all()) if levels.dtype.kind == "f" and np.isfinite(levels).all() else False
@@ -68,9 +92,9 @@ def _read_series(name: str, series: nw.Series[Any], categorical: bool) -> NDArra
         numbers = _numeric_series(series)
         return coded(repr(name), numbers) if categorical else numbers
     if dtype in (nw.Categorical, nw.Enum):
-        return _factor(name, _objects(series), categories(series))
+        return _factor(name, encode_series(series))
     if dtype in (nw.String, nw.Object):
-        return _declared(name, _objects(series)) if categorical else _from_objects(name, _objects(series))
+        return read_column(name, encode_series(series), categorical)
     _refuse(name, str(dtype))
 
 
@@ -90,57 +114,36 @@ def _numeric_series(series: nw.Series[Any]) -> NDArray[Any]:
     return array.astype(bool if series.dtype == nw.Boolean else np.float64)  # decimals come as objects
 
 
-def _objects(series: nw.Series[Any]) -> NDArray[Any]:
-    out = np.empty(len(series), dtype=object)
-    out[:] = series.to_list()
-    return out
-
-
-def categories(series: nw.Series[Any]) -> tuple[Any, ...]:
-    """Categories of a categorical column in their order, as the values they are; sorted where they have no order."""
-    native = series.to_native()
-    if hasattr(native, "unify_dictionaries"):  # Arrow
-        chunks = native.unify_dictionaries().chunks
-        return tuple(chunks[0].dictionary.to_pylist()) if chunks else ()
-    if hasattr(getattr(native, "cat", None), "categories"):  # pandas
-        return tuple(native.cat.categories.tolist())
-    if isinstance(series.dtype, nw.Enum):  # polars
-        return tuple(native.dtype.categories.to_list())
-    return sorted_values(set(series.drop_nulls().to_list()))
-
-
-def _from_objects(name: str, values: NDArray[Any]) -> NDArray[Any] | Factor:
+def _from_objects(name: str, column: Encoded) -> NDArray[Any] | Factor:
     """Objects that are all numbers, or all true or false, are numbers; others are categories."""
-    missing = missing_values(values)
-    present = values[~missing].tolist()
-    if not present or not (all(map(_is_number, present)) or all(isinstance(v, (bool, np.bool_)) for v in present)):
-        return _undeclared(name, values)
-    out = np.full(len(values), np.nan)
-    out[~missing] = values[~missing].astype(np.float64)
-    return out
+    values = column.values
+    if not values or not (all(map(_is_number, values)) or all(isinstance(v, (bool, np.bool_)) for v in values)):
+        return _undeclared(name, column)
+    numbers = np.array([*values, np.nan], dtype=object).astype(np.float64)
+    return np.asarray(numbers[column.codes])  # code −1 is the last one, NaN
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number, Decimal)) and not isinstance(value, bool)
 
 
-def _undeclared(name: str, values: NDArray[Any]) -> Factor:
+def _undeclared(name: str, column: Encoded) -> Factor:
     """Text that nobody called a category: what looks like something else is refused."""
-    factor = _factor(name, values)
-    _refuse_times(name, values)
+    factor = _factor(name, column)
+    _refuse_times(name, column.values)
     remedy = f"name it in categorical=[{name!r}] if it is meant to be categories, or leave it out with"
-    refuse_numbers_with_text(f"column {name!r}", values, f"{remedy} exclude=[{name!r}]")
-    if len(factor.levels) > max(len(values) / 2, 2):
+    refuse_numbers_with_text(f"column {name!r}", column, f"{remedy} exclude=[{name!r}]")
+    if len(factor.levels) > max(len(column) / 2, 2):
         raise InvalidInput(
-            f"column {name!r} holds text with {len(factor.levels)} different values in {len(values)} rows, like an "
+            f"column {name!r} holds text with {len(factor.levels)} different values in {len(column)} rows, like an "
             f"identifier: leave it out with exclude=[{name!r}], or make it numeric or categorical"
         )
     return factor
 
 
-def _declared(name: str, values: NDArray[Any]) -> Factor:
-    factor = _factor(name, values)
-    _refuse_many_levels(repr(name), len(factor.levels), len(values))
+def _declared(name: str, column: Encoded) -> Factor:
+    factor = _factor(name, column)
+    _refuse_many_levels(repr(name), len(factor.levels), len(column))
     return factor
 
 
@@ -152,14 +155,13 @@ def _refuse_many_levels(name: str, n_levels: int, n_rows: int) -> None:
         )
 
 
-def _refuse_times(name: str, values: NDArray[Any]) -> None:
+def _refuse_times(name: str, values: Sequence[Any]) -> None:
     """Dates as objects, or written as text."""
-    present = [value for value in values.tolist() if not is_missing(value)]
     times = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-    found = next((value for value in present if isinstance(value, times) or type(value).__name__ == "Period"), None)
+    found = next((value for value in values if isinstance(value, times) or type(value).__name__ == "Period"), None)
     if found is not None:
         _refuse(name, f"values of type {type(found).__name__}")
-    different = {value for value in present if isinstance(value, str)}
+    different = {value for value in values if isinstance(value, str)}
     if len(different) > _MANY_DATES and all(_DATE.fullmatch(text) for text in different):
         raise InvalidInput(
             f"column {name!r} holds dates written as text, such as {min(different)!r}: turn them into numbers (days "
@@ -168,33 +170,30 @@ def _refuse_times(name: str, values: NDArray[Any]) -> None:
         )
 
 
-def _factor(name: str, values: NDArray[Any], order: Sequence[Any] | None = None) -> Factor:
-    """Levels in the order of the categories, or sorted; only those that occur."""
-    _refuse_containers(name, values)
-    missing = missing_values(values)
+def _factor(name: str, column: Encoded) -> Factor:
+    """Levels in the order of the categories, or sorted; only those that occur, and equal values as one."""
+    column = column.occurring() if column.declared else column  # else every value is some row's
+    _refuse_containers(name, column.values)
     try:
-        present = set(values[~missing].tolist())
+        return as_factor(column)
     except TypeError as error:
         raise InvalidInput(
             f"column {name!r} holds values that are neither numbers nor categories ({error}): leave it out with "
             f"exclude=[{name!r}]"
         ) from error
-    levels = tuple(v for v in order if v in present) if order is not None else sorted_values(present)
-    lookup = {level: code for code, level in enumerate(levels)}
-    codes = np.array([-1 if m else lookup[v] for v, m in zip(values.tolist(), missing, strict=True)], dtype=np.intp)
-    return Factor(codes, levels)
 
 
-def _occurring(codes: NDArray[np.intp], levels: Sequence[Any]) -> Factor:
-    """The factor without the levels that no row has."""
-    present = np.unique(codes[codes >= 0])
-    new = np.full(len(levels) + 1, -1, dtype=np.intp)  # the last one is for code −1
-    new[present] = np.arange(len(present))
-    return Factor(new[codes], tuple(levels[code] for code in present))
+def as_factor(column: Encoded) -> Factor:
+    """A level a value, in the order of the categories or sorted; a TypeError for what cannot be told apart."""
+    different = dict.fromkeys(column.values)
+    levels = tuple(different) if column.declared else sorted_values(different)
+    place = {level: code for code, level in enumerate(levels)}
+    new = np.array([*(place[value] for value in column.values), -1], dtype=code_type(len(levels)))
+    return Factor(new[column.codes], levels)
 
 
-def _refuse_containers(name: str, values: NDArray[Any]) -> None:
-    found = next((v for v in values.tolist() if isinstance(v, (list, tuple, dict, set, np.ndarray))), None)
+def _refuse_containers(name: str, values: Sequence[Any]) -> None:
+    found = next((v for v in values if isinstance(v, (list, tuple, dict, set, np.ndarray))), None)
     if found is not None:
         raise InvalidInput(
             f"column {name!r} holds values of type {type(found).__name__}, which are neither numbers nor categories: "
@@ -202,17 +201,18 @@ def _refuse_containers(name: str, values: NDArray[Any]) -> None:
         )
 
 
-def refuse_numbers_with_text(what: str, values: NDArray[Any], remedy: str) -> None:
+def refuse_numbers_with_text(what: str, column: Encoded, remedy: str) -> None:
     """One '?' makes a column of numbers text; as categories it would be a wrong answer to a question nobody asked.
 
     Few different numbers beside other words, such as '1', '2', '3 or more', are categories.
     """
-    present = {value for value in values.tolist() if not is_missing(value)}
+    present = set(column.values)
     words = sorted(value for value in present if isinstance(value, str) and not _reads_as_number(value))
     n_numbers = len(present) - len(words)
     if not words or n_numbers == 0 or (n_numbers <= _MANY_NUMBERS and not _are_markers(words)):
         return
-    count = int(np.isin(values.astype(str), words).sum())
+    among = set(words)
+    count = sum(int(rows) for rows, value in zip(column.counts, column.values, strict=True) if str(value) in among)
     raise InvalidInput(
         f"{what} holds numbers, but also text in {count} row{'s' if count != 1 else ''}: {listing(words)}. Clean or "
         f"drop those rows, {remedy}"
@@ -233,26 +233,12 @@ def _reads_as_number(text: str) -> bool:
     return True
 
 
-def sorted_values(values: set[Any]) -> tuple[Any, ...]:
+def sorted_values(values: Iterable[Any]) -> tuple[Any, ...]:
     """Values in their order, or by type and text when they have none in common."""
     try:
         return tuple(sorted(values))
-    except TypeError:
+    except (TypeError, OverflowError):  # NumPy's numbers cannot be compared with all of Python's
         return tuple(sorted(values, key=lambda value: (type(value).__name__, str(value))))
-
-
-def missing_values(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which values of any kind are missing."""
-    if values.dtype.kind == "f":
-        return np.isnan(values)
-    return np.array([is_missing(value) for value in values.tolist()], dtype=bool)
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN, pandas' NA or a missing time."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return np.ndim(value) == 0 and bool(value != value)
 
 
 def hint(wanted: str, names: Iterable[Any], what: str = "columns") -> str:

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed._kernels import DenseColumns, SparseColumns
+from fbed.apart import ColumnsApart
 from fbed.columns import Factor
+from fbed.encoding import Codes
 from fbed.tables import Matrix, Table, refuse_not_finite
 from fbed.tails import Floats
 from fbed.threads import spread
@@ -99,23 +101,27 @@ class Design:
         """All design columns of one variable, n × width."""
         if self.numeric[variable] and self.width[variable]:
             return self.block([variable])
-        return np.hstack([self._column(j) for j in self.table.columns(variable)])
+        return _side_by_side([self._column(j) for j in self.table.columns(variable)])
+
+    def codes(self, variable: int) -> tuple[Codes, int] | None:
+        """Level of each row and the number of levels, of a variable that is one categorical column."""
+        columns = self.table.columns(variable)
+        factor = self.table.factors.get(columns[0]) if len(columns) == 1 else None
+        return None if factor is None else (factor.codes, len(factor.levels))
 
     def _column(self, j: int) -> Floats:
         """Design columns of one column of the table."""
         factor = self.table.factors.get(j)
         if factor is None:
             return self.matrix.gather(self._places(j), self.center, self.scale)
-        indicators = _indicators(factor)
-        center, scale = self._factor_moments(indicators)
-        return (indicators - center) / scale
+        return _indicators(factor.codes, *self._factor_moments(factor))
 
     def stack(self, variables: Sequence[int]) -> Floats:
         """Design columns of several variables side by side."""
         if len(variables) and self.varying[np.asarray(variables, dtype=np.intp)].all():
             return self.block(variables)
         parts = [self.columns(int(variable)) for variable in variables]
-        return np.hstack(parts) if parts else np.empty((self.n_rows, 0))
+        return _side_by_side(parts) if parts else np.empty((self.n_rows, 0))
 
     def labels(self, variable: int) -> list[str]:
         """A name for each design column of a variable."""
@@ -140,7 +146,7 @@ class Design:
     def _moments(self, j: int) -> tuple[Floats, Floats]:
         factor = self.table.factors.get(j)
         if factor is not None:
-            return self._factor_moments(_indicators(factor))
+            return self._factor_moments(factor)
         return self.center[self._places(j)], self.scale[self._places(j)]
 
     def _places(self, j: int) -> NDArray[np.int64]:
@@ -153,7 +159,7 @@ class Design:
         counts = np.zeros(self.table.n_variables, dtype=np.intp)
         counts[numeric] = not_finite[self.table.position[numeric]].astype(np.intp)
         for j, factor in self.table.factors.items():
-            counts[j] = int((factor.codes < 0).sum())
+            counts[j] = factor.n_missing
         return counts
 
     def _numeric(self) -> NDArray[np.bool_]:
@@ -174,18 +180,30 @@ class Design:
         factor = self.table.factors.get(j)
         return len(self._places(j)) if factor is None else max(0, len(factor.levels) - 1)
 
-    def _factor_moments(self, indicators: Floats) -> tuple[Floats, Floats]:
-        center = self.weights @ indicators / self.n
+    def _factor_moments(self, factor: Factor) -> tuple[Floats, Floats]:
+        """Of the indicators of every level but the first, by counting."""
+        center = factor.totals(self.weights)[1:] / self.n
         scale = np.sqrt(center * (1.0 - center))
         return center, np.where(scale > 0, scale, 1.0)  # a level that no row has is a zero column
 
 
-def _indicators(factor: Factor) -> Floats:
-    """A column for every level but the first."""
-    return (factor.codes[:, None] == np.arange(1, max(1, len(factor.levels)))[None, :]).astype(np.float64)
+def _indicators(codes: Codes, center: Floats, scale: Floats) -> Floats:
+    """A column for every level but the first, (indicator − centre)/scale, and nothing else of that size."""
+    out = np.empty((len(codes), len(center)))
+    out[:] = -center / scale
+    rows = np.flatnonzero(codes > 0)
+    level = codes[rows] - 1
+    out[rows, level] = ((1.0 - center) / scale)[level]
+    return out
+
+
+def _side_by_side(parts: Sequence[Floats]) -> Floats:
+    return parts[0] if len(parts) == 1 else np.hstack(parts)
 
 
 def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
+    if isinstance(matrix, ColumnsApart):
+        return DenseColumns([_plain(column) for column in matrix.columns], matrix.shape[0])
     if not sparse.issparse(matrix):
         across = matrix.flags.c_contiguous and not matrix.flags.f_contiguous and matrix.nbytes <= _TRANSPOSED
         return DenseColumns(_plain(np.asfortranarray(matrix) if across else matrix))

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fbed.criteria import Criterion, belonging
 from fbed.errors import InvalidInput
 from fbed.families.own import ConditionalTest, TestFunction
+from fbed.labels import by_position
 from fbed.progress import Progress
 from fbed.result import Result
 from fbed.selection import select
@@ -202,8 +203,9 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             _refuse_names(values, role)
         if as_frame(X) is not None:
             validate_data(self, X, skip_check_array=True)  # the names; the values are select's business
+        about_rows = {role: by_position(X, values) for role, values in about_rows.items()}
         options = belonging(self.criterion, self.get_params(deep=False))
-        result = select(X, _column_as_vector(y), **about_rows, **options)
+        result = select(X, by_position(X, _column_as_vector(y)), **about_rows, **options)
         self._keep(result)
         if result.status == "interrupted":
             raise KeyboardInterrupt  # else a grid search would run on as if nothing had happened

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from fbed.apart import ColumnsApart
 from fbed.columns import Factor
+from fbed.encoding import code_type
 from fbed.errors import InvalidInput
 from fbed.tables import Matrix, Table, counted, refuse_infinite
 from fbed.tails import Floats
@@ -91,6 +93,8 @@ def _where(table: Table) -> dict[int, NDArray[np.intp]]:
 
 def _not_finite(matrix: Matrix) -> NDArray[np.bool_]:
     """Which columns may hold values that are not finite: one of them spoils the sum."""
+    if isinstance(matrix, ColumnsApart):
+        return np.concatenate([_not_finite(column[:, None]) for column in matrix.columns])
     if matrix.dtype.kind != "f":
         return np.zeros(matrix.shape[1], dtype=bool)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -112,12 +116,15 @@ def _missing_numbers(table: Table, j: int) -> NDArray[np.intp]:
 
 
 def _with_level(factor: Factor) -> Factor:
-    codes = np.where(factor.codes < 0, len(factor.levels), factor.codes)
-    return Factor(codes.astype(np.intp), (*factor.levels, LEVEL))
+    codes = factor.codes.astype(code_type(len(factor.levels) + 1))
+    codes[codes < 0] = len(factor.levels)
+    return Factor(codes, (*factor.levels, LEVEL))
 
 
 def _filled(table: Table, where: dict[int, NDArray[np.intp]], weights: Floats) -> Matrix:
     """The matrix with means for missing numbers, and the indicators after its last column."""
+    if isinstance(table.matrix, ColumnsApart):
+        return _filled_apart(table, table.matrix, where, weights)
     matrix = table.matrix.copy()
     for j, rows in where.items():
         place = int(table.position[j])
@@ -134,6 +141,21 @@ def _filled(table: Table, where: dict[int, NDArray[np.intp]], weights: Floats) -
     if sparse.issparse(matrix):
         return sparse.csc_array(sparse.hstack([matrix, new]))
     return np.asfortranarray(np.hstack([matrix, new.toarray()]))
+
+
+def _filled_apart(
+    table: Table, matrix: ColumnsApart, where: dict[int, NDArray[np.intp]], weights: Floats
+) -> ColumnsApart:
+    """The same of columns that lie apart: only those with missing values are copied."""
+    columns, indicators = list(matrix.columns), []
+    for j, rows in where.items():
+        place = int(table.position[j])
+        filled = columns[place].copy()
+        filled[rows] = _known_mean(matrix[:, [place]], rows, weights)
+        columns[place] = filled
+        indicators.append(np.zeros(table.n_rows, dtype=np.int8))
+        indicators[-1][rows] = 1
+    return ColumnsApart([*columns, *indicators])
 
 
 def _known_mean(column: Any, missing: NDArray[np.intp], weights: Floats) -> float:

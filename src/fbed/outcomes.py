@@ -10,14 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.columns import (
-    categories,
-    is_missing,
-    listing,
-    missing_values,
-    refuse_numbers_with_text,
-    sorted_values,
-)
+from fbed.columns import OBJECTS, as_factor, listing, refuse_numbers_with_text
+from fbed.encoding import Encoded, encode_coded, encode_objects, encode_series
 from fbed.errors import InvalidInput
 from fbed.tables import refuse_masked
 from fbed.tails import Floats
@@ -157,14 +151,14 @@ def read_outcome(y: Any, n_rows: int, keep: NDArray[np.bool_] | None = None) -> 
     if _is_survival(y):
         time, event = _time_and_event(y)
         return _survival(read_outcome(time, n_rows, keep), read_outcome(event, n_rows, keep))
-    raw, order, ordered = _one_a_row(y, n_rows)
-    raw = raw if keep is None else raw[keep]
-    if raw.dtype.kind == "O":
-        raw = _from_objects(raw, categorical=order is not None)
-    _check_complete(raw)
-    if order is None and raw.dtype.kind in "OUST":
-        refuse_numbers_with_text("y", raw, "or make it categorical if it is meant to be")
-    return _describe(raw, order, ordered)
+    raw, ordered = _one_a_row(y, n_rows)
+    if keep is not None:
+        raw = raw.rows(keep) if isinstance(raw, Encoded) else raw[keep]
+    values = _from_objects(raw) if isinstance(raw, Encoded) else raw
+    if isinstance(values, Encoded):
+        return _categories(values, ordered)
+    _check_complete(values)
+    return _describe(values)
 
 
 def known_rows(y: Any, n_rows: int) -> NDArray[np.bool_]:
@@ -172,12 +166,18 @@ def known_rows(y: Any, n_rows: int) -> NDArray[np.bool_]:
     if _is_survival(y):
         time, event = _time_and_event(y)
         return known_rows(time, n_rows) & known_rows(event, n_rows)
-    return ~missing_values(_one_a_row(y, n_rows)[0])
+    raw, _ = _one_a_row(y, n_rows)
+    if isinstance(raw, Encoded):
+        return np.asarray(raw.codes >= 0)
+    return ~np.isnan(raw) if raw.dtype.kind == "f" else np.ones(n_rows, dtype=bool)
 
 
-def _one_a_row(y: Any, n_rows: int) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
-    """Values, one a row, and the order of the categories where the type has one."""
-    raw, order, ordered = _raw_values(y)
+def _one_a_row(y: Any, n_rows: int) -> tuple[NDArray[Any] | Encoded, bool]:
+    """Values, one a row, encoded unless they are numbers, and whether they have an order as categories."""
+    raw, ordered = _raw_values(y)
+    if isinstance(raw, Encoded):
+        _check_length(raw, n_rows)
+        return raw, ordered
     if raw.ndim == 2 and raw.shape[1] == 1:
         raw = raw[:, 0]
     if raw.ndim != 1:
@@ -185,12 +185,16 @@ def _one_a_row(y: Any, n_rows: int) -> tuple[NDArray[Any], tuple[Any, ...] | Non
             f"y must have one value a row, got shape {raw.shape}: y should be a 1d array; survival times are a pair "
             "y=(time, event), successes out of trials are y=successes with trials="
         )
+    _check_length(raw, n_rows)
+    return (encode_objects([raw])[0] if raw.dtype.kind in OBJECTS else raw), ordered
+
+
+def _check_length(raw: NDArray[Any] | Encoded, n_rows: int) -> None:
     if len(raw) != n_rows:
         raise InvalidInput(
             f"y has {len(raw)} values and X has {n_rows} rows: Found input variables with inconsistent numbers of "
             f"samples: [{n_rows}, {len(raw)}]; give one value a row"
         )
-    return raw, order, ordered
 
 
 def _is_survival(y: Any) -> bool:
@@ -253,8 +257,8 @@ def suggested_family(outcome: Outcome) -> tuple[str, str | None]:
     return "gaussian", None
 
 
-def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
-    """Values, and the order of the categories where the type has one."""
+def _raw_values(y: Any) -> tuple[NDArray[Any] | Encoded, bool]:
+    """Values, and whether they are categories with an order."""
     if y is None:
         raise InvalidInput(
             "y is missing: the selector requires y to be passed, but the target y is None; give the outcome"
@@ -263,31 +267,31 @@ def _raw_values(y: Any) -> tuple[NDArray[Any], tuple[Any, ...] | None, bool]:
     if sparse.issparse(y):
         raise InvalidInput("y must be a dense array of one value a row, got a sparse matrix")
     if hasattr(y, "categories") and hasattr(y, "codes"):  # a pandas Categorical outside a series
-        return np.asarray(y, dtype=object), tuple(y.categories.tolist()), bool(y.ordered)
+        return encode_coded(y.codes, y.categories.tolist(), declared=True), bool(y.ordered)
     series = nw.from_native(y, series_only=True, pass_through=True) if not isinstance(y, nw.Series) else y
     if not isinstance(series, nw.Series):
         frame = nw.from_native(y, eager_only=True, pass_through=True)
-        return np.asarray(frame.to_numpy() if isinstance(frame, nw.DataFrame) else y), None, False
+        return np.asarray(frame.to_numpy() if isinstance(frame, nw.DataFrame) else y), False
     if series.dtype in (nw.Categorical, nw.Enum):
-        order = categories(series)
-        raw = np.empty(len(series), dtype=object)
-        raw[:] = series.to_list()
-        return raw, order, bool(nw.is_ordered_categorical(series))
+        return encode_series(series), bool(nw.is_ordered_categorical(series))
+    if series.dtype in (nw.String, nw.Object):
+        return encode_series(series), False
     if series.dtype.is_numeric() and series.null_count():
-        return series.cast(nw.Float64).to_numpy(), None, False
-    return np.asarray(series.to_numpy()), None, False
+        return series.cast(nw.Float64).to_numpy(), False
+    return np.asarray(series.to_numpy()), False
 
 
-def _from_objects(raw: NDArray[Any], categorical: bool) -> NDArray[Any]:
+def _from_objects(raw: Encoded) -> NDArray[Any] | Encoded:
     """Objects that are all numbers or all bool become such, unless they were declared categories."""
-    missing = np.array([is_missing(value) for value in raw], dtype=bool)
-    if missing.any():
-        _refuse_missing(int(missing.sum()))
-    values = raw.tolist()
-    if not categorical and all(isinstance(value, (bool, np.bool_)) for value in values):
-        return raw.astype(bool)
-    if not categorical and all(isinstance(value, (int, float, np.number, np.bool_)) for value in values):
-        return raw.astype(np.float64)
+    missing = int((raw.codes < 0).sum())
+    if missing:
+        _refuse_missing(missing)
+    kinds = (
+        () if raw.declared else ((bool, (bool, np.bool_)), (np.float64, (int, float, np.number, np.bool_)))
+    )  # booleans are numbers to Python
+    for kind, types in kinds:
+        if all(isinstance(value, types) for value in raw.values):
+            return np.asarray(np.array(raw.values, dtype=object).astype(kind)[raw.codes])
     return raw
 
 
@@ -311,15 +315,24 @@ def _refuse_missing(count: int) -> None:
     )
 
 
-def _describe(raw: NDArray[Any], order: tuple[Any, ...] | None, ordered: bool) -> Outcome:
+def _categories(column: Encoded, ordered: bool) -> Outcome:
+    """Text, or whatever else was declared to be categories."""
+    try:
+        factor = as_factor(column.occurring())
+    except TypeError as error:
+        raise InvalidInput(f"y holds values that are neither numbers nor classes ({error}): give one a row") from error
+    if not column.declared:
+        refuse_numbers_with_text("y", column, "or make it categorical if it is meant to be")
+    return Outcome(factor.codes.astype(np.float64), factor.levels, categorical=True, ordered=ordered)
+
+
+def _describe(raw: NDArray[Any]) -> Outcome:
+    """Numbers, or true and false, which are classes."""
     if raw.dtype.kind in "iuf":
         values = raw.astype(np.float64)
         return Outcome(values, tuple(v.item() for v in np.unique(raw)[: _FEW + 1]), categorical=False)
-    present = set(raw.tolist())
-    levels = [v for v in order if v in present] if order is not None else sorted_values(present)
-    lookup = {level: code for code, level in enumerate(levels)}
-    codes = np.array([lookup[value] for value in raw.tolist()], dtype=np.float64)
-    return Outcome(codes, tuple(levels), categorical=True, ordered=ordered)
+    levels, codes = np.unique(raw, return_inverse=True)
+    return Outcome(codes.astype(np.float64), tuple(levels.tolist()), categorical=True)
 
 
 def _one_value(outcome: Outcome) -> str:

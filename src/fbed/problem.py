@@ -25,6 +25,7 @@ from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
 from fbed.fitted.make import finish
 from fbed.glance import glance
+from fbed.labels import check_labels
 from fbed.memo import Memo
 from fbed.missing import check_missing, complete_rows, with_indicators
 from fbed.outcomes import Outcome, known_rows, read_outcome, suggested_family
@@ -161,6 +162,7 @@ def read_problem(
     if engine not in ("certified", "exhaustive"):
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
     check_missing(missing)
+    check_labels(X, {"y": y, "sample_weight": sample_weight, **extras})
     named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, named, exclude, groups, categorical)
     weights, notes = _weights(

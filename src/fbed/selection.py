@@ -62,7 +62,7 @@ def select(
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair
         Outcome; a node, when X is a graph. Survival times are a pair (time, event) of arrays or column names, or a
-        structured array with the fields 'event' and 'time'.
+        structured array with the fields 'event' and 'time'. Rows are matched by position: pandas indices must be equal.
     family : str or a test of your own
         Kind of outcome, a name of the table that ``python -m fbed.families`` prints. 'auto' chooses: 'binomial' for two
         different values, 'multinomial' for more classes, 'ordinal' for ordered ones, 'cox' for survival times,

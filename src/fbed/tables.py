@@ -7,7 +7,7 @@ used is refused here, before any work is done. A *variable* is what the search s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NoReturn
@@ -17,14 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.columns import Factor, coded, hint, listing, read_column
+from fbed.apart import as_matrix
+from fbed.columns import OBJECTS, Factor, coded, hint, listing, read_column
+from fbed.encoding import TOGETHER, encode_objects
 from fbed.errors import InvalidInput, InvalidType
 
 Name = str | int
 Groups = Mapping[str, Iterable[Name]]
 _FEW_ROWS = 5  # the usual rule for χ² approximations
 
-Matrix = Any  # NDArray (any real dtype) or scipy.sparse CSC
+Matrix = Any  # NDArray (any real dtype), ColumnsApart or scipy.sparse CSC
 
 
 @dataclass(frozen=True)
@@ -225,14 +227,15 @@ def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
 
 def take_column(X: Any, name: str, role: str) -> Any:
     """The column `name` of a table, for an outcome or weights given by name."""
-    columns = named_columns(X)
-    if columns is None:
+    frame = X if isinstance(X, Mapping) else as_frame(X)
+    if frame is None:
         raise InvalidInput(
             f"{role}={name!r} names a column, but X is a {type(X).__name__} without column names: pass the values"
         )
-    if name not in columns:
-        raise InvalidInput(f"{role}={name!r} is not a column of X: {hint(name, columns)}")
-    return columns[name]
+    keys = {str(key): key for key in (frame if isinstance(frame, Mapping) else frame.columns)}
+    if name not in keys:
+        raise InvalidInput(f"{role}={name!r} is not a column of X: {hint(name, keys)}")
+    return np.asarray(frame[keys[name]]) if isinstance(frame, Mapping) else frame[keys[name]]
 
 
 def named_columns(X: Any) -> dict[str, Any] | None:
@@ -250,18 +253,14 @@ def named_columns(X: Any) -> dict[str, Any] | None:
 
 
 def _columns(frame: nw.DataFrame[Any]) -> list[Any]:
-    """The columns of a data frame; NumPy's numbers in a pandas frame a type at a time, since one at a time is slow."""
+    """The columns of a data frame; those that NumPy holds in a pandas frame where they lie there."""
     if not frame.implementation.is_pandas():
         return list(frame.iter_columns())
-    native = frame.to_native()
-    types = native.dtypes.tolist()
-    out: list[Any] = [None] * len(types)
-    for kind in {kind for kind in types if isinstance(kind, np.dtype) and kind.kind in "biuf"}:
-        places = [j for j, other in enumerate(types) if other == kind]
-        block = native.iloc[:, places].to_numpy()
-        for i, j in enumerate(places):
-            out[j] = block[:, i]
-    return [frame[:, j] if values is None else values for j, values in enumerate(out)]
+    native = [series for _, series in frame.to_native().items()]
+    return [
+        series.to_numpy() if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufO" else wrapped
+        for series, wrapped in zip(native, frame.iter_columns(), strict=True)
+    ]
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
@@ -292,7 +291,7 @@ def _from_matrix(matrix: Matrix, table: Table, categorical: Sequence[int]) -> Ta
 
 def _left_out(n_rows: int) -> Factor:
     """What stands for a column that is not read."""
-    return Factor(np.zeros(n_rows, dtype=np.intp), ("excluded",))
+    return Factor(np.zeros(n_rows, dtype=np.int8), ("excluded",))
 
 
 def _checked_sparse(X: Any) -> Any:
@@ -399,7 +398,7 @@ def rare_levels(table: Table, weights: NDArray[np.float64]) -> list[str]:
     """A remark on categories that few rows have: what is found about them is rough."""
     rare = {}
     for j, factor in table.factors.items():
-        few = int((np.bincount(factor.codes[factor.codes >= 0], weights[factor.codes >= 0]) < _FEW_ROWS).sum())
+        few = int((factor.totals(weights) < _FEW_ROWS).sum())
         if few and len(factor.levels) > 1:
             rare[j] = f"{table.column_name(j)} ({few} of {len(factor.levels)})"
     if not rare:
@@ -418,13 +417,14 @@ def _common_length(columns: Mapping[str, Any]) -> int:
 
 
 def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence[int]) -> Table:
-    """A table of named columns: the numeric ones are gathered into one matrix, the others become factors."""
+    """A table of named columns: the numeric ones are a matrix, the others become factors."""
     declared = set(categorical)
     read: list[NDArray[Any] | Factor] = []
     refused: dict[str, InvalidInput] = {}
-    for j, (name, values) in enumerate(columns.items()):
+    used = [None if j in table.excluded else values for j, values in enumerate(columns.values())]
+    for j, (name, values) in enumerate(zip(columns, _encoded(used), strict=True)):
         try:
-            read.append(_left_out(table.n_rows) if j in table.excluded else read_column(name, values, j in declared))
+            read.append(_left_out(table.n_rows) if values is None else read_column(name, values, j in declared))
         except InvalidInput as error:
             refused[name] = error
     if refused:
@@ -433,7 +433,7 @@ def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequenc
     factors = {j: values for j, values in enumerate(read) if isinstance(values, Factor)}
     position = np.full(len(read), -1, dtype=np.intp)
     position[[j for j in range(len(read)) if j not in factors]] = np.arange(len(numeric))
-    matrix = _gather(numeric) if numeric else np.empty((table.n_rows, 0))
+    matrix = as_matrix(numeric) if numeric else np.empty((table.n_rows, 0))
     return replace(table, matrix=matrix, position=position, factors=factors)
 
 
@@ -449,9 +449,15 @@ def _all_refused(refused: Mapping[str, InvalidInput]) -> InvalidInput:
     )
 
 
-def _gather(numeric: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Column-major matrix in the smallest type that holds every column."""
-    out = np.empty((len(numeric[0]), len(numeric)), dtype=np.result_type(*numeric), order="F")
-    for j, values in enumerate(numeric):
-        out[:, j] = values
-    return out
+def _encoded(columns: Sequence[Any]) -> Iterator[Any]:
+    """The same columns with those of NumPy's objects encoded, some of them at a time."""
+    for start in range(0, len(columns), TOGETHER):
+        some = list(columns[start : start + TOGETHER])
+        which = [i for i, values in enumerate(some) if _holds_objects(values)]
+        for i, column in zip(which, encode_objects([some[i] for i in which]), strict=True):
+            some[i] = column
+        yield from some
+
+
+def _holds_objects(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in OBJECTS

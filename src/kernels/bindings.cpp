@@ -5,6 +5,7 @@
 #include "columns.hpp"
 #include "fit.hpp"
 #include "null.hpp"
+#include "objects.hpp"
 #include "patterns.hpp"
 #include "whiten.hpp"
 
@@ -30,21 +31,33 @@ static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
 }
 
 struct DenseColumns {
-    Anything array;
+    std::vector<Anything> arrays;
+    std::vector<ColumnApart> apart;
     Dense m;
 
-    explicit DenseColumns(Anything a) : array(a) {
+    explicit DenseColumns(Anything a) : arrays{a} {
         require(a.ndim() == 2, "expected a matrix");
         m = Dense{a.data(), kind_of(a.dtype()), static_cast<int64_t>(a.shape(0)), static_cast<int64_t>(a.shape(1)),
                   a.stride(0), a.stride(1)};
     }
+
+    // Columns that lie apart, each in its own type.
+    DenseColumns(std::vector<Anything> columns, int64_t n) : arrays(std::move(columns)) {
+        for (const Anything& a : arrays) {
+            require(a.ndim() == 1 && static_cast<int64_t>(a.shape(0)) == n && (n <= 1 || a.stride(0) == 1), "columns");
+            apart.push_back({a.data(), kind_of(a.dtype())});
+        }
+        m = Dense{nullptr, Kind::f64, n, static_cast<int64_t>(apart.size()), 1, n, apart.data()};
+    }
+    DenseColumns(const DenseColumns&) = delete;  // `m` points into `apart`
+    DenseColumns& operator=(const DenseColumns&) = delete;
 
     OutMatrix stats(Vector weights, double total, int64_t first, int64_t last) const {
         require(static_cast<int64_t>(weights.shape(0)) == m.n, "one weight a row");
         require(0 <= first && first <= last && last <= m.p, "column range");
         // a row-major matrix is read sixteen columns at a time, so that a cache line is used whole
         constexpr int64_t tile = 16;
-        std::vector<double> values(m.in_place(0) ? 0 : m.n * tile), zeros(m.p, 0.0), ones(m.p, 1.0);
+        std::vector<double> values, zeros(m.p, 0.0), ones(m.p, 1.0);
         std::vector<int64_t> which(tile);
         int64_t loaded = -1;
         const bool equal = std::all_of(weights.data(), weights.data() + m.n, [](double w) { return w == 1.0; });
@@ -55,6 +68,7 @@ struct DenseColumns {
             if (group != loaded) {
                 const int64_t start = first + group * tile, count = std::min(tile, last - start);
                 for (int64_t q = 0; q < count; ++q) which[q] = start + q;
+                values.resize(m.n * tile);
                 m.gather(which.data(), count, zeros.data(), ones.data(), values.data());
                 loaded = group;
             }
@@ -182,8 +196,10 @@ static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
 
 NB_MODULE(_kernels, m) {
     m.doc() = "Plain loops over columns; the statistics are in Python.";
+    m.def("number_objects", &number_objects);
     nb::class_<DenseColumns>(m, "DenseColumns")
         .def(nb::init<Anything>())
+        .def(nb::init<std::vector<Anything>, int64_t>())
         .def("stats", &DenseColumns::stats)
         .def("dots", &DenseColumns::dots)
         .def("gather", &DenseColumns::gather);

@@ -148,50 +148,54 @@ inline Moments moments(const double* values, const double* weights, const int32_
     return out;
 }
 
-// A dense matrix with any strides (in elements).
+// A column of a dense matrix whose columns lie anywhere, each in its own type.
+struct ColumnApart {
+    const void* data;
+    Kind kind;
+};
+
+// A dense matrix with any strides (in elements), or one whose columns lie apart.
 struct Dense {
     const void* data;
     Kind kind;
     int64_t n, p, row_stride, column_stride;
+    const ColumnApart* apart = nullptr;  // `data`, `kind` and `column_stride` then mean nothing, and `row_stride` is 1
+
+    // Calls f with a typed pointer to the start of column j.
+    template <class F>
+    void at(int64_t j, F&& f) const {
+        if (apart != nullptr) return with_type(apart[j].kind, apart[j].data, f);
+        with_type(kind, data, [&](auto* x) { f(x + j * column_stride); });
+    }
 
     // Columns `which` into out, column-major, as (x - center)/scale; a constant column becomes zero.
     void gather(const int64_t* which, int64_t count, const double* center, const double* scale, double* out) const {
+        if (row_stride == 1) {
+            for (int64_t j = 0; j < count; ++j)
+                at(which[j], [&](auto* x) { copy_column(x, center[which[j]], scale[which[j]], out + j * n); });
+            return;
+        }
         with_type(kind, data, [&](auto* x) {
             constexpr int64_t tile = 16;  // columns of a row-major matrix that are written side by side
-            for (int64_t first = 0; first < count; first += tile) {
-                const int64_t last = std::min(first + tile, count);
-                if (row_stride == 1) {
-                    for (int64_t j = first; j < last; ++j) copy_column(x + which[j] * column_stride, j, which, center, scale, out);
-                } else {
-                    copy_tile(x, first, last, which, center, scale, out);
-                }
-            }
+            for (int64_t first = 0; first < count; first += tile)
+                copy_tile(x, first, std::min(first + tile, count), which, center, scale, out);
         });
     }
 
     // Column j where it lies, if it lies there as it is read.
     const double* in_place(int64_t j) const {
+        if (apart != nullptr) return apart[j].kind == Kind::f64 ? static_cast<const double*>(apart[j].data) : nullptr;
         return kind == Kind::f64 && row_stride == 1 ? static_cast<const double*>(data) + j * column_stride : nullptr;
     }
 
     // x'v for the columns `which`, as they are: one pass over the matrix in its own type.
     void dots(const int64_t* which, int64_t count, const double* v, double* out) const {
+        if (row_stride == 1) {
+            for (int64_t j = 0; j < count; ++j) at(which[j], [&](auto* x) { out[j] = column_dot(x, v); });
+            return;
+        }
         with_type(kind, data, [&](auto* x) {
             std::fill(out, out + count, 0.0);
-            if (row_stride == 1) {
-                for (int64_t j = 0; j < count; ++j) {
-                    const auto* from = x + which[j] * column_stride;
-                    if constexpr (std::is_same_v<decltype(from), const double*>) {
-                        out[j] = dot(from, v, n);
-                        continue;
-                    }
-                    double s = 0;
-#pragma omp simd reduction(+ : s)
-                    for (int64_t i = 0; i < n; ++i) s += static_cast<double>(from[i]) * v[i];
-                    out[j] = s;
-                }
-                return;
-            }
             for (int64_t i = 0; i < n; ++i) {
                 const auto* row = x + i * row_stride;
                 for (int64_t j = 0; j < count; ++j) out[j] += static_cast<double>(row[which[j] * column_stride]) * v[i];
@@ -202,10 +206,9 @@ struct Dense {
     // Entries of column j that are not 0; returns how many.
     int64_t support(int64_t j, int32_t* rows, double* values) const {
         int64_t count = 0;
-        with_type(kind, data, [&](auto* x) {
-            const auto* start = x + j * column_stride;
+        at(j, [&](auto* x) {
             for (int64_t i = 0; i < n; ++i) {
-                const auto value = start[i * row_stride];
+                const auto value = x[i * row_stride];
                 rows[count] = static_cast<int32_t>(i);
                 values[count] = static_cast<double>(value);
                 count += value != 0;
@@ -216,10 +219,17 @@ struct Dense {
 
    private:
     template <class T>
-    void copy_column(const T* x, int64_t j, const int64_t* which, const double* center, const double* scale, double* out) const {
-        const double c = center[which[j]], s = scale[which[j]];
+    double column_dot(const T* x, const double* v) const {
+        if constexpr (std::is_same_v<T, double>) return dot(x, v, n);
+        double s = 0;
+#pragma omp simd reduction(+ : s)
+        for (int64_t i = 0; i < n; ++i) s += static_cast<double>(x[i]) * v[i];
+        return s;
+    }
+
+    template <class T>
+    void copy_column(const T* x, double c, double s, double* target) const {
         const double unit = s > 0 ? 1.0 / s : 0.0;
-        double* target = out + j * n;
         if (s > 0) {
             for (int64_t i = 0; i < n; ++i) target[i] = (static_cast<double>(x[i]) - c) * unit;
         } else {

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.columns import Factor, is_missing, listing, read_column
+from fbed.columns import Factor, listing, read_column
+from fbed.encoding import is_missing
 from fbed.errors import InvalidInput
 from fbed.fitted.columns import MISSING, Column, plain
 from fbed.missing import LEVEL
