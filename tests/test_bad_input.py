@@ -55,7 +55,7 @@ def outcome_of_command(case: Case, folder: Any, capsys: Any, **settings: Any) ->
     status = main(["select", str(path), "--target", "y", "--json", *options])
     out, err = capsys.readouterr()
     if status == 0:
-            assert all(line.startswith("fbed: note: ") for line in err.splitlines())
+        assert all(line.startswith("fbed: note: ") for line in err.splitlines())
         return Result.from_json(out)
     assert (status, out) == (2, "")
     assert err.startswith("fbed: error: ")
