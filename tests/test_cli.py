@@ -127,7 +127,7 @@ def test_other_separators(table, folder, run):
     assert selected(run("select", "data.txt", "--target", "y", "--sep", "\\t", "--json"))[:2] == ("c", "colour")
     status, _, err = run("select", "data.csv", "--target", "y")
     assert status == 2
-    assert "is the separator right (--sep)?" in err
+    assert "say --sep ';'" in err
 
 
 def test_standard_input(table, run, monkeypatch):
@@ -232,7 +232,7 @@ def test_labels_survive_in_npz(table, folder, run):
 BAD_CALLS = {
     "no file": (["select", "nowhere.csv", "--target", "y"], "nowhere.csv: no such file"),
     "folder": (["select", ".", "--target", "y"], "this is a folder"),
-    "unknown kind": (["select", "data.xlsx", "--target", "y"], "unknown kind of file; expected .csv"),
+    "unknown kind": (["select", "data.doc", "--target", "y"], "unknown kind of file; expected .csv"),
     "no target": (
         ["select", "data.csv"],
         "say which column is the outcome with --target (or --time and --event): the columns are 'a'",
@@ -249,7 +249,7 @@ BAD_CALLS = {
     "k of fbs": (["select", "data.csv", "--fbs", "-k", "1"], "--fbs drops nothing"),
     "k": (["select", "data.csv", "-k", "many"], "expected 0, 1, 2, … or inf, got 'many'"),
     "output folder": (["select", "data.csv", "--target", "y", "--output", "no/kept.csv"], "there is no folder no"),
-    "output kind": (["select", "data.csv", "--target", "y", "--output", "kept.xlsx"], "unknown kind of file"),
+    "output kind": (["select", "data.csv", "--target", "y", "--output", "kept.doc"], "unknown kind of file"),
     "output is input": (["select", "data.csv", "--target", "y", "--output", "data.csv"], "would overwrite the input"),
     "text as svmlight": (["select", "data.csv", "--target", "y", "--output", "kept.svm"], "not the text of 'colour'"),
     "unknown command": (["choose"], "invalid choice: 'choose'"),
@@ -261,7 +261,7 @@ BAD_CALLS = {
 @pytest.mark.parametrize(("arguments", "message"), BAD_CALLS.values(), ids=BAD_CALLS)
 def test_bad_calls(arguments, message, table, folder, run):
     table.to_csv("data.csv", index=False)
-    (folder / "data.xlsx").write_bytes(b"PK")
+    (folder / "data.doc").write_bytes(b"PK")
     status, _, err = run(*arguments)
     assert status == 2
     assert err.startswith("fbed: error: ")
@@ -344,7 +344,7 @@ def test_interrupt_prints_what_was_found(table, folder, run, monkeypatch):
 def test_interrupt_while_reading(folder, run, monkeypatch):
     (folder / "data.csv").write_text("a,y\n1,2\n")
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(readers, "read", stop)

@@ -176,6 +176,15 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     for name, meaning in _EXTRAS.items():
         data.add_argument(f"--{name}", metavar="COLUMN", help=meaning)
     data.add_argument("--sep", metavar="CHAR", help="separator of a text file (default: ',' or, for .tsv, a tab)")
+    data.add_argument("--decimal", metavar="CHAR", help="decimal point of a text file (default: '.')")
+    data.add_argument("--encoding", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)")
+    data.add_argument(
+        "--na-values",
+        nargs="+",
+        action="extend",
+        metavar="WORD",
+        help="words that mean 'missing', instead of the usual ones; '' is an empty cell",
+    )
     for name, meaning in _LISTS.items():
         data.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="COLUMN", help=meaning)
     data.add_argument(
@@ -311,7 +320,7 @@ def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Da
         options = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
         vectors = {"y": tuple(_outcome(data, arguments).values())}
         vectors |= {name: (column,) for name, column in options.items() if column is not None}
-    lines = readers.python_lines(arguments.file, arguments.sep, vectors)
+    lines = readers.python_lines(arguments.file, arguments.sep, vectors, **_form(arguments))
     return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
 
 
@@ -330,9 +339,14 @@ def run_path(arguments: argparse.Namespace) -> int:
 
 def _read(arguments: argparse.Namespace) -> readers.Data:
     """The file, with what the reader has to say about it."""
-    data = readers.read(arguments.file, arguments.sep)
+    data = readers.read(arguments.file, arguments.sep, **_form(arguments))
     _tell(data.notes)
     return data
+
+
+def _form(arguments: argparse.Namespace) -> dict[str, Any]:
+    """How a text file is written, as far as it was said."""
+    return {name: getattr(arguments, name) for name in ("decimal", "encoding", "na_values")}
 
 
 def _tell(notes: Iterable[str]) -> None:

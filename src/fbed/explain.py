@@ -384,7 +384,8 @@ def _read(result: Result, arguments: argparse.Namespace) -> dict[str, Any]:
 
     if result.origin is not None and result.origin.command is not None:
         asked = parser().parse_args(shlex.split(result.origin.command)[1:])
-        data = readers.read(arguments.data, arguments.sep or asked.sep)
+        form = {name: getattr(asked, name) for name in ("decimal", "encoding", "na_values")}
+        data = readers.read(arguments.data, arguments.sep or asked.sep, **form)
         asked.target = arguments.target or asked.target
         about = about_data(data, asked)
         return {name: about[name] for name in ("X", "y", *_BY_ROW) if about[name] is not None}

@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,10 @@ from fbed.errors import InvalidInput
 from fbed.tables import Name
 
 STDIN = "-"
-FORMATS = ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2) or .npz"
+FORMATS = (
+    ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2), .npz, .xlsx, .xls, "
+    ".dta (Stata), .sav (SPSS), .sas7bdat or .xpt (SAS)"
+)
 
 _KINDS = {
     ".csv": "csv",
@@ -42,7 +45,15 @@ _KINDS = {
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
     ".npz": "npz",
+    ".xlsx": "excel",
+    ".xls": "excel",
+    ".dta": "stata",
+    ".sav": "spss",
+    ".zsav": "spss",
+    ".sas7bdat": "sas",
+    ".xpt": "sas",
 }
+_WRITTEN = ("csv", "tsv", "parquet", "feather", "svmlight", "npz")
 _COMPRESSED: dict[str, tuple[Callable[..., Any], set[str]]] = {  # how a file is opened, and for which kinds
     ".gz": (gzip.open, {"csv", "tsv", "svmlight"}),
     ".bz2": (bz2.open, {"csv", "tsv", "svmlight"}),
@@ -91,8 +102,24 @@ def kind_of(path: str, sep: str | None = None) -> str:
     return kind
 
 
-def read(path: str, sep: str | None = None) -> Data:
-    """Read a file (or '-', standard input)."""
+def read(
+    path: str,
+    sep: str | None = None,
+    *,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    na_values: Sequence[str] | None = None,
+) -> Data:
+    """Read a file (or '-', standard input); the rest says how a text file is written.
+
+    Parameters
+    ----------
+    path : file whose extension tells its kind.
+    sep : separator of a text file; ',' by default, a tab for .tsv.
+    decimal : decimal point, '.' by default.
+    encoding : 'utf-8' by default.
+    na_values : words that mean 'missing', instead of the usual ones ('', 'NA', 'None', 'nan' and so on).
+    """
     if path != STDIN and not Path(path).exists():
         raise InvalidInput(f"{path}: no such file")
     if Path(path).is_dir():
@@ -100,25 +127,31 @@ def read(path: str, sep: str | None = None) -> Data:
     kind = kind_of(path, sep)
     with _explained(path, "read"):
         if kind in ("csv", "tsv"):
-            return _read_text(path, separator(sep, kind))
+            return _read_text(path, separator(sep, kind), decimal, encoding, na_values)
+        if not (decimal is None and encoding is None and na_values is None):
+            raise InvalidInput("--decimal, --encoding and --na-values are about text files, which this is not")
         return _READERS[kind](path)
 
 
-def python_lines(path: str, sep: str | None, vectors: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def python_lines(
+    path: str, sep: str | None, vectors: Mapping[str, Sequence[str]], **form: Any
+) -> tuple[str, ...]:
     """Lines of Python that read a file as the command line does; `vectors` are arguments and their arrays in the file.
 
     Nothing for standard input, which cannot be read again.
     """
     if path == STDIN:
         return ()
-    call = f"readers.read({path!r})" if sep is None else f"readers.read({path!r}, {sep!r})"
+    given = [repr(path), *([] if sep is None else [repr(sep)])]
+    given += [f"{name}={value!r}" for name, value in form.items() if value is not None]
+    call = f"readers.read({', '.join(given)})"
     if not vectors:
         return ("from fbed import readers", "", f"X = {call}.table")
-    given = []
+    lines = []
     for name, arrays in vectors.items():
         parts = ", ".join(f"data.vector({array!r}, {name!r})" for array in arrays)
-        given.append(f"{name} = {parts}")
-    return ("from fbed import readers", "", f"data = {call}", "X = data.table", "feature_names = data.names", *given)
+        lines.append(f"{name} = {parts}")
+    return ("from fbed import readers", "", f"data = {call}", "X = data.table", "feature_names = data.names", *lines)
 
 
 def separator(sep: str | None, kind: str) -> str:
@@ -129,20 +162,18 @@ def separator(sep: str | None, kind: str) -> str:
     return chosen
 
 
-def _read_text(path: str, sep: str) -> Data:
-    pd = _pandas("text tables")
-    content = _standard_input() if path == STDIN else None
-    options = {"sep": sep, "encoding": "utf-8-sig"}
-    header = pd.read_csv(content or path, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
-    _check_header([str(name) for name in header.iloc[0]])
-    if content is not None:
-        content.seek(0)
-    frame = pd.read_csv(content or path, low_memory=False, **options)
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise InvalidInput(
-            f"the rows have more values than the header has names ({len(header.columns)}): give every column a name"
-        )
-    return _without_row_numbers(frame)
+def _read_text(
+    path: str, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None
+) -> Data:
+    _pandas("text tables")
+    from fbed import text_tables
+
+    form = text_tables.Form(
+        sep, decimal or ".", encoding or "utf-8-sig", None if na_values is None else tuple(na_values)
+    )
+    frame, notes = text_tables.read(_standard_input() if path == STDIN else path, form)
+    data = _without_row_numbers(frame)
+    return replace(data, notes=(*data.notes, *notes))
 
 
 def _standard_input() -> io.BytesIO:
@@ -150,13 +181,6 @@ def _standard_input() -> io.BytesIO:
     if not content.getbuffer().nbytes:
         raise InvalidInput("nothing came in, expected a CSV table with a header line")
     return content
-
-
-def _check_header(names: Sequence[str]) -> None:
-    """pandas would rename a repeated column without a word."""
-    repeated = sorted({name for name in names if name and names.count(name) > 1})
-    if repeated:
-        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
 
 
 def _without_row_numbers(frame: Any) -> Data:
@@ -176,6 +200,31 @@ def _read_parquet(path: str) -> Data:
 
 def _read_feather(path: str) -> Data:
     return _framed(_pandas("Feather files").read_feather(path))
+
+
+def _read_excel(path: str) -> Data:
+    return _framed(_with("openpyxl", lambda: _pandas("Excel files").read_excel(path)))
+
+
+def _read_stata(path: str) -> Data:
+    return _framed(_pandas("Stata files").read_stata(path, order_categoricals=False))
+
+
+def _read_spss(path: str) -> Data:
+    return _framed(_with("pyreadstat", lambda: _pandas("SPSS files").read_spss(path)))
+
+
+def _read_sas(path: str) -> Data:
+    frame = _pandas("SAS files").read_sas(path, encoding="latin-1")
+    return _framed(frame)
+
+
+def _with(package: str, make: Callable[[], Any]) -> Any:
+    """What pandas needs for a format, by name."""
+    try:
+        return make()
+    except ImportError as error:
+        raise InvalidInput(f"this format needs {package}: pip install {package}") from error
 
 
 def _framed(frame: Any) -> Data:
@@ -216,6 +265,10 @@ _READERS: dict[str, Callable[[str], Data]] = {
     "feather": _read_feather,
     "svmlight": _read_svmlight,
     "npz": _read_npz,
+    "excel": _read_excel,
+    "stata": _read_stata,
+    "spss": _read_spss,
+    "sas": _read_sas,
 }
 
 
@@ -243,6 +296,8 @@ def _write(path: str, kept: Any, names: Sequence[str], outcome: Mapping[str, Any
 
 def check_output(path: str, source: str, survival: bool = False) -> None:
     """Find out before the work begins whether its outcome can be written."""
+    if kind_of(path) not in _WRITTEN:
+        raise InvalidInput(f"--output {path}: this kind of file is read only; write .csv, .parquet, .feather or .npz")
     if kind_of(path) == "svmlight" and survival:
         raise InvalidInput("svmlight files hold one outcome, not a time and an event: write .csv, .parquet or .npz")
     if path == STDIN:
