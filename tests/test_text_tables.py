@@ -41,7 +41,9 @@ def test_words_for_missing_are_named_and_can_be_levels(table, tmp_path, run):
     result = Result.from_json(out)
     assert result.model.references == {"veneer": "None"}
     assert "na_values=['']" in result.origin.python()
-    status, out, _ = run("select", file, "--target", "y", "--na-values", "brick", "stone", "--missing", "indicator", "--json")
+    status, out, _ = run(
+        "select", file, "--target", "y", "--na-values", "brick", "stone", "--missing", "indicator", "--json"
+    )
     assert status == 0
 
 

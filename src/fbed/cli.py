@@ -95,11 +95,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _complain(message: str) -> int:
     """One line; the remedies that `select` names are spelt as options of the command."""
+    print(f"fbed: error: {_as_options(message)}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _as_options(message: str) -> str:
+    """A message about arguments of `select` as one about options, in one line."""
     spelt = re.sub(r"\b(exclude|include|categorical)=\[(.+?)\]", _as_option, " ".join(message.split()))
     spelt = re.sub(r"\bgroups\['(.+?)'\]", r"--group \1", spelt)
-    spelt = re.sub(r"\b(missing|cov|test|link)='(\w+)'", r"--\1 \2", spelt)
-    print(f"fbed: error: {spelt}", file=sys.stderr)
-    return BAD_INPUT
+    return re.sub(r"\b(missing|cov|test|link|criterion|family)='(\w+)'", r"--\1 \2", spelt)
 
 
 def _as_option(found: re.Match[str]) -> str:
@@ -352,7 +356,7 @@ def _form(arguments: argparse.Namespace) -> dict[str, Any]:
 def _tell(notes: Iterable[str]) -> None:
     """Notes go to standard error, so that they are seen whatever becomes of the output."""
     look = style_of(sys.stderr)
-    for note in notes:
+    for note in map(_as_options, notes):
         lines = paragraph(f"fbed: note: {note}") if sys.stderr.isatty() else [f"fbed: note: {note}"]
         print("\n".join(look("warn", lines)), file=sys.stderr)
 

@@ -133,9 +133,7 @@ def read(
         return _READERS[kind](path)
 
 
-def python_lines(
-    path: str, sep: str | None, vectors: Mapping[str, Sequence[str]], **form: Any
-) -> tuple[str, ...]:
+def python_lines(path: str, sep: str | None, vectors: Mapping[str, Sequence[str]], **form: Any) -> tuple[str, ...]:
     """Lines of Python that read a file as the command line does; `vectors` are arguments and their arrays in the file.
 
     Nothing for standard input, which cannot be read again.
@@ -162,9 +160,7 @@ def separator(sep: str | None, kind: str) -> str:
     return chosen
 
 
-def _read_text(
-    path: str, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None
-) -> Data:
+def _read_text(path: str, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None) -> Data:
     _pandas("text tables")
     from fbed import text_tables
 

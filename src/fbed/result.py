@@ -214,6 +214,13 @@ class Result:
         rows = [{name: getattr(row, name) for name in fields} for row in self.trace]
         return pd.DataFrame(rows, columns=fields).rename(columns={"n_dropped": "dropped"})
 
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What should make a careful reader look twice, a sentence or two each; the notes are among them."""
+        from fbed.cautions import cautions
+
+        return tuple(f"{caution.title}. {caution.text}" for caution in cautions(self.settled()))
+
     def summary(self) -> str:
         """A readable account for a terminal of 80 columns."""
         from fbed.text import summary

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fbed import views
+from fbed import cautions, views
 from fbed.figures import figure
 from fbed.fitted.table import fit_facts
 from fbed.fitted.table import lines as table_lines
@@ -146,7 +146,7 @@ def _model(result: Result, style: Style) -> list[str]:
 
 def notes(result: Result) -> list[str]:
     """What a person should know about the data and the model, a sentence each."""
-    return [*result.notes, *(caution.text for caution in views.data_cautions(result))]
+    return [*result.notes, *(caution.text for caution in cautions.about_data(result))]
 
 
 def _foot(result: Result, with_notes: bool) -> list[str]:

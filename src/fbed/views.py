@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 NEAR = 2.0
 """Scores that differ by less are near ties: the data are at most e times likelier under one model than the other."""
 
-_RARE = 10  # rows below which a level or an uncommon value decides its own coefficient
-_INFLATED = 10.0  # variance inflation from which textbooks speak of collinearity
-_CORRELATED = 0.9
 _NO_BOUND = 1e6  # an upper bound so many times the lower one says nothing
 
 
@@ -100,14 +97,6 @@ class Tie:
     behind: float
     near: bool
     fate: str
-
-
-@dataclass(frozen=True)
-class Caution:
-    """Something about the data that makes a careful reader look twice."""
-
-    title: str
-    text: str
 
 
 def has_deviance(result: Result) -> bool:
@@ -365,109 +354,3 @@ def critical_values(result: Result) -> Floats:
         for df, value in row.critical:
             critical[here[known.df[here] == df]] = value
     return critical
-
-
-# -- cautions --------------------------------------------------------------------------------------------------------
-
-
-def cautions(result: Result) -> list[Caution]:
-    """What may mislead a reader of this result."""
-    return [*_ending(result), *_separation(result), *data_cautions(result), *_notes(result)]
-
-
-def data_cautions(result: Result) -> list[Caution]:
-    """What the selected columns, and the model on them, should make a reader careful about."""
-    return [*_assumptions(result), *_collinearity(result), *_rare(result)]
-
-
-def _assumptions(result: Result) -> Iterator[Caution]:
-    if result.model is not None:
-        for sentence in table.check_sentences(result.model):
-            yield Caution("An assumption of the model does not hold", sentence[0].upper() + sentence[1:] + ".")
-
-
-def _ending(result: Result) -> Iterator[Caution]:
-    if result.status in ("interrupted", "time_limit"):
-        yield Caution(
-            "The search did not finish",
-            "What is shown had been found when it was stopped. More variables might have been selected, and some of "
-            "these might have been removed again.",
-        )
-    if result.status == "max_features":
-        yield Caution(
-            "The search was limited", "It stopped at the largest number of variables allowed, not for want of others."
-        )
-    if result.status == "saturated":
-        yield Caution(
-            "The outcome is explained completely",
-            "No further variable could add anything. With few rows and many variables this happens by chance; a "
-            "variable that is the outcome in disguise does it, too.",
-        )
-
-
-def _separation(result: Result) -> Iterator[Caution]:
-    if result.model is not None and result.model.separated:
-        yield Caution(
-            "The outcome is separated",
-            "The selected variables predict some rows without error, so that some coefficients are infinite. The "
-            "numbers shown have the right sign and no size; there are no standard errors.",
-        )
-
-
-def _collinearity(result: Result) -> Iterator[Caution]:
-    if result.glance is None:
-        return
-    inflated = [
-        f"{name} ({value:.3g})" if math.isfinite(value) else f"{name} (no bound)"
-        for name, value in zip(result.selected, result.glance.inflation, strict=False)
-        if value >= _INFLATED
-    ]
-    if inflated:
-        yield Caution(
-            "Selected variables are collinear",
-            f"The others explain most of {_listed(inflated)}; in brackets, how many times larger that makes the "
-            "variance of the coefficient. Read these coefficients together, not one by one.",
-        )
-    pairs = [f"{a} and {b} ({r:.2f})" for a, b, r in correlated_pairs(result) if abs(r) >= _CORRELATED]
-    if pairs:
-        yield Caution("Selected variables are strongly correlated", f"Strongly correlated: {_listed(pairs)}.")
-
-
-def correlated_pairs(result: Result) -> list[tuple[Name, Name, float]]:
-    """Pairs of selected variables with their correlation, strongest first."""
-    if result.glance is None:
-        return []
-    matrix = result.glance.correlations
-    pairs = [
-        (result.selected[i], result.selected[j], matrix[i][j])
-        for i in range(len(matrix))
-        for j in range(i + 1, len(matrix))
-    ]
-    return sorted(pairs, key=lambda pair: -abs(pair[2]))
-
-
-def _rare(result: Result) -> Iterator[Caution]:
-    if result.glance is None:
-        return
-    rare = []
-    for name, column in zip(result.selected, result.glance.columns, strict=True):
-        rare += [f"{name} = {level} ({count:g} rows)" for level, count in column.levels if 0 < count < _RARE]
-        if column.uncommon is not None and column.uncommon < _RARE:
-            rare.append(f"{name} (all rows but {column.uncommon:g} have the same value)")
-    if rare:
-        yield Caution(
-            "Rare values",
-            f"A handful of rows decides about {_listed(rare)}. Check that they are not mistakes.",
-        )
-
-
-def _notes(result: Result) -> Iterator[Caution]:
-    for note in result.notes:
-        yield Caution(
-            "A note on the data", note[:1].upper() + note[1:] + ("" if note.endswith((".", "!", "?")) else ".")
-        )
-
-
-def _listed(items: list[str], most: int = 6) -> str:
-    shown = "; ".join(items[:most])
-    return shown if len(items) <= most else f"{shown}; and {len(items) - most:,} more"

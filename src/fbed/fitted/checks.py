@@ -96,7 +96,7 @@ class CoxRows:
         return tuple(out)
 
     def proportional(self, columns: Floats, covariance: Floats, terms: Sequence[str]) -> list[Check]:
-        """Grambsch and Therneau's test of each term: do its scaled Schoenfeld residuals change with the rank of time?"""
+        """Grambsch and Therneau's test of each term: do its scaled Schoenfeld residuals change with time's rank?"""
         risk = self.risk
         weights = risk.weights[risk.deaths]
         total = float(weights.sum())

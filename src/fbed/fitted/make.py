@@ -73,7 +73,10 @@ def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> F
     if model.family == "cox":
         return _cox(problem, model, terms, eta[:, 0])
     seen = _observed(problem, model.family)
-    known = dict(zip(model.terms, model.coefficients, strict=True)) | {"deviance": model.deviance, "null_deviance": model.null_deviance}
+    known = dict(zip(model.terms, model.coefficients, strict=True)) | {
+        "deviance": model.deviance,
+        "null_deviance": model.null_deviance,
+    }
     with np.errstate(over="ignore", invalid="ignore"):
         mean = responses.mean(model, eta)
         found = likelihoods.log_likelihood(model.family, eta, mean, seen, known)
@@ -82,7 +85,7 @@ def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> F
 
 
 def _n_parameters(model: FinalModel) -> int:
-    """All that were estimated: coefficients that are not 0 for want of information, and the spread of a linear model."""
+    """All that were estimated: coefficients but those that are 0 for want of information, and a spread."""
     errors = model.standard_errors or (math.nan,) * len(model.terms)
     estimated = sum(
         not (error == 0.0 and value == 0.0) for error, value in zip(errors, model.coefficients, strict=True)

@@ -44,8 +44,8 @@ def _values(columns: Sequence[Column], n_variables: int, X: Any) -> tuple[list[A
     array = X if sparse.issparse(X) else np.asarray(X)
     if array.ndim != 2 or array.shape[1] != n_variables:
         raise InvalidInput(
-            f"X has shape {array.shape}; the selection was made on {n_variables:,} columns: give a table with these, in "
-            "their order, or a data frame with names"
+            f"X has shape {array.shape}; the selection was made on {n_variables:,} columns: give a table with these, "
+            "in their order, or a data frame with names"
         )
     if sparse.issparse(array):
         csc = sparse.csc_array(array)
@@ -90,7 +90,7 @@ def _indicators(column: Column, values: Sequence[Any], unseen: str, notes: list[
     if strange and unseen == "error":
         raise InvalidInput(
             f"column {column.name!r} holds levels that the model has not seen: {listing(strange)}; it knows "
-            f"{listing(column.levels)}. Correct them, leave those rows out, or say unseen='missing' (no prediction there)"
+            f"{listing(column.levels)}. Correct them, leave those rows out, or say unseen='missing' (no prediction)"
         )
     unknown = codes < 0
     if unknown.any():

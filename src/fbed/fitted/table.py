@@ -78,7 +78,15 @@ def _row(
     scale: float = 1.0,
 ) -> dict[str, Any]:
     variable, name = (None, None) if column is None else (column.variable, column.name)
-    return {"term": term, "place": place, "class": outcome, "variable": variable, "column": name, "level": level, "sd": scale}
+    return {
+        "term": term,
+        "place": place,
+        "class": outcome,
+        "variable": variable,
+        "column": name,
+        "level": level,
+        "sd": scale,
+    }
 
 
 def _filled(model: FinalModel, row: dict[str, Any], half: float) -> dict[str, Any]:
