@@ -132,7 +132,7 @@ def test_contents_follow_the_result():
     assert "removed" in whole
     assert "backward" in whole
     assert f"{result.n_tests.total:,}" in whole
-    assert "naive, after selection" in whole
+    assert "p-value (naive)" in whole
     assert "Borboudakis" in whole
     assert f"fbed.select({'X, y'}" in whole
     for package in ("fbed", "Python", "numpy", "scipy"):

@@ -29,8 +29,8 @@ from fbed.tables import Name
 
 STDIN = "-"
 FORMATS = (
-    ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2), .npz, .xlsx, .xls, "
-    ".dta (Stata), .sav (SPSS), .sas7bdat or .xpt (SAS)"
+    ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2), .npz, .xlsx, "
+    ".xls, .dta (Stata), .sav (SPSS), .sas7bdat or .xpt (SAS)"
 )
 
 _KINDS = {

@@ -281,8 +281,8 @@ class Result:
         plain = json.loads(text)
         if plain.get("schema") not in _READABLE:
             raise InvalidInput(
-                f"this is not a result of schema 2 or {SCHEMA} (found {plain.get('schema')!r}): it was saved by another "
-                "version of fbed, or is something else"
+                f"this is not a result of schema 2 or {SCHEMA} (found {plain.get('schema')!r}): it was saved by "
+                "another version of fbed, or is something else"
             )
         return _from_plain(plain)
 

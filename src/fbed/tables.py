@@ -371,7 +371,8 @@ def refuse_not_finite(table: Table, counts: NDArray[np.intp]) -> None:
 def refuse_infinite(table: Table, counts: Mapping[int, int]) -> NoReturn:
     """An error about infinite values, which are not missing: no choice of `missing` makes them go away."""
     raise InvalidInput(
-        f"X contains infinite values in {len(counts)} column{'s' if len(counts) != 1 else ''}: {counted(table, counts)}. "
+        f"X contains infinite values in {len(counts)} column{'s' if len(counts) != 1 else ''}: "
+        f"{counted(table, counts)}. "
         "They are not missing values, so that missing= does not help: correct them, replace them by NaN first (pandas: "
         "X.replace([np.inf, -np.inf], np.nan)), or leave the columns out by exclude"
     )

@@ -220,7 +220,7 @@ def shortened_apart(names: Sequence[str], width: int) -> list[str]:
 
 def _told_apart(names: Sequence[str], width: int) -> dict[str, str]:
     """Names that look alike when cut in the middle: cut where they differ, or numbered where that does not help."""
-    first = len(os.path.commonprefix(list(names)))
+    first = next((i for i, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), 0)
     start = min(4, width // 4)
     cut = {name: name[:start] + "…" + shortened(name[max(first - 1, start) :], width - start - 1) for name in names}
     if len(set(cut.values())) == len(names):

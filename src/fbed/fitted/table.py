@@ -160,8 +160,8 @@ def check_sentences(model: FinalModel) -> list[str]:
     for check in model.checks:
         if check.ratio is not None and check.ratio > 1.0 and check.p_value < 0.01:
             out.append(
-                f"the counts vary {figure(check.ratio)} times as much as the model has it (Pearson's χ² over its degrees "
-                "of freedom): standard errors and p-values are far too small, and too much is selected; "
+                f"the counts vary {figure(check.ratio)} times as much as the model has it (Pearson's χ² over its "
+                "degrees of freedom): standard errors and p-values are far too small, and too much is selected; "
                 + ("family 'negative_binomial' allows for it" if model.family == "poisson" else "use cov='cluster'")
             )
     tested = [check for check in model.checks if check.assumption == "proportional hazards"]
@@ -169,8 +169,8 @@ def check_sentences(model: FinalModel) -> list[str]:
     if doubtful:
         names = ", ".join(f"{c.term} (p = {figure(c.p_value)})" for c in doubtful[:5])
         out.append(
-            f"hazards do not seem proportional: the effect of {names}{' and others' if len(doubtful) > 5 else ''} changes "
-            "with time (Grambsch and Therneau's test); its hazard ratio is an average over time"
+            f"hazards do not seem proportional: the effect of {names}{' and others' if len(doubtful) > 5 else ''} "
+            "changes with time (Grambsch and Therneau's test); its hazard ratio is an average over time"
         )
     return out
 

@@ -28,8 +28,8 @@ def near_ties(result: Result) -> Html | None:
         else "At no step was another variable nearly as good as the one that entered."
     )
     rule = (
-        f"Near means at most {views.NEAR:g} behind, in statistics; between variables of different degrees of freedom, in "
-        "what they were ranked by."
+        f"Near means at most {views.NEAR:g} behind, in statistics; between variables of different degrees of freedom, "
+        "in what they were ranked by."
     )
     parts: list[object] = [paragraph(said, " ", rule)]
     if near:
@@ -122,11 +122,9 @@ def not_selected(result: Result) -> Html | None:
         )
     heads = [Head("variable"), Head("last tested in step", True), Head("statistic there", True), Head("needed", True)]
     heads += [Head("p-value there (naive)", True), Head("what became of it")]
-    caption = (
-        "All of them" if total <= len(few) else f"The {len(few)} of {total:,} that came closest to what was needed"
-    )
+    caption = "All of them" if total <= len(few) else f"The {len(few)} of {total:,} that came closest to passing"
     said = (
-        "Given the variables that were selected at that step, each of these added less than the criterion asks. Variables "
-        "that entered and were removed again are among them."
+        "Given the variables that were selected at that step, each of these added less than the criterion asks. "
+        "Variables that entered and were removed again are among them."
     )
     return section("others", "Not selected", paragraph(said), table(caption, heads, rows))

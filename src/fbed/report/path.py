@@ -78,13 +78,9 @@ def _deviance(result: Result) -> Html | None:
         return None
     told = f"It falls by {number(steps[-1].fall)} in {plural(len(steps), 'step')}"
     model = result.model
-    if (
-        model is not None
-        and model.log_likelihood is not None
-        and model.null_log_likelihood is not None
-        and not result.n_forced
-    ):
-        ends = [number(-2.0 * value, 5) for value in (model.null_log_likelihood, model.log_likelihood)]
+    both = () if model is None or result.n_forced else (model.null_log_likelihood, model.log_likelihood)
+    ends = [number(-2.0 * value, 5) for value in both if value is not None]
+    if len(ends) == 2:
         told += f", from {ends[0]} to {ends[1]}"
     return charts.path(
         "deviance",
