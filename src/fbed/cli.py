@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 import os
 import re
@@ -121,7 +122,24 @@ class _Parser(argparse.ArgumentParser):
     """Complains in one line, like the rest of the command."""
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidInput(f"{message} (see {self.prog} --help)")
+        raise InvalidInput(f"{message}{_meant(message)} (see {self.prog} --help)")
+
+
+def _meant(message: str) -> str:
+    """Which option a misspelt one may have been."""
+    strange = re.search(r"unrecognized arguments: .*?(--[\w-]+)", message)
+    if strange is None:
+        return ""
+    known = {
+        spelling
+        for action in parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for sub in action.choices.values()
+        for option in sub._actions
+        for spelling in option.option_strings
+    }
+    close = difflib.get_close_matches(strange[1], sorted(known), 1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -189,6 +207,15 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
         metavar="WORD",
         help="words that mean 'missing', instead of the usual ones; '' is an empty cell",
     )
+    data.add_argument(
+        "--reference",
+        action="append",
+        default=[],
+        type=_level_of,
+        metavar="COLUMN=LEVEL",
+        help="the level that others of a categorical column are compared with (repeatable; default: the first)",
+    )
+    data.add_argument("--positive", metavar="CLASS", help="which of two classes is modelled (default: the last)")
     for name, meaning in _LISTS.items():
         data.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="COLUMN", help=meaning)
     data.add_argument(
@@ -232,6 +259,13 @@ def _named_group(text: str) -> tuple[str, list[str]]:
     return name, listed
 
 
+def _level_of(text: str) -> tuple[str, str]:
+    name, found, level = text.partition("=")
+    if not name or not found:
+        raise argparse.ArgumentTypeError(f"expected COLUMN=LEVEL, got {text!r}")
+    return name, level
+
+
 def _add_grid_options(parser: argparse.ArgumentParser) -> None:
     grid = parser.add_argument_group("grid")
     grid.add_argument("--alphas", nargs="*", type=float, metavar="ALPHA", help="levels of likelihood-ratio tests")
@@ -264,6 +298,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="the whole result as JSON instead of a table")
+    output.add_argument("--save", metavar="FILE", help="write the whole result as JSON to a file, besides the table")
     output.add_argument("--output", metavar="FILE", help="write the kept columns and the target to a file")
     output.add_argument("--report", metavar="FILE", help="write a report for people, one HTML file")
 
@@ -292,8 +327,9 @@ def run_select(arguments: argparse.Namespace) -> int:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
         readers.check_output(arguments.output, arguments.file, survival=arguments.time is not None)
-    if arguments.report:
-        report.check_path(arguments.report, arguments.file)
+    for written in (arguments.report, arguments.save):
+        if written:
+            report.check_path(written, arguments.file)
     data = _read(arguments)
     result = select(
         **about_data(data, arguments),
@@ -305,6 +341,9 @@ def run_select(arguments: argparse.Namespace) -> int:
     result = result.settled()
     print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout), with_notes=False), flush=True)
     _tell(notes(result))
+    if arguments.save:
+        result.to_json(arguments.save)
+        print(f"fbed: the result is in {arguments.save}", file=sys.stderr)
     if arguments.report:
         result.report(arguments.report)
         print(f"fbed: the report is in {arguments.report}", file=sys.stderr)
@@ -324,7 +363,7 @@ def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Da
         options = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
         vectors = {"y": tuple(_outcome(data, arguments).values())}
         vectors |= {name: (column,) for name, column in options.items() if column is not None}
-    lines = readers.python_lines(arguments.file, arguments.sep, vectors, **_form(arguments))
+    lines = readers.python_lines(arguments.file, arguments.sep, vectors, _levels(arguments), **_form(arguments))
     return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
 
 
@@ -345,7 +384,27 @@ def _read(arguments: argparse.Namespace) -> readers.Data:
     """The file, with what the reader has to say about it."""
     data = readers.read(arguments.file, arguments.sep, **_form(arguments))
     _tell(data.notes)
-    return data
+    return with_levels(data, arguments)
+
+
+def with_levels(data: readers.Data, arguments: argparse.Namespace) -> readers.Data:
+    """The data with the reference levels and the modelled class that were asked for."""
+    levels = _levels(arguments)
+    if levels is None:
+        return data
+    if not data.is_frame:
+        raise InvalidInput("--reference and --positive are about columns of categories, which a matrix has none of")
+    if arguments.positive is not None and arguments.target is None:
+        raise InvalidInput("--positive says which class of --target is modelled: name the target")
+    return readers.with_levels(data, *levels)
+
+
+def _levels(arguments: argparse.Namespace) -> tuple[dict[str, str], dict[str, str]] | None:
+    """Columns with the level that shall be first, and that shall be last."""
+    if not arguments.reference and arguments.positive is None:
+        return None
+    last = {} if arguments.positive is None else {str(arguments.target): str(arguments.positive)}
+    return dict(arguments.reference), last
 
 
 def _form(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -443,7 +502,8 @@ def _vector_with_hint(data: readers.Data, name: str, role: str) -> Any:
 def _variables(data: readers.Data, wanted: Sequence[str]) -> list[Name]:
     """Names as they are; a number that is no name is an index."""
     known = set(data.table.columns if data.is_frame else data.names or ())
-    return [int(item) if item not in known and item.isdecimal() else item for item in wanted]
+    parts = [part for item in wanted for part in ([item] if item in known else item.split(",")) if part]
+    return [int(item) if item not in known and item.isdecimal() else item for item in parts]
 
 
 def run_demo(arguments: argparse.Namespace) -> int:

@@ -380,13 +380,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(result: Result, arguments: argparse.Namespace) -> dict[str, Any]:
     """Table, outcome and what else has a value a row, read as the command that made the result read them."""
-    from fbed.cli import about_data, parser
+    from fbed.cli import about_data, parser, with_levels
 
     if result.origin is not None and result.origin.command is not None:
         asked = parser().parse_args(shlex.split(result.origin.command)[1:])
         form = {name: getattr(asked, name) for name in ("decimal", "encoding", "na_values")}
         data = readers.read(arguments.data, arguments.sep or asked.sep, **form)
         asked.target = arguments.target or asked.target
+        data = with_levels(data, asked)
         about = about_data(data, asked)
         return {name: about[name] for name in ("X", "y", *_BY_ROW) if about[name] is not None}
     data = readers.read(arguments.data, arguments.sep)

@@ -20,6 +20,7 @@ from fbed.memo import Memo
 from fbed.oracle import is_wanted
 from fbed.origin import origin
 from fbed.problem import DataOptions, Listener, check_search_options, make_plan, read_problem
+from fbed.readers import opened
 from fbed.result import Result
 from fbed.selection import select
 from fbed.tables import Name, as_list
@@ -196,6 +197,7 @@ def path(
     >>> grid.get(k=1, alpha=0.001).selected
     (3, 7)
     """
+    X = opened(X)
     common = {"y": y, "backward": backward, "max_features": max_features, "n_jobs": n_jobs, **data}
     started = time.perf_counter()
     grid = _grid(alphas, gammas, ks, fbs)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.columns import hint, listing
+from fbed.columns import hint, listing, sorted_values
 from fbed.errors import InvalidInput
 from fbed.tables import Name
 
@@ -133,7 +133,46 @@ def read(
         return _READERS[kind](path)
 
 
-def python_lines(path: str, sep: str | None, vectors: Mapping[str, Sequence[str]], **form: Any) -> tuple[str, ...]:
+def opened(X: Any) -> Any:
+    """A table in memory: a file is read by its name, a lazy polars frame collected; anything else is as it is."""
+    if isinstance(X, (str, Path)):
+        data = read(str(X))
+        if not data.is_frame:
+            raise InvalidInput(
+                f"{X} holds a matrix and an outcome beside it: data = fbed.readers.read({str(X)!r}), then "
+                "fbed.select(data.table, data.vectors['y'])"
+            )
+        return data.table
+    if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):
+        return X.collect()
+    return X
+
+
+def with_levels(data: Data, first: Mapping[str, str], last: Mapping[str, str]) -> Data:
+    """The table with some columns as categories that begin with a level of choice (the reference), or end with it."""
+    import pandas as pd
+
+    frame = data.table
+    for places, at_end in ((first, False), (last, True)):
+        for name, level in places.items():
+            column = data.vector(name, "--positive" if at_end else "--reference")
+            levels = sorted_values(set(column.dropna().tolist()))
+            chosen = [value for value in levels if str(value) == level]
+            if not chosen:
+                raise InvalidInput(f"column {name!r} has no level {level!r}: {hint(level, levels, 'levels')}")
+            others = [value for value in levels if value is not chosen[0]]
+            order = [*others, *chosen] if at_end else [*chosen, *others]
+            frame = frame.assign(**{name: pd.Categorical(column, categories=order)})
+    return replace(data, table=frame)
+
+
+def python_lines(
+    path: str,
+    sep: str | None,
+    vectors: Mapping[str, Sequence[str]],
+    levels: tuple[dict[str, str], dict[str, str]] | None = None,
+    **form: Any,
+) -> tuple[str, ...]:
     """Lines of Python that read a file as the command line does; `vectors` are arguments and their arrays in the file.
 
     Nothing for standard input, which cannot be read again.
@@ -143,6 +182,8 @@ def python_lines(path: str, sep: str | None, vectors: Mapping[str, Sequence[str]
     given = [repr(path), *([] if sep is None else [repr(sep)])]
     given += [f"{name}={value!r}" for name, value in form.items() if value is not None]
     call = f"readers.read({', '.join(given)})"
+    if levels is not None:
+        call = f"readers.with_levels({call}, {levels[0]!r}, {levels[1]!r})"
     if not vectors:
         return ("from fbed import readers", "", f"X = {call}.table")
     lines = []

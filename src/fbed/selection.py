@@ -13,6 +13,7 @@ from fbed.families.own import ConditionalTest, TestFunction
 from fbed.origin import Origin, origin
 from fbed.problem import Listener, check_search_options, make_plan, read_problem, settings
 from fbed.progress import Progress, reporting
+from fbed.readers import opened
 from fbed.result import Result, build
 from fbed.search import Plan, Trail, search
 from fbed.tables import Groups, Name, as_list
@@ -57,7 +58,7 @@ def select(
     Parameters
     ----------
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
-        Predictors, a row a sample. Text and category columns of a table enter and leave as a unit, with a degree of
+        Predictors, a row a sample; or the name of a file that the command line reads. Text and category columns of a table enter and leave as a unit, with a degree of
         freedom a level but the first.
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair
@@ -138,6 +139,7 @@ def select(
     (3, 7)
     """
     asked = origin(select, locals())
+    X = opened(X)
     started = time.perf_counter()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)

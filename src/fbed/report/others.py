@@ -82,7 +82,8 @@ def correlations(result: Result) -> Html | None:
     pairs = cautions.correlated_pairs(result)
     told = "; ".join(f"{a} and {b} {r:.2f}" for a, b, r in pairs[:_MOST_PAIRS])
     limit = f" The first {few} of {len(result.selected)} variables." if len(result.selected) > few else ""
-    caption = f"Numbers are the order of selection; blue is positive, orange and dashed negative.{limit}"
+    unit = " Correlations in hundredths." if few > 11 else ""
+    caption = f"Numbered by the order of selection; blue is positive, orange negative.{unit}{limit}"
     chart = charts.heatmap("correlations-map", names, matrix, f"Strongest: {told}", caption)
     heads = [Head("variable"), Head("and"), Head("correlation", True)]
     rows = [[called(a), called(b), numeric(r, 3)] for a, b, r in pairs[:_MOST_PAIRS]]
