@@ -14,7 +14,7 @@ from fbed.result import Result
 from fbed.views import StepView
 
 _MOST_BARS = 30
-_MOST_TERMS = 200
+_MOST_TERMS = 60
 
 
 def selected(result: Result) -> Html | None:
