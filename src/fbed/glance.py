@@ -157,7 +157,7 @@ def _spread(design: Design, terms: Sequence[str], columns: Floats, center: Float
     uncommon = (design.n - np.max(counts, axis=0)).tolist()
     rows = zip(terms, *(_rounded(part) for part in (scale, center, low, high)), uncommon, strict=True)
     codes = [
-        _few_whole(column, int(lo), int(hi)) for column, lo, hi in zip(values.T, _safe(low), _safe(high), strict=True)
+        _few_whole(column, round(lo), round(hi)) for column, lo, hi in zip(values.T, _safe(low), _safe(high), strict=True)
     ]
     return [
         Column((term,), (sd,), mean=m, low=lo, high=hi, uncommon=u, values=few)
