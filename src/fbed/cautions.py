@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fbed import views
 from fbed.figures import figure
 from fbed.fitted import table
 from fbed.tables import Name
@@ -71,8 +72,7 @@ def _separation(result: Result) -> Iterator[Caution]:
     if result.model is not None and result.model.separated:
         yield Caution(
             "The outcome is separated",
-            "The selected variables predict some rows without error, so that some coefficients are infinite. The "
-            "numbers shown have the right sign and no size; there are no standard errors.",
+            f"The selected variables predict some rows without error: {views.infinite(result.model)}.",
         )
 
 

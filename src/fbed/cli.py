@@ -9,14 +9,16 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from fbed import __version__, blanket, completion, explain, readers
 from fbed.columns import listing
 from fbed.criteria import Criterion, as_criterion
-from fbed.errors import InvalidInput
+from fbed.errors import InvalidInput, SlowSearch
 from fbed.families import FAMILIES
 from fbed.paths import path
 from fbed.report import command as report
@@ -79,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser().parse_args(argv)
         arguments.command = shlex.join(["fbed", *(sys.argv[1:] if argv is None else argv)])
         _tolerate_plain_terminals()
-        status: int = arguments.run(arguments)
+        with _plain_warnings():
+            status: int = arguments.run(arguments)
         sys.stdout.flush()
         return status
     except InvalidInput as error:
@@ -92,6 +95,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nfbed: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Our own warnings in one line; those of others are for programmers, who ask for them by python -W."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **rest: Any) -> None:
+            if issubclass(category, SlowSearch):
+                print(f"fbed: warning: {message}".replace("time_limit", "--time-limit"), file=sys.stderr)
+            elif sys.warnoptions:
+                others(message, category, *where, **rest)
+
+        warnings.showwarning = show
+        yield
 
 
 def _complain(message: str) -> int:
@@ -228,6 +247,9 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     )
     data.add_argument(
         "--missing", default="error", help="missing values: error (default), drop (complete rows only) or indicator"
+    )
+    data.add_argument(
+        "--rare-levels", type=float, metavar="N", help="join levels with fewer than N rows (or, below 1, part of them)"
     )
     model = parser.add_argument_group("model")
     model.add_argument("--family", default="auto", help=f"auto (default), {', '.join(FAMILIES)}")
@@ -441,6 +463,7 @@ def about_data(data: readers.Data, arguments: argparse.Namespace) -> dict[str, A
         "groups": {name: _variables(data, columns) for name, columns in arguments.group} or None,
         "categorical": _variables(data, arguments.categorical),
         "missing": arguments.missing,
+        "rare_levels": arguments.rare_levels,
         "feature_names": data.names,
         "backward": not arguments.no_backward,
         "max_features": arguments.max_features,

@@ -22,13 +22,14 @@ from fbed import readers, views
 from fbed.errors import InvalidInput
 from fbed.problem import read_problem
 from fbed.result import Result, TraceRow
+from fbed.saved import consistent
 from fbed.search import STATUSES
 from fbed.tables import Name, named_columns
 from fbed.text import p_value, paragraph, shortened, table
 from fbed.views import Statistic
 
 _BY_ROW = ("sample_weight", "offset", "exposure", "trials", "strata", "entry", "cluster")
-_ABOUT_DATA = (*_BY_ROW, "family", "test", "cov", "link", "exclude", "groups", "categorical", "missing")
+_ABOUT_DATA = (*_BY_ROW, "family", "test", "cov", "link", "exclude", "groups", "categorical", "missing", "rare_levels")
 _HOPELESS = 1000  # times as many rows: beyond that no one collects them
 
 _UNKNOWN = (
@@ -303,7 +304,8 @@ class _Again:
                 f"this is not the table of the selection: it has {problem.table.n_variables:,} predictors, and the "
                 f"selection was made on {result.n_variables:,}, or they have other names"
             )
-        self.j, self.model, self.made = j, problem.model, dict[frozenset[int], Statistic]()
+        model = problem.paired_model if result.settings.get("paired") else problem.model
+        self.j, self.model, self.made = j, model, dict[frozenset[int], Statistic]()
 
     def test(self, given: Sequence[int], critical: float | None) -> Statistic:
         """The exact statistic of the variable given others."""
@@ -373,8 +375,10 @@ def run(arguments: argparse.Namespace) -> int:
         name = int(arguments.variable)
     if arguments.data is None and (arguments.target or arguments.sep):
         raise InvalidInput("--target and --sep describe the file of --data, which is missing")
-    given = {} if arguments.data is None else _read(result, arguments)
-    print(explain(result, name, **given))
+    with consistent(f"the result saved in {arguments.result}"):
+        given = {} if arguments.data is None else _read(result, arguments)
+        told = str(explain(result, name, **given))
+    print(told)
     return 0
 
 
@@ -383,7 +387,10 @@ def _read(result: Result, arguments: argparse.Namespace) -> dict[str, Any]:
     from fbed.cli import about_data, parser, with_levels
 
     if result.origin is not None and result.origin.command is not None:
-        asked = parser().parse_args(shlex.split(result.origin.command)[1:])
+        try:
+            asked = parser().parse_args(shlex.split(result.origin.command)[1:])
+        except SystemExit as error:  # a command that asks for help made no result
+            raise InvalidInput(f"{arguments.result}: the command in it makes no result") from error
         form = {name: getattr(asked, name) for name in ("decimal", "encoding", "na_values")}
         data = readers.read(arguments.data, arguments.sep or asked.sep, **form)
         asked.target = arguments.target or asked.target
@@ -406,5 +413,5 @@ def read_result(path: str) -> Result:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path}: this is not a result of fbed, saved by --json or to_json()") from error

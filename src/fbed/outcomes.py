@@ -271,7 +271,10 @@ def _raw_values(y: Any) -> tuple[NDArray[Any] | Encoded, bool]:
     series = nw.from_native(y, series_only=True, pass_through=True) if not isinstance(y, nw.Series) else y
     if not isinstance(series, nw.Series):
         frame = nw.from_native(y, eager_only=True, pass_through=True)
-        return np.asarray(frame.to_numpy() if isinstance(frame, nw.DataFrame) else y), False
+        try:
+            return np.asarray(frame.to_numpy() if isinstance(frame, nw.DataFrame) else y), False
+        except ValueError as error:
+            raise InvalidInput(f"y must be a list of values, one a row: {error}") from error
     if series.dtype in (nw.Categorical, nw.Enum):
         return encode_series(series), bool(nw.is_ordered_categorical(series))
     if series.dtype in (nw.String, nw.Object):

@@ -10,9 +10,9 @@ import bz2
 import gzip
 import io
 import lzma
+import os
+import stat
 import sys
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,10 @@ from scipy import sparse
 
 from fbed.columns import hint, listing, sorted_values
 from fbed.errors import InvalidInput
+from fbed.sparsity import checked_csc
 from fbed.tables import Name
+
+Source = str | io.BytesIO  # a file by its name, or what came through a pipe
 
 STDIN = "-"
 FORMATS = (
@@ -60,7 +63,7 @@ _COMPRESSED: dict[str, tuple[Callable[..., Any], set[str]]] = {  # how a file is
     ".xz": (lzma.open, {"csv", "tsv"}),
 }
 _OF_SPARSE = {"format", "shape", "data", "indices", "indptr", "row", "col", "offsets", "coords", "_is_array"}
-_BROKEN = (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile, lzma.LZMAError)
+_MOST_COLUMNS = 2**25  # of a sparse file: each costs a name and a hundred bytes of a search, whether it holds anything
 
 
 @dataclass(frozen=True)
@@ -94,12 +97,22 @@ def kind_of(path: str, sep: str | None = None) -> str:
     """The format of a file by its extension; any other text file when a separator is given."""
     if path == STDIN:
         return "csv"
+    if sep is None and not Path(path).suffixes and is_stream(path):  # as in <(zcat data.csv.gz)
+        return "csv"
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     packing = suffixes.pop() if suffixes and suffixes[-1] in _COMPRESSED else None
     kind = _KINDS.get(suffixes[-1] if suffixes else "", "csv" if sep else None)
     if kind is None or (packing and kind not in _COMPRESSED[packing][1]):
         raise InvalidInput(f"{path}: unknown kind of file; expected {FORMATS} (or say --sep for other text files)")
     return kind
+
+
+def is_stream(path: str) -> bool:
+    """Whether what is read once from a file is gone: standard input, a pipe, a device."""
+    try:
+        return path == STDIN or not stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):  # it does not exist, or cannot
+        return False
 
 
 def read(
@@ -120,17 +133,30 @@ def read(
     encoding : 'utf-8' by default.
     na_values : words that mean 'missing', instead of the usual ones ('', 'NA', 'None', 'nan' and so on).
     """
-    if path != STDIN and not Path(path).exists():
+    if path != STDIN and not os.path.exists(path):
         raise InvalidInput(f"{path}: no such file")
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         raise InvalidInput(f"{path}: this is a folder, expected a file")
     kind = kind_of(path, sep)
     with _explained(path, "read"):
+        source = _whole(path) if is_stream(path) else path
         if kind in ("csv", "tsv"):
-            return _read_text(path, separator(sep, kind), decimal, encoding, na_values)
+            return _read_text(source, separator(sep, kind), decimal, encoding, na_values)
         if not (decimal is None and encoding is None and na_values is None):
             raise InvalidInput("--decimal, --encoding and --na-values are about text files, which this is not")
-        return _READERS[kind](path)
+        return _READERS[kind](source)
+
+
+def _whole(path: str) -> io.BytesIO:
+    """All that a stream holds, unpacked: readers look at a table more than once."""
+    if path == STDIN:
+        content = io.BytesIO(sys.stdin.buffer.read())
+    else:
+        with _opened(path, "rb") as file:
+            content = io.BytesIO(file.read())
+    if not content.getbuffer().nbytes:
+        raise InvalidInput("nothing came in, expected a table")
+    return content
 
 
 def opened(X: Any) -> Any:
@@ -175,9 +201,9 @@ def python_lines(
 ) -> tuple[str, ...]:
     """Lines of Python that read a file as the command line does; `vectors` are arguments and their arrays in the file.
 
-    Nothing for standard input, which cannot be read again.
+    Nothing for standard input and pipes, which cannot be read again.
     """
-    if path == STDIN:
+    if is_stream(path):
         return ()
     given = [repr(path), *([] if sep is None else [repr(sep)])]
     given += [f"{name}={value!r}" for name, value in form.items() if value is not None]
@@ -201,23 +227,16 @@ def separator(sep: str | None, kind: str) -> str:
     return chosen
 
 
-def _read_text(path: str, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None) -> Data:
+def _read_text(source: Source, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None) -> Data:
     _pandas("text tables")
     from fbed import text_tables
 
     form = text_tables.Form(
         sep, decimal or ".", encoding or "utf-8-sig", None if na_values is None else tuple(na_values)
     )
-    frame, notes = text_tables.read(_standard_input() if path == STDIN else path, form)
+    frame, notes = text_tables.read(source, form)
     data = _without_row_numbers(frame)
     return replace(data, notes=(*data.notes, *notes))
-
-
-def _standard_input() -> io.BytesIO:
-    content = io.BytesIO(sys.stdin.buffer.read())
-    if not content.getbuffer().nbytes:
-        raise InvalidInput("nothing came in, expected a CSV table with a header line")
-    return content
 
 
 def _without_row_numbers(frame: Any) -> Data:
@@ -231,28 +250,28 @@ def _without_row_numbers(frame: Any) -> Data:
     return Data(frame.iloc[:, 1:], notes=("the first column has no name and holds row numbers: left out",))
 
 
-def _read_parquet(path: str) -> Data:
-    return _framed(_pandas("Parquet files").read_parquet(path))
+def _read_parquet(source: Source) -> Data:
+    return _framed(_pandas("Parquet files").read_parquet(source))
 
 
-def _read_feather(path: str) -> Data:
-    return _framed(_pandas("Feather files").read_feather(path))
+def _read_feather(source: Source) -> Data:
+    return _framed(_pandas("Feather files").read_feather(source))
 
 
-def _read_excel(path: str) -> Data:
-    return _framed(_with("openpyxl", lambda: _pandas("Excel files").read_excel(path)))
+def _read_excel(source: Source) -> Data:
+    return _framed(_with("openpyxl", lambda: _pandas("Excel files").read_excel(source)))
 
 
-def _read_stata(path: str) -> Data:
-    return _framed(_pandas("Stata files").read_stata(path, order_categoricals=False))
+def _read_stata(source: Source) -> Data:
+    return _framed(_pandas("Stata files").read_stata(source, order_categoricals=False))
 
 
-def _read_spss(path: str) -> Data:
-    return _framed(_with("pyreadstat", lambda: _pandas("SPSS files").read_spss(path)))
+def _read_spss(source: Source) -> Data:
+    return _framed(_with("pyreadstat", lambda: _pandas("SPSS files").read_spss(source)))
 
 
-def _read_sas(path: str) -> Data:
-    frame = _pandas("SAS files").read_sas(path, encoding="latin-1")
+def _read_sas(source: Source) -> Data:
+    frame = _pandas("SAS files").read_sas(source, encoding="latin-1")
     return _framed(frame)
 
 
@@ -269,23 +288,33 @@ def _framed(frame: Any) -> Data:
     return Data(frame)
 
 
-def _read_svmlight(path: str) -> Data:
+def _read_svmlight(source: Source) -> Data:
     """Columns are called by their number in the file, whether it counts from 0 or from 1."""
     from sklearn.datasets import load_svmlight_file
 
-    matrix, y = load_svmlight_file(path, zero_based=True)
-    matrix = sparse.csc_array(matrix)
+    matrix, y = load_svmlight_file(source, zero_based=True)
+    if matrix.shape[1] > _MOST_COLUMNS:
+        raise InvalidInput(
+            f"the largest column number is {matrix.shape[1] - 1:,}, and columns up to it cannot all be held: number "
+            f"them below {_MOST_COLUMNS:,}"
+        )
+    matrix = checked_csc(matrix)
     first = int(matrix.shape[1] > 0 and matrix.indptr[1] == 0)  # nothing in column 0: the file counts from 1
     names = tuple(str(j) for j in range(first, matrix.shape[1]))
     labels = y.astype(np.int64) if np.array_equal(y, np.round(y)) and np.abs(y).max(initial=0) < 2**53 else y
     return Data(matrix[:, first:], names, {"y": labels})
 
 
-def _read_npz(path: str) -> Data:
-    with np.load(path, allow_pickle=False) as file:
+def _read_npz(source: Source) -> Data:
+    loaded = np.load(source, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        raise InvalidInput("this is a single array, expected several with names, as np.savez writes them")
+    with loaded as file:
         arrays = {name: file[name] for name in file.files}
     if {"format", "shape", "data"} <= set(arrays):
-        matrix = sparse.csc_array(sparse.load_npz(path))
+        if isinstance(source, io.BytesIO):
+            source.seek(0)
+        matrix = checked_csc(sparse.load_npz(source))
         arrays = {name: values for name, values in arrays.items() if name not in _OF_SPARSE}
     elif "X" in arrays:
         matrix = arrays.pop("X")
@@ -294,10 +323,12 @@ def _read_npz(path: str) -> Data:
             f"expected an array X, or a matrix saved by scipy.sparse.save_npz, found {listing(arrays) or 'nothing'}"
         )
     names = next((arrays.pop(key) for key in ("feature_names", "names") if key in arrays), None)
+    if names is not None and names.ndim != 1:
+        raise InvalidInput(f"the names of the columns must be one list, got an array of {names.ndim} dimensions")
     return Data(matrix, None if names is None else tuple(str(name) for name in names), arrays)
 
 
-_READERS: dict[str, Callable[[str], Data]] = {
+_READERS: dict[str, Callable[[Source], Data]] = {
     "parquet": _read_parquet,
     "feather": _read_feather,
     "svmlight": _read_svmlight,
@@ -416,9 +447,9 @@ def _write_svmlight(path: str, matrix: Any, names: Sequence[str], outcome: Mappi
         dump_svmlight_file(placed, np.asarray(y), file, zero_based=True)
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str, mode: str = "wb") -> Any:
     opener = _COMPRESSED.get(Path(path).suffix.lower(), (open, set()))[0]
-    return opener(path, "wb")
+    return opener(path, mode)
 
 
 @contextmanager
@@ -431,7 +462,7 @@ def _explained(path: str, verb: str) -> Iterator[None]:
         raise InvalidInput(f"{shown}: {error}") from error
     except ImportError as error:  # pandas is there, what it needs for this format is not
         raise InvalidInput(f"cannot {verb} {shown} without pyarrow: pip install pyarrow") from error
-    except _BROKEN as error:
+    except Exception as error:  # the parsers of other libraries raise whatever a damaged file makes them raise
         reason = getattr(error, "strerror", None) or str(error).strip().split("\n")[0] or type(error).__name__
         raise InvalidInput(f"cannot {verb} {shown}: {reason}") from error
 

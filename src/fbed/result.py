@@ -19,9 +19,11 @@ from fbed.families.base import Indices
 from fbed.fitted import FinalModel
 from fbed.glance import Glance
 from fbed.origin import Origin
+from fbed.saved import check_fields, read_object
 from fbed.scan import Finding, Scan
 from fbed.search import STATUSES, Plan, Step, Trail
 from fbed.settle import Closer
+from fbed.sparsity import checked_csc
 from fbed.tables import Name, Table
 from fbed.tails import ChiSquare, ExactF, Floats, Reference
 
@@ -104,7 +106,7 @@ class Result:
     trace : a row a scan, those that changed nothing included.
     n_tests : tests in the forward and the backward phase.
     model : the final model: coefficients with ratios and intervals, how well it fits, predictions; None for the oracle,
-        which fits none.
+        which fits none, and where a time limit or an interrupt left no time for it.
     status : 'converged', 'max_features', 'saturated', 'time_limit' or 'interrupted'.
     notes : remarks on the data that a person should read.
     settings : what was asked for.
@@ -172,7 +174,7 @@ class Result:
         """The selected columns of a table, in order of selection, those of a group side by side."""
         if sparse.issparse(X):
             self._check_width(X.shape[1])
-            return sparse.csc_array(X)[:, self.indices]
+            return checked_csc(X)[:, self.indices]
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
             array = np.asarray(X)
@@ -276,15 +278,15 @@ class Result:
     @classmethod
     def from_json(cls, source: str | Path) -> Result:
         """Read a result back from its JSON text or file."""
-        is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-        plain = json.loads(text)
-        if plain.get("schema") not in _READABLE:
+        plain = read_object(source, "a result of fbed, saved by --json or to_json()")
+        found = plain.pop("schema", None)
+        if found not in _READABLE:
             raise InvalidInput(
-                f"this is not a result of schema 2 or {SCHEMA} (found {plain.get('schema')!r}): it was saved by "
-                "another version of fbed, or is something else"
+                f"this is not a result of schema 2 or {SCHEMA} (found {found!r}): it was saved by another version of "
+                "fbed, or is something else"
             )
-        return _from_plain(plain)
+        check_fields(plain, cls)
+        return _checked(_from_plain(plain))
 
 
 def build(trail: Trail, plan: Plan, table: Table, **rest: Any) -> Result:
@@ -406,10 +408,9 @@ def _row_to_plain(row: TraceRow) -> dict[str, Any]:
 
 
 def _from_plain(plain: dict[str, Any]) -> Result:
-    plain = {name: value for name, value in plain.items() if name != "schema"}
     candidates = plain["candidates"]
     values = {
-        k: np.array(_numbers(candidates[k])) for k in ("lower", "upper", "df", "log_p") if candidates[k] is not None
+        k: np.array(_numbers(candidates[k])) for k in ("lower", "upper", "df", "log_p") if candidates.get(k) is not None
     }
     return Result(
         **{
@@ -424,10 +425,46 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "groups": {name: tuple(columns) for name, columns in plain.get("groups", {}).items()},
             "notes": tuple(plain["notes"]),
             "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
-            "glance": None if plain["glance"] is None else Glance.from_plain(plain["glance"]),
-            "origin": None if plain["origin"] is None else Origin.from_plain(plain["origin"]),
+            "glance": None if plain.get("glance") is None else Glance.from_plain(plain["glance"]),
+            "origin": None if plain.get("origin") is None else Origin.from_plain(plain["origin"]),
         }
     )
+
+
+def _checked(result: Result) -> Result:
+    """Raise when the parts of a result that was read do not fit together; whoever shows it relies on that."""
+    p, known = result.n_variables, result.candidates
+    columns = [result.indices, *(np.array(group, dtype=np.intp) for group in result.groups.values())]
+    columns += [row.dropped for row in result.trace]
+    columns += [np.array([f.variable for f in row.runners_up], dtype=np.intp) for row in result.trace]
+    sizes: list[NDArray[Any]] = [
+        known.row,
+        known.lower,
+        known.upper,
+        known.df,
+        *([] if known.log_p is None else [known.log_p]),
+    ]
+    model, glance = result.model, result.glance
+    faults = {
+        "an unknown status": result.status not in STATUSES,
+        "columns that are not there": any(((part < 0) | (part >= p)).any() for part in columns),
+        "an empty group": not all(result.groups.values()),
+        "names for another number of columns": result.feature_names is not None and len(result.feature_names) != p,
+        "candidates for another number of columns": any(len(part) != p for part in sizes),
+        "candidates of steps that are not there": bool(((known.row < -1) | (known.row >= len(result.trace))).any()),
+        "steps of an unknown kind": any(
+            row.phase not in _PHASES or row.action not in ("add", "remove", "stop") for row in result.trace
+        ),
+        "as many columns as its variables do not have": len(result.indices)
+        != sum(len(result.groups.get(str(name), (0,))) for name in result.selected),
+        "coefficients for other terms": model is not None
+        and {len(model.coefficients), len(model.standard_errors or model.terms)} != {len(model.terms)},
+        "figures of other columns": glance is not None and len(glance.columns) != len(result.selected),
+    }
+    for fault, found in faults.items():
+        if found:
+            raise InvalidInput(f"the saved result contradicts itself: it has {fault}")
+    return result
 
 
 def _numbers(values: list[float | None]) -> tuple[float, ...]:

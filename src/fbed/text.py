@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import textwrap
 from collections.abc import Sequence
@@ -82,7 +83,7 @@ def _head(result: Result) -> list[str]:
     outcome = f"{result.family}" + (f", modelling {result.classes[-1]!r}" if result.classes else "")
     size = views.sample_size(result)
     rows = _plural(result.n_rows, "row") + (f" ({size})" if size else "")
-    rows = rows if result.model else "a graph, no data"
+    rows = "a graph, no data" if views.is_oracle(result) else rows
     forced = f", {result.n_forced:,} of them forced in" if result.n_forced else ""
     tests = f"{result.n_tests.forward:,} forward, {result.n_tests.backward:,} backward"
     algorithm = str(result.settings.get("algorithm", "FBED"))
@@ -136,11 +137,7 @@ def _model(result: Result, style: Style) -> list[str]:
     if len(model.terms) > _MOST_TERMS:
         lines += paragraph("  … and more terms; result.model has them all")
     if model.separated:
-        said = (
-            "  the outcome is separated, at least in part: some coefficients are infinite, and only their direction "
-            "has meaning"
-        )
-        lines += style("warn", paragraph(said))
+        lines += style("warn", paragraph(f"  the outcome is separated, at least in part: {views.infinite(model)}"))
     return lines
 
 

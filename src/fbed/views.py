@@ -19,7 +19,7 @@ from fbed.tables import Name
 from fbed.tails import Floats
 
 if TYPE_CHECKING:
-    from fbed.families.base import Indices
+    from fbed.families.base import FittedModel, Indices
     from fbed.glance import Column
     from fbed.result import Result, TraceRow
     from fbed.scan import Finding
@@ -101,7 +101,7 @@ class Tie:
 
 def has_deviance(result: Result) -> bool:
     """Whether the statistics are differences of deviances, so that they add up along the path."""
-    return result.model is not None and result.settings.get("test") in ("lr", "g2")
+    return not is_oracle(result) and result.settings.get("test") in ("lr", "g2")
 
 
 def by_level(result: Result) -> bool:
@@ -111,7 +111,7 @@ def by_level(result: Result) -> bool:
 
 def is_oracle(result: Result) -> bool:
     """Whether a graph and not data answered."""
-    return result.model is None
+    return result.family == "oracle"
 
 
 def sample_size(result: Result) -> str | None:
@@ -265,6 +265,20 @@ def _owner(term: str, known: dict[str, tuple[Name, float]]) -> tuple[Name | None
         if head in known:
             return known[head]
     return None, 1.0
+
+
+def infinite(model: FittedModel) -> str:
+    """Which coefficients of a separated model are infinite, in words."""
+    terms = list(model.infinite)
+    if not terms:  # saved before a model could tell
+        return "some coefficients are infinite, and only their direction has meaning"
+    if len(terms) == len(model.terms):
+        return "all coefficients are infinite, and only their direction has meaning"
+    said = "coefficients of" if len(terms) > 1 else "coefficient of"
+    return (
+        f"the {said} {'; '.join(terms[:6])}{'; and others' if len(terms) > 6 else ''} {'are' if len(terms) > 1 else 'is'} infinite; the others have the estimates and "
+        "standard errors of the rows that are left"
+    )
 
 
 # -- near ties -------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "fit.hpp"
 #include "null.hpp"
 #include "objects.hpp"
+#include "pause.hpp"
 #include "patterns.hpp"
 #include "whiten.hpp"
 
@@ -19,6 +20,7 @@ static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
     OutMatrix out = new_columns(count, 6, data);
     nb::gil_scoped_release release;
     for (size_t j = 0; j < count; ++j) {
+        look_up();
         const Moments m = read(first + static_cast<int64_t>(j));
         data[j] = m.center;
         data[count + j] = m.scale;
@@ -153,9 +155,10 @@ struct SparseColumns {
 
 static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_logistic(ColumnMajor Z, Vector weight, Vector y,
                                                                                         RowMajor starts, double tolerance,
-                                                                                        double enough) {
+                                                                                        double enough, MaybeVector offset) {
     const size_t n = Z.shape(0), r = Z.shape(1);
     require(weight.shape(0) == n && y.shape(0) == n && starts.shape(0) > 0 && starts.shape(1) == r, "sizes");
+    require(!offset || offset->shape(0) == n, "one offset a row");
     double *beta, *eta;
     OutVector b = new_vector(r, beta), e = new_vector(n, eta);
     Fitted fitted;
@@ -166,6 +169,7 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
         f.T = Z.data(), f.sign = sign.data(), f.weight = weight.data();
+        if (offset) f.offset = offset->data();
         fitted = Fitter(f, beta, eta, tolerance, enough).run(starts.data(), starts.shape(0));
     }
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
@@ -182,7 +186,10 @@ static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which fi
     OutVector found = new_vector(count, out);
     nb::gil_scoped_release release;
     Patterns patterns(X.data(), static_cast<int64_t>(n), k, y.data(), weight.data());
-    for (size_t j = 0; j < count; ++j) out[j] = patterns.deviance_without(first.data()[j], last.data()[j]);
+    for (size_t j = 0; j < count; ++j) {
+        look_up();
+        out[j] = patterns.deviance_without(first.data()[j], last.data()[j]);
+    }
     return found;
 }
 
@@ -194,7 +201,17 @@ static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
     return new_rows(basis_without(R.data(), r, first, last), r, r);
 }
 
+// Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
+static void ask_python() {
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    nb::module_::import_("fbed.clock").attr("check_time")();
+}
+
+using namespace nb::literals;
+
 NB_MODULE(_kernels, m) {
+    whom_to_ask() = ask_python;
     m.doc() = "Plain loops over columns; the statistics are in Python.";
     m.def("number_objects", &number_objects);
     nb::class_<DenseColumns>(m, "DenseColumns")
@@ -209,8 +226,10 @@ NB_MODULE(_kernels, m) {
         .def("gather", &SparseColumns::gather)
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def_static("of_fit", &LogisticNull::of_fit)
-        .def_static("of_rows", &LogisticNull::of_rows)
+        .def_static("of_fit", &LogisticNull::of_fit, "Z"_a, "weight"_a, "y"_a, "eta"_a, "coefficients"_a, "deviance"_a,
+                    "offset"_a = nb::none())
+        .def_static("of_rows", &LogisticNull::of_rows, "Z"_a, "weight"_a, "y"_a, "eta"_a, "active"_a, "deviance"_a,
+                    "idle_cost"_a, "offset"_a = nb::none())
         .def_prop_ro("deviance", [](const LogisticNull& s) { return s.f.deviance; })
         .def_prop_ro("idle_cost", [](const LogisticNull& s) { return s.f.idle_deviance; })
         .def_prop_ro("reach", [](const LogisticNull& s) { return s.f.kappa; })
@@ -229,7 +248,8 @@ NB_MODULE(_kernels, m) {
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
-    m.def("fit_logistic", &fit_logistic);
+    m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
+          "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,8 +110,13 @@ class FittedModel:
     """The final model on the selected variables.
 
     The standard errors are the naive ones of a model that was fixed in advance; after selection they are too small.
-    They are None when the outcome is separated, since the coefficients are then infinite. `correlation` is that of the
-    coefficients: times two standard errors it is their covariance.
+
+    Where the outcome is `separated`, at least in part, the likelihood rises for ever along some direction and some
+    coefficients are infinite: `directions` has 1 or −1 for those that are plus or minus infinity and 0 for the others,
+    and is empty when all are finite. An infinite coefficient has no standard error (NaN); the finite ones have those of
+    the rows that are not separated. `standard_errors` is None when no term has one.
+    `correlation` is that of the coefficients: times two standard errors it is their covariance. `reached` is where an
+    infinite coefficient was when the likelihood no longer rose: what is predicted with.
     """
 
     family: str
@@ -121,7 +126,14 @@ class FittedModel:
     deviance: float
     null_deviance: float
     separated: bool = False
+    directions: tuple[int, ...] = ()
     correlation: tuple[tuple[float, ...], ...] | None = None
+    reached: tuple[float, ...] = ()
+
+    @property
+    def infinite(self) -> dict[str, int]:
+        """Terms whose coefficients are infinite, with their sign."""
+        return {term: way for term, way in zip(self.terms, self.directions, strict=False) if way}
 
 
 class Span:
@@ -212,6 +224,11 @@ class Span:
     def group(self, variable: int) -> Floats:
         """Orthonormal columns that a variable adds to the basis, n × rank increase."""
         return _orthonormal(self.Q, self.root[:, None] * self.design.columns(variable))
+
+
+def harmonic_mean(counts: NDArray[Any]) -> float:
+    """Of the rows of every class: dominated by the rarest ones, as the quality of χ² is."""
+    return float(len(counts) / np.sum(1.0 / counts))
 
 
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:

@@ -7,15 +7,20 @@ has a limit (0 when every row is separated), and the likelihood-ratio statistic 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
+from fbed.clock import check_time
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span, original_scale
+from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span, harmonic_mean
 from fbed.families.certified import CertifiedLogistic, Hints
+from fbed.families.glm import logit_intercept
+from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
+from fbed.families.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
@@ -28,7 +33,6 @@ _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, 
 # A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
 _RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
-_MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
 
@@ -37,16 +41,21 @@ class Binomial:
 
     name = "binomial"
     has_likelihood = True
+    n_predictors = 1
 
-    def __init__(self, design: Design, y: Floats, certified: bool = True) -> None:
+    def __init__(self, design: Design, y: Floats, certified: bool = True, offset: Floats | None = None) -> None:
         self.design = design
         self.n = design.n
         self.y = y
         self.certified = certified
         self.block_size = design.scan_size if certified else design.block_size
+        self.offset = offset
         mean = float(design.weights @ y / design.n)
-        self.null_predictor = float(np.log(mean / (1.0 - mean)))
-        self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
+        self.events = harmonic_mean(design.n * np.array([mean, 1.0 - mean]))
+        self.null_predictor = (
+            float(np.log(mean / (1.0 - mean))) if offset is None else logit_intercept(y, design.weights, offset)
+        )
+        self.null_deviance = float(deviance(self.null_predictors(), y, design.weights))
 
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
         """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
@@ -60,17 +69,24 @@ class Binomial:
         """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
         wanted = frozenset(selected)
         known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
-        return [*known, np.full(len(self.y), self.null_predictor)]
+        return [*known, self.null_predictors()]
+
+    def null_predictors(self) -> Floats:
+        """Linear predictors of the model without variables."""
+        alike = np.full(len(self.y), self.null_predictor)
+        return alike if self.offset is None else alike + self.offset
+
+    def without_offset(self, predictor: Floats) -> Floats:
+        """The part of a linear predictor that the columns explain."""
+        return predictor if self.offset is None else predictor - self.offset
 
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
-        """Coefficients on the log-odds scale; where the classes are separated they are merely large."""
+        """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
         fit = self.fit(selected, near)
-        mean = special.expit(fit.predictor)
-        information = (
-            None if fit.separated else fit.Z.T @ (fit.Z * (self.design.weights * mean * (1.0 - mean))[:, None])
-        )
-        shown = original_scale(fit.span, fit.coefficients, information)
-        return FittedModel("binomial", *shown[:3], fit.deviance, self.null_deviance, fit.separated, shown[3])
+        curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
+        covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, fit.recession)
+        return shown.fitted("binomial", fit.deviance, self.null_deviance)
 
 
 class BinomialFit:
@@ -94,17 +110,20 @@ class BinomialFit:
         """Whether the classes are separated, or as good as."""
         return self.deviance <= SATURATED * self.model.null_deviance
 
-    @property
-    def separated(self) -> bool:
-        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite.
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """y − μ and μ(1 − μ), weighted."""
+        mean, weights = special.expit(self.predictor), self.model.design.weights
+        return (weights * (self.model.y - mean))[:, None], weights * mean * special.expit(-self.predictor)
 
-        The size of a predictor does not tell: an outlier may have a large one. Whether it still moves does.
-        """
+    @cached_property
+    def recession(self) -> Recession:
+        """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
         if self.deviance == 0.0:
-            return True
-        jitter = np.array([_JITTER])
-        step, _ = _newton_step(self.Z, None, self.predictor[:, None], self.model.y, self.model.design.weights, jitter)
-        return bool(np.abs(self.Z @ step[:, 0]).max() > _MOVING)
+            return every(self.coefficients)
+        sign = 2.0 * self.model.y - 1.0
+        if float((sign * self.predictor).max()) < UNDECIDED:
+            return none(len(self.coefficients))
+        return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""
@@ -121,6 +140,7 @@ class BinomialFit:
         """Rise of the deviance when each variable is removed."""
         smaller, df = np.zeros(len(variables)), np.zeros(len(variables))
         for i, variable in enumerate(variables):
+            check_time()
             without = BinomialFit(self.model, Span(self.model.design, [s for s in self.span.selected if s != variable]))
             smaller[i], df[i] = without.deviance, self.span.rank - without.span.rank
         return _evidence(smaller - self.deviance, df)
@@ -209,6 +229,25 @@ class CertifiedBinomialFit(BinomialFit):
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
         return lower, upper
 
+    def gains(self, candidates: Indices) -> Evidence:
+        """Fall of the deviance when each candidate is added, by fits of their own."""
+        found = [self._gain(int(candidate)) for candidate in candidates]
+        return _evidence(np.array([gain for gain, _ in found]), np.array([df for _, df in found]))
+
+    def _gain(self, candidate: int) -> tuple[float, float]:
+        if self.model.design.numeric[candidate]:
+            return self._single_gain(candidate)
+        larger, df = self._group_deviance(candidate)
+        return self.deviance - larger, float(df)
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Rise of the deviance when each variable is removed, by fits of their own."""
+        rest = [[s for s in self.span.selected if s != variable] for variable in variables]
+        spans = [Span(self.model.design, others) for others in rest]
+        centre = [self.model.null_predictors()]
+        smaller = np.array([CertifiedLogistic(self.model, span, centre).deviance for span in spans])
+        return _evidence(smaller - self.deviance, np.array([float(self.span.rank - span.rank) for span in spans]))
+
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Drop-one intervals from the fit on S."""
         if not self.span.full_rank:
@@ -252,6 +291,7 @@ def maximise(Z: Floats, x: Floats | None, start: Floats, y: Floats, weights: Flo
     left = np.arange(beta.shape[1])  # models still iterating
     stuck = np.ones(beta.shape[1], dtype=bool)
     for _ in range(_MAX_ITERATIONS):
+        check_time()
         columns = None if x is None else x[:, left]
         separated = _all_on_their_side(predictor, y)
         step, decrement = _newton_step(Z, columns, predictor, y, weights, ridge)
@@ -278,6 +318,7 @@ def _with_care(columns: Floats, beta: Floats, value: float, y: Floats, weights: 
     equations square that.
     """
     for _ in range(_MAX_ITERATIONS):
+        check_time()
         predictor = columns @ beta
         if _all_on_their_side(predictor[:, None], y)[0]:
             return beta, 0.0
@@ -363,6 +404,7 @@ def _damped(
     """Halve each step until its deviance falls; one that must be cut to less than a thousandth is not taken."""
     size = np.ones(beta.shape[1])
     while True:
+        check_time()
         trial = beta + size * step
         predictor = _predict(Z, x, trial)
         new = np.atleast_1d(deviance(predictor, y, weights))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed.columns import listing
-from fbed.errors import InvalidInput
+from fbed.errors import InvalidInput, SlowSearch
+from fbed.families import scarce
 from fbed.families.base import Model
 from fbed.families.binomial import Binomial
 from fbed.families.brackets import BracketedFit
@@ -35,6 +37,10 @@ from fbed.families.weibull import Weibull
 from fbed.tails import Floats
 
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
+_MANY_CLASSES = 20  # from which the classes are what takes time
+_LONG = 60.0  # seconds of a first scan that a person should know of before
+_SECONDS_A_VALUE = 4e-9  # of the Hessian of a model of two columns, for each row and pair of classes
+_FITS_A_TEST = 3  # Hessians of a model until it is fitted
 
 
 def _gaussian(request: Request) -> Model:
@@ -43,7 +49,9 @@ def _gaussian(request: Request) -> Model:
         y = y - request.extras.offset
     if request.cov is None:
         return Gaussian(request.design, y, request.certified)
-    return RobustGaussian(request.design, y, _clusters(request) if request.cov == "cluster" else None)
+    if request.cov == "HC3":
+        return RobustGaussian(request.design, y, None)
+    return _with_notes(RobustGaussian(request.design, y, _clusters(request)), _scarce(request))
 
 
 def _clusters(request: Request) -> Clusters:
@@ -58,15 +66,34 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
         kind = BracketedFit if enclosed else RegressionFit
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
-    return RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
+    robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
+    return _with_notes(robust, _scarce(request))
+
+
+def _scarce(request: Request) -> tuple[str, ...]:
+    assert request.extras.cluster is not None
+    return scarce.remarks(request.design, request.extras.cluster)
 
 
 def _binomial(request: Request) -> Model:
     if request.extras.trials is None:
         _refuse_lone_members(request, request.outcome.zero_one().astype(np.intp), request.outcome.levels)
-    if request.extras.trials is None and request.extras.offset is None and request.test == "lr":
-        return Binomial(request.design, request.outcome.zero_one(), request.certified)
+    offset, single = _told_offset(request), _single_trials(request)
+    if single and request.test == "lr" and (request.certified or offset is None):
+        y = request.outcome.zero_one() if request.extras.trials is None else _proportions(request)[0]
+        return Binomial(request.design, y, request.certified, offset)
     return _glm(request, BINOMIAL)
+
+
+def _single_trials(request: Request) -> bool:
+    """Whether every row is one success or one failure."""
+    return request.extras.trials is None or bool((request.extras.trials == 1.0).all())
+
+
+def _told_offset(request: Request) -> Floats | None:
+    """The offset, if it says anything."""
+    offset = request.extras.offset
+    return None if offset is None or not offset.any() else offset
 
 
 def _glm(request: Request, distribution: Distribution) -> Model:
@@ -79,7 +106,7 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
-    return _regression(request, Glm(distribution, y, weights, request.extras.offset))
+    return _regression(request, Glm(distribution, y, weights, _told_offset(request)))
 
 
 def _proportions(request: Request) -> tuple[Floats, Floats]:
@@ -109,7 +136,23 @@ def _negative_binomial(request: Request) -> Model:
 def _multinomial(request: Request) -> Model:
     codes, labels = request.outcome.classes("multinomial")
     _refuse_lone_members(request, codes, labels)
-    return _regression(request, Multinomial(codes, labels, request.design.weights))
+    slow = _slow_classes(request, len(labels))
+    for note in slow:
+        warnings.warn(note, SlowSearch, stacklevel=2)
+    return _with_notes(_regression(request, Multinomial(codes, labels, request.design.weights)), slow)
+
+
+def _slow_classes(request: Request, n_classes: int) -> list[str]:
+    """A remark when the first scan alone would take minutes because of the classes: a Hessian has all pairs of them."""
+    p = int((request.design.width > 0).sum())
+    seconds = _FITS_A_TEST * p * _SECONDS_A_VALUE * n_classes**2 * request.design.n_rows
+    if n_classes < _MANY_CLASSES or seconds < _LONG:
+        return []
+    length = f"{seconds / 60:,.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.0f} hours"
+    return [
+        f"y has {n_classes} classes, and time grows with their square: the first scan of {p:,} variables may take "
+        f"{length}. Join classes, choose a family for numbers or ordered classes if they are such, or set time_limit"
+    ]
 
 
 def _ordinal(request: Request) -> Model:
@@ -129,7 +172,14 @@ def _refuse_lone_members(request: Request, codes: NDArray[np.intp], labels: Sequ
         )
 
 
-def _with_notes(model: RegressionModel, notes: list[str]) -> RegressionModel:
+class _Noted(Protocol):
+    notes: tuple[str, ...]
+
+
+Noted = TypeVar("Noted", bound=_Noted)
+
+
+def _with_notes(model: Noted, notes: Sequence[str]) -> Noted:
     model.notes = (*model.notes, *notes)
     return model
 
@@ -181,7 +231,7 @@ def _mixed(request: Request) -> Model:
 def _gee(request: Request) -> Model:
     assert request.extras.cluster is not None
     y, link = gee_outcome(request.outcome, request.link)
-    return Gee(request.design, y, request.extras.cluster, link)
+    return _with_notes(Gee(request.design, y, request.extras.cluster, link), _scarce(request))
 
 
 def _kernel(request: Request) -> Model:
@@ -298,7 +348,7 @@ _TABLE = (
         extras=("cluster",),
         required=("cluster",),
         links=GEE_LINKS,
-        note="estimating equations, exchangeable working correlation, robust variance",
+        note="estimating equations, exchangeable working correlation, robust variance that holds with few clusters",
     ),
     Family(
         "kernel",

@@ -11,12 +11,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.families.likelihood import Regression
+from fbed.families.death_order import death_order
+from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
+from fbed.families.recession import Constraints
 from fbed.families.risk_sets import RiskSets
 from fbed.tails import Floats
 
 _RANGE = 300.0  # hazards that are further apart than exp of this are not held on one scale
+_ROUNDING = 1e-15  # information below this part of Σ w·x² is what subtraction has left of none at all
 
 
 class Cox(Regression):
@@ -37,6 +40,7 @@ class Cox(Regression):
         self.risk = RiskSets(time, event, weights, strata, entry)
         self.n = self.risk.n_events
         self.event_weights = np.where(event, weights, 0.0)
+        self._observed = (time, event, strata, entry)
         self.log_weights = np.log(self.risk.weights)[:, None]
         self.own_logs = float(weights[event] @ np.log(weights[event]))
 
@@ -47,6 +51,12 @@ class Cox(Regression):
     def at(self, columns: Columns, parameters: Floats) -> CoxPoint:
         """Evaluate many models."""
         return CoxPoint(self, columns, parameters)
+
+    def constraints(self, fit: RegressionFit) -> Constraints:
+        """Whoever dies must not fall behind anybody at risk."""
+        dying, other = death_order(*self._observed)
+        eta = fit.predictors()[:, 0]
+        return Constraints(fit.Z[dying] - fit.Z[other], eta[dying] - eta[other])
 
 
 class CoxPoint:
@@ -82,11 +92,11 @@ class CoxPoint:
 
     def _per_term(self, column: Floats | None = None) -> Floats:
         """R − f·D of every term, for sums of hazard × column."""
-        risk, total = self.cox.risk, 0.0
+        risk, total = self.cox.risk, np.zeros(())
         for hazard, mask in self.layers:
             part = risk.per_term(hazard if column is None else hazard * column)
             total = total + (part if mask is None else np.where(mask[risk.term_group], part, 0.0))
-        return np.asarray(total)
+        return total
 
     def _expected(self) -> Floats:
         """Expected number of events of every row."""
@@ -102,7 +112,11 @@ class CoxPoint:
         columns = columns or self.columns
         weight = self._expected()
         gradient = columns.inner(self.cox.event_weights[:, None] - weight)
-        return gradient, columns.gram(weight) - self._outer_means(columns, gradient.shape[1])
+        squares = columns.gram(weight)
+        hessian = squares - self._outer_means(columns, gradient.shape[1])
+        diagonal = np.arange(columns.size)
+        hessian[:, diagonal, diagonal] += _ROUNDING * squares[:, diagonal, diagonal]
+        return gradient, hessian
 
     def _outer_means(self, columns: Columns, n_models: int) -> Floats:
         """Σ_e c·x̄_e x̄_eᵀ over the terms, x̄ the mean of the columns over the rows at risk."""
@@ -123,6 +137,10 @@ class CoxPoint:
         mean = self._per_term(u) / self.denominator
         low, high = (-risk.largest(-u)[risk.term_group], risk.largest(u)[risk.term_group])
         return (low - mean).min(axis=0), (high - mean).max(axis=0)
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Martingale residuals, which have variance 1 without censoring."""
+        return self.cox.event_weights[:, None] - self._expected(), None
 
     def separated(self) -> NDArray[np.bool_]:
         """Whoever dies has the largest hazard of all at risk, tied deaths the same one: the likelihood tends to 1.

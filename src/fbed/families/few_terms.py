@@ -39,14 +39,16 @@ def of_run(count: int) -> tuple[Floats, Floats]:
 def of_counts(y: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Nodes and weights for Σ over rows of weight·Σ h(j) over j = 0 … y − 1."""
     levels, which = np.unique(y, return_inverse=True)
-    above = np.cumsum(np.bincount(which, weights)[::-1])[::-1]  # weight of the rows whose count is this level or more
+    # weight of the rows whose count is this level or more
+    above: Floats = np.cumsum(np.bincount(which, weights)[::-1], dtype=float)[::-1]
     starts = np.concatenate([np.arange(_EXACT), _EXACT * 2.0 ** np.arange(64)])  # of single terms, then of blocks
     edges = np.unique(np.concatenate([[0.0], levels, starts[starts < levels[-1]]]))
     weight = above[np.searchsorted(levels, edges[1:])]  # of every run from one edge to the next
     nodes, node_weights = _of_runs(edges[:-1], np.diff(edges), weight)
     block = np.searchsorted(starts, nodes, side="right")
-    parts = [_condensed(nodes[block == b], node_weights[block == b]) for b in np.unique(block)]
-    return np.concatenate([part[0] for part in parts] or [[]]), np.concatenate([part[1] for part in parts] or [[]])
+    parts = [(nodes[:0], nodes[:0])]
+    parts += [_condensed(nodes[block == b], node_weights[block == b]) for b in np.unique(block)]
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def _of_runs(first: Floats, count: Floats, weight: Floats) -> tuple[Floats, Floats]:

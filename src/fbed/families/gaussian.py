@@ -136,7 +136,7 @@ class Remainders:
     def _products(self, which: Indices, vectors: Floats) -> Floats:
         design = self.design
         out = np.empty((len(which), vectors.shape[1]))
-        raw = design.is_sparse & (np.abs(design.center[which]) <= _SHIFTED * design.scale[which])
+        raw = design.is_sparse & (np.abs(design.center[which]) / _SHIFTED <= design.scale[which])
         some = np.flatnonzero(raw)
         if len(some):
             columns, sums = which[some], vectors.sum(axis=0)

@@ -18,13 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.families.base import Fit, FittedModel, Indices, Span, correlation_of
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
-from fbed.families.small_sample import Shares, group_test, jackknife_covariance, single_tests
+from fbed.families.small_sample import Shares, dispersions, group_test, jackknife_covariance, single_tests
 from fbed.outcomes import Outcome
 from fbed.tails import Floats
 
@@ -56,6 +57,7 @@ class Gee:
 
     def __init__(self, design: Design, y: Floats, cluster: NDArray[np.intp], link: str) -> None:
         self.design, self.link = design, link
+        self.notes: tuple[str, ...] = ()
         self.n = design.n
         order = np.argsort(cluster, kind="stable")
         self.order, self.y, self.weights = order, y[order], design.weights[order]
@@ -96,6 +98,7 @@ class Gee:
         """Fisher scoring on sorted rows, the correlation renewed in every step."""
         beta = start.copy()
         for _ in range(_MAX_ITERATIONS):
+            check_time()
             equations = self._at(columns, beta)
             step = np.linalg.solve(equations.bread, equations.score)
             move = float(np.abs(columns @ step).max())
@@ -119,16 +122,20 @@ class Gee:
         by_cluster = (self.sums(Z * residual[:, None]) - Z_sums * (shrink * residual_sums)[:, None]) / (1.0 - rho)
         bread = (Z.T @ (self.weights[:, None] * Z) - Z_sums.T @ (shrink[:, None] * Z_sums)) / (1.0 - rho)
         bread[np.diag_indices_from(bread)] += _JITTER * np.trace(bread) / len(bread) + 1e-300
-        return Equations(Z, by_cluster, bread, rho, scale)
+        return Equations(Z, residual, by_cluster, bread, rho, scale)
 
     def shares(self, solution: Solution, tested: int) -> Shares:
         """What every cluster has of DᵀV⁻¹D and of the score, with the last coefficients tested."""
         at = solution.equations
         shrink = at.correlation / (1.0 + (self.size - 1.0) * at.correlation)
         sums = self.sums(at.Z)
-        products = np.stack([self.sums(at.Z * column[:, None]) for column in at.Z.T], axis=1)
-        information = (products - shrink[:, None, None] * sums[:, :, None] * sums[:, None]) / (1.0 - at.correlation)
-        return Shares(information[None], at.by_cluster[None], solution.coefficients[None, -tested:])
+        products = at.Z[:, :, None] * (self.weights[:, None] * at.Z)[:, None]
+        information = (
+            np.add.reduceat(products, self.first, axis=0) - shrink[:, None, None] * sums[:, :, None] * sums[:, None]
+        )
+        information /= 1.0 - at.correlation
+        own = dispersions(self.sums(at.residual**2)[None], self.size) if self.link == "log" else None
+        return Shares(information[None], at.by_cluster[None], solution.coefficients[None, -tested:], own)
 
     def _mean(self, predictor: Floats) -> tuple[Floats, Floats]:
         """Mean and variance; for these links the variance is the derivative of the mean, too."""
@@ -152,6 +159,7 @@ class Equations:
     """The estimating equations at given coefficients."""
 
     Z: Floats  # √v·columns
+    residual: Floats  # (y − μ)/√v
     by_cluster: Floats
     bread: Floats
     correlation: float

@@ -13,21 +13,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed.criteria import Evidence
 from fbed.design import Design
-from fbed.families.base import Fit, FittedModel, Indices, Span, correlation_of, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.families.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
 from fbed.families.presentation import Estimates, on_users_scale
+from fbed.families.recession import Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""
 
-_CERTAIN = 18.0  # a linear predictor beyond this is on its way to infinity
+_CERTAIN = 18.0  # a linear predictor beyond this may be on its way to infinity
+_MODERATE = 6.0  # iterations towards infinity do not end before predictors are further apart than twice this
 _BATCH_VALUES = 2**17  # float64 values of a batch's predictors: about a megabyte, so that they stay in the cache
 _HESSIAN_VALUES = 2**21
 
@@ -44,12 +47,18 @@ class Regression(Likelihood):
     n_predictors: int = 1
     n_further: int = 0
     intercept: bool = True  # whether the first column, the constant, belongs to the model
+    own_dispersion: bool = False  # whether clusters of rows have a dispersion of their own in robust tests
+    weights: Floats  # how often every row counts
     least: float = 0.0  # below which no deviance can fall
     brackets: bool = False  # whether its points are `BracketedPoint`s, which enclose likelihood ratios
 
     def start(self, size: int) -> Floats:
         """Parameters from which the null model's iterations start."""
         return np.zeros(self.n_predictors * size + self.n_further)
+
+    def maximise(self, columns: Columns, start: Floats) -> Maximum:
+        """The likeliest parameters of every model; a family with several maxima looks for the highest."""
+        return maximise(self, columns, start)
 
     def project(self, parameters: Floats) -> Floats:
         """No parameter has a boundary that it may reach."""
@@ -61,6 +70,10 @@ class Regression(Likelihood):
             return np.full(step.shape[1], np.inf)
         parts = np.split(step, self.n_predictors)
         return np.asarray(np.max([np.abs(columns.predict(part)).max(axis=0) for part in parts], axis=0))
+
+    def reach(self, point: Any) -> float:
+        """Largest linear predictor of a point, in size."""
+        return float(np.abs(point.eta).max(initial=0.0))
 
     def batch_rows(self, n_rows: int) -> int:
         """How many values a predictor of one model of a batch holds at once."""
@@ -74,13 +87,21 @@ class Regression(Likelihood):
         """Factor on score and Wald statistics: 1/dispersion."""
         return np.ones_like(deviance)
 
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of for χ² to hold: rows, as a rule."""
+        return self.n
+
     def saturated(self, fit: RegressionFit) -> bool:
         """Whether nothing is left to explain."""
         return fit.deviance <= SATURATED * fit.model.null_deviance
 
-    def diverges(self, fit: RegressionFit) -> bool:
-        """Whether some coefficients are infinite."""
-        return fit.deviance == 0.0 or bool(np.abs(fit.predictors()).max(initial=0.0) > _CERTAIN)
+    def constraints(self, fit: RegressionFit) -> Constraints | None:
+        """What a direction of the parameters must do to every row for the likelihood to rise along it for ever.
+
+        None where there is always a maximum.
+        """
+        raise NotImplementedError
 
     def present(self, estimates: Estimates) -> Estimates:
         """The estimates as people want to read them."""
@@ -118,7 +139,7 @@ Test = Callable[[Comparison], Floats]
 def likelihood_ratio(comparison: Comparison) -> Floats:
     """2(ℓ₁ − ℓ₀)."""
     likelihood = comparison.fit.model.likelihood
-    found = maximise(likelihood, comparison.columns, comparison.start)
+    found = likelihood.maximise(comparison.columns, comparison.start)
     return likelihood.twice_negative(np.array([comparison.fit.deviance])) - likelihood.twice_negative(found.deviance)
 
 
@@ -132,7 +153,7 @@ def score(comparison: Comparison) -> Floats:
 def wald(comparison: Comparison) -> Floats:
     """β̂ᵀ[(H⁻¹)_ββ]⁻¹β̂ = β̂ᵀ(H_ββ − H_βθ H_θθ⁻¹ H_θβ)β̂ at the larger fit; 0 in the limit of separation."""
     likelihood = comparison.fit.model.likelihood
-    found = maximise(likelihood, comparison.columns, comparison.start)
+    found = likelihood.maximise(comparison.columns, comparison.start)
     parameters = polished(likelihood, comparison.columns, found)
     _, hessian = likelihood.at(comparison.columns, parameters).derivatives()
     kept = comparison.kept
@@ -165,6 +186,7 @@ class RegressionModel:
         self.notes: tuple[str, ...] = ()  # remarks on the outcome that a person should read
         self.name = likelihood.name
         self.n = likelihood.n
+        self.events, self.n_predictors = likelihood.events, likelihood.n_predictors
         self.has_likelihood = test is likelihood_ratio
         self.block_size = design.block_size
         self._kind = kind or RegressionFit
@@ -190,7 +212,7 @@ class RegressionFit:
         self.span = span
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
         self.columns = Columns(self.Z)
-        found = maximise(model.likelihood, self.columns, self._start(near)[:, None])
+        found = model.likelihood.maximise(self.columns, self._start(near)[:, None])
         self.parameters, self.deviance = found.parameters[:, 0], max(float(found.deviance[0]), model.likelihood.least)
 
     def _start(self, near: RegressionFit | None) -> Floats:
@@ -216,6 +238,10 @@ class RegressionFit:
         """Linear predictors, n × predictors."""
         m, k = self.model.likelihood.n_predictors, self.columns.size
         return self.Z @ self.parameters[: m * k].reshape(m, k).T
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Score of every row in its predictors, and its variance up to a factor (None: the same for all)."""
+        return self.model.likelihood.at(self.columns, self.parameters[:, None]).row_scores()
 
     def gains(self, candidates: Indices) -> Evidence:
         """Evidence for adding each candidate."""
@@ -245,7 +271,7 @@ class RegressionFit:
 
     @cached_property
     def _diverges(self) -> bool:
-        return self.model.likelihood.diverges(self)
+        return self.deviance == 0.0 or bool(np.abs(self.predictors()).max(initial=0.0) > _CERTAIN)
 
     def _single(self, candidates: Indices) -> tuple[Floats, Floats]:
         unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates))
@@ -279,32 +305,37 @@ class RegressionFit:
         """Coefficients and standard errors on the scale of the user's data."""
         model, likelihood = self.model, self.model.likelihood
         self._polish()
-        diverges = likelihood.diverges(self)
-        covariance = None if diverges else model.covariance(self)
-        raw = on_users_scale(self.span, likelihood, self.parameters, covariance)
-        shown = likelihood.present(raw)
-        errors = None if diverges or shown.covariance is None else shown.standard_errors()
-        values = tuple(shown.values.tolist())
-        correlation = None if errors is None else correlation_of(shown.covariance)
-        deviances = self.deviance, model.null_deviance
-        return FittedModel(model.name, shown.terms, values, errors, *deviances, diverges, correlation)
+        raw = on_users_scale(self.span, likelihood, self.parameters, model.covariance(self), self.recession)
+        return likelihood.present(raw).fitted(model.name, self.deviance, model.null_deviance)
+
+    @cached_property
+    def recession(self) -> Recession:
+        """Directions in which the parameters are infinite."""
+        if not self.parameters.size:
+            return none(0)
+        likelihood = self.model.likelihood
+        point = likelihood.at(self.columns, self.parameters[:, None])
+        if point.separated()[0]:
+            return every(self.parameters)
+        if likelihood.n_further == 0 and likelihood.reach(point) < _MODERATE:
+            return none(len(self.parameters))
+        constraints = likelihood.constraints(self)
+        return none(len(self.parameters)) if constraints is None else recession(constraints, self.parameters)
 
     def _polish(self) -> None:
         """One more step for the coefficients that people read."""
         if self.deviance != 0.0 and self.parameters.size:
-            found = Maximum(self.parameters[:, None], np.array([self.deviance]))
+            found = Maximum(self.parameters[:, None], np.array([self.deviance]), np.ones(1, dtype=bool))
             self.parameters = polished(self.model.likelihood, self.columns, found)[:, 0]
 
 
 def inverse_information(fit: RegressionFit) -> Floats | None:
-    """H⁻¹ over the precision; None when a direction carries no information."""
+    """H⁻¹ over the precision, of what is finite; None when another direction carries no information."""
     if not fit.parameters.size:
         return np.zeros((0, 0))
     _, hessian = fit.model.likelihood.at(fit.columns, fit.parameters[:, None]).derivatives()
-    try:
-        return np.linalg.inv(hessian[0]) / fit.model.likelihood.precision(np.array([fit.deviance]))[0]
-    except np.linalg.LinAlgError:
-        return None
+    inverse = inverse_of_finite(hessian[0], fit.recession)
+    return None if inverse is None else inverse / fit.model.likelihood.precision(np.array([fit.deviance]))[0]
 
 
 def evidence(statistic: Floats, df: Floats) -> Evidence:

@@ -14,14 +14,17 @@ with d the deviance of a row at a known α, and φ by how much ∫ log(1 + αu) 
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from fbed.families import few_terms
+from fbed.families.glm import log_intercept
 from fbed.families.likelihood import Regression, RegressionFit
-from fbed.families.newton import Columns
+from fbed.families.newton import Columns, Maximum, climb, told
 from fbed.families.presentation import Estimates
+from fbed.families.recession import Constraints, held_further
 from fbed.tails import Floats
 
 _SMALL = 0.02  # below this the closed forms cancel and their series, cut after twelve terms, is exact
@@ -33,6 +36,7 @@ class NegativeBinomial(Regression):
 
     name = "negative_binomial"
     n_further = 1
+    own_dispersion = True
     least = -np.inf
 
     def __init__(self, y: Floats, weights: Floats, offset: Floats | None = None) -> None:
@@ -41,15 +45,38 @@ class NegativeBinomial(Regression):
         self.offset = None if offset is None else offset[:, None]
         self.steps, self.n_above = few_terms.of_counts(y, weights)  # the j and N_j of Σ_j, or few that stand for them
 
+    @property
+    def events(self) -> float:
+        """Counts, or half the rows where these are fewer: the dispersion is estimated from them."""
+        return min(float(self.weights @ self.y), self.n / 2.0)
+
     def start(self, size: int) -> Floats:
         """Logarithm of the mean, and the dispersion of the moments."""
         mean = float(self.weights @ self.y) / self.n
         variance = float(self.weights @ (self.y - mean) ** 2) / self.n
-        shift = 0.0 if self.offset is None else float(self.weights @ self.offset[:, 0]) / self.n
         out = np.zeros(size + 1)
-        out[0] = np.log(mean) - shift
+        out[0] = np.log(mean) if self.offset is None else log_intercept(self.y, self.weights, self.offset[:, 0])
         out[-1] = np.clip((variance - mean) / mean**2, 0.01, 10.0)
         return out
+
+    def maximise(self, columns: Columns, start: Floats) -> Maximum:
+        """The likelihood may have a maximum at α = 0 and another above it: whoever found one looks for the other."""
+        found = climb(self, columns, start)
+        above = found.parameters[-1] > 0.0
+        _improve(found, above, self._held(columns.only(above), found.parameters[:, above], 0.0))
+        for alpha in self.dispersions if not above.all() else ():
+            below = ~above & (found.parameters[-1] == 0.0)
+            held = self._held(columns.only(below), found.parameters[:, below], alpha)
+            _improve(found, below, climb(self, columns.only(below), held.parameters))
+        return told(found)
+
+    def _held(self, columns: Columns, parameters: Floats, alpha: float) -> Maximum:
+        """The maximum at a given α, which is the only one there."""
+        if not parameters.shape[1]:
+            return Maximum(parameters, np.zeros(0), np.zeros(0, dtype=bool))
+        found = climb(_AtDispersion(self, alpha), columns, parameters[:-1])
+        whole = np.vstack([found.parameters, np.full((1, parameters.shape[1]), alpha)])
+        return Maximum(whole, found.deviance, found.finished)
 
     def project(self, parameters: Floats) -> Floats:
         """α ≥ 0."""
@@ -68,13 +95,20 @@ class NegativeBinomial(Regression):
         second = self.n_above @ (bend / below**4 - 2.0 * j * slope / below**3)
         return self.n_above @ value, first, second
 
-    def diverges(self, fit: RegressionFit) -> bool:
-        """Whether some means run to 0."""
-        return bool(fit.predictors().min() < np.log(float(self.weights @ self.y) / self.n) - 18.0)
+    @cached_property
+    def dispersions(self) -> Floats:
+        """Where a maximum above 0 is looked for: from a variance next to that of Poisson to far above it."""
+        mean = float(self.weights @ self.y) / self.n
+        return np.geomspace(0.3 / max(mean, 1.0), 3.0, 3)
+
+    def constraints(self, fit: RegressionFit) -> Constraints:
+        """Means of rows without a count may run to 0; nothing else moves."""
+        eta = self.at(fit.columns, fit.parameters[:, None]).eta[:, 0]
+        return held_further(Constraints(-fit.Z, np.where(self.y == 0.0, -eta, -np.inf)), self.n_further)
 
     def present(self, estimates: Estimates) -> Estimates:
         """The further parameter is the dispersion."""
-        return Estimates((*estimates.terms[:-1], "dispersion"), estimates.values, estimates.covariance)
+        return estimates.named((*estimates.terms[:-1], "dispersion"))
 
 
 class NegativeBinomialPoint:
@@ -127,9 +161,50 @@ class NegativeBinomialPoint:
         gradient = np.vstack([columns.inner(self.residual()), slope])
         return gradient, _with_corner(inner, cross, bend)
 
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Residuals, and the information that is expected."""
+        return self.residual(), self.information()[:, 0]
+
     def separated(self) -> NDArray[np.bool_]:
         """Counts have no boundary to be separated by."""
         return np.zeros(len(self.alpha), dtype=bool)
+
+
+class _AtDispersion:
+    """The likelihood of the coefficients alone, which is concave."""
+
+    def __init__(self, family: NegativeBinomial, alpha: float) -> None:
+        self.family, self.alpha = family, alpha
+
+    def at(self, columns: Columns, parameters: Floats) -> _PointAtDispersion:
+        """Evaluate many models."""
+        alpha = np.full((1, parameters.shape[1]), self.alpha)
+        return _PointAtDispersion(self.family, columns, np.vstack([parameters, alpha]))
+
+    def project(self, parameters: Floats) -> Floats:
+        """Coefficients have no boundary."""
+        return parameters
+
+    def largest_move(self, columns: Columns, step: Floats) -> Floats:
+        """max |Δη|."""
+        return np.asarray(np.abs(columns.predict(step)).max(axis=0))
+
+
+class _PointAtDispersion(NegativeBinomialPoint):
+    """The same point, seen by the coefficients."""
+
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
+        """In the coefficients."""
+        columns = columns or self.columns
+        return columns.inner(self.residual()), columns.gram(self.curvature())
+
+
+def _improve(found: Maximum, which: NDArray[np.bool_], other: Maximum) -> None:
+    """Keep what another search has found for some of the models, where it is better by more than rounding."""
+    better = other.deviance < found.deviance[which] - 1e-9
+    models = np.flatnonzero(which)[better]
+    found.parameters[:, models], found.deviance[models] = other.parameters[:, better], other.deviance[better]
+    found.finished[models] = other.finished[better]
 
 
 def _row_deviance(y: Floats, mean: Floats, alpha: Floats) -> Floats:
@@ -137,9 +212,12 @@ def _row_deviance(y: Floats, mean: Floats, alpha: Floats) -> Floats:
     gap = (y - mean) / (1.0 + alpha * mean)
     scaled = alpha * gap
     small = np.abs(scaled) < 1e-300
-    per_alpha = gap * np.where(small, 1.0, np.log1p(scaled) / np.where(small, 1.0, scaled))
-    counted = np.where(y > 0, (y - mean) / (mean * (1.0 + alpha * y)), 0.0)
-    return special.xlog1py(y, counted) - per_alpha
+    apart = np.log1p(alpha * y) - np.log1p(alpha * mean)  # of a mean far above its count, where 1 + scaled cancels
+    log = np.where(scaled < -0.5, apart, np.log1p(np.maximum(scaled, -0.75)))
+    per_alpha = gap * np.where(small, 1.0, log / np.where(small, 1.0, scaled))
+    ratio = np.where(y > 0, (y - mean) / (mean * (1.0 + alpha * y)), 0.0)
+    far = np.log(np.maximum(y, 1.0) / mean) - apart
+    return y * np.where(np.abs(ratio) < 0.5, np.log1p(ratio), far) - per_alpha
 
 
 def _excess(r: Floats) -> tuple[Floats, Floats, Floats]:

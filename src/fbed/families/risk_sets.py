@@ -7,6 +7,7 @@ large, few terms with multiplicities stand for them.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -142,7 +143,7 @@ class RiskSets:
         """Sum over the tied sets of its stratum that every row outlives."""
         running = np.empty_like(per_group)
         bounds = [0, *(np.flatnonzero(np.diff(self.stratum)) + 1), len(self.stratum)]
-        for a, b in zip(bounds, bounds[1:], strict=False):
+        for a, b in pairwise(bounds):
             np.cumsum(per_group[a:b], axis=0, out=running[a:b])
         return np.where(self.outlives[:, None], running[self.survived - 1], 0.0)
 

@@ -25,13 +25,14 @@ from fbed.errors import InvalidInput
 from fbed.families.base import Fit, FittedModel, Indices, Span, correlation_of, single_columns
 from fbed.families.gaussian import Gaussian, GaussianFit
 from fbed.families.likelihood import Comparison, RegressionFit, Test, evidence
-from fbed.families.newton import Columns, maximise, polished
+from fbed.families.newton import Columns, column_pairs, maximise, polished, unpacked
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.families.small_sample import (
     FULL_LEVERAGE,
     Projected,
     Shares,
     blocks,
+    dispersions,
     group_test,
     jackknife_covariance,
     row_group_test,
@@ -49,6 +50,7 @@ class Clusters:
         self.count = int(dense.max()) + 1
         if self.count < 2:
             raise InvalidInput("cluster holds a single cluster: a robust variance needs at least 2, better 30 or more")
+        self.codes = dense
         ones = np.ones(len(dense))
         self.indicator = sparse.csr_array((ones, (dense, np.arange(len(dense)))), shape=(self.count, len(dense)))
 
@@ -67,30 +69,42 @@ def clustered_wald(clusters: Clusters) -> Test:
         point = likelihood.at(columns, parameters)
         residual, weight = point.residual(), point.information()  # type: ignore[attr-defined]
         estimate = parameters[columns.size - width : columns.size].T
+        own = likelihood.own_dispersion
+
+        def shares(models: slice) -> Shares:
+            rows = (columns.only(models), residual[:, models], weight[:, models])
+            return _shares(clusters, *rows, estimate[models], likelihood.weights if own else None)
+
         if columns.x is None:
-            statistic = np.array([group_test(_shares(clusters, columns, residual, weight, estimate))])
+            statistic = np.array([group_test(shares(slice(None)))])
         else:
-            parts = [
-                single_tests(_shares(clusters, columns.only(some), residual[:, some], weight[:, some], estimate[some]))
-                for some in blocks(len(estimate), clusters.count * columns.size**2)
-            ]
-            statistic = np.concatenate(parts)
+            parts = blocks(len(estimate), clusters.count * columns.size**2)
+            statistic = np.concatenate([single_tests(shares(models)) for models in parts])
         return np.where(found.deviance > 0.0, statistic, 0.0)
 
     return test
 
 
-def _shares(clusters: Clusters, columns: Columns, residual: Floats, weight: Floats, estimate: Floats) -> Shares:
-    """Information and scores of every cluster, for models with weights of their own."""
+def _shares(
+    clusters: Clusters,
+    columns: Columns,
+    residual: Floats,
+    weight: Floats,
+    estimate: Floats,
+    copies: Floats | None = None,
+) -> Shares:
+    """Information and scores of every cluster, for models with weights of their own.
+
+    With the number of `copies` of every row, clusters have a dispersion of their own.
+    """
     k = columns.size
-    scores = np.empty((residual.shape[1], clusters.count, k))
-    information = np.empty((residual.shape[1], clusters.count, k, k))
-    for i in range(k):
-        scores[:, :, i] = clusters.sums(columns.column(i) * residual).T
-        weighted = columns.column(i) * weight
-        for j in range(i + 1):
-            information[:, :, i, j] = information[:, :, j, i] = clusters.sums(columns.column(j) * weighted).T
-    return Shares(information, scores, estimate)
+    scores = np.stack([clusters.sums(columns.column(i) * residual) for i in range(k)])
+    weighted = [columns.column(i) * weight for i in range(k)]
+    packed = np.stack([clusters.sums(columns.column(i) * weighted[j]) for i, j in zip(*column_pairs(k), strict=True)])
+    if copies is None:
+        return Shares(unpacked(packed.T, k), scores.T, estimate)
+    squares = clusters.sums(residual**2 / np.maximum(weight, 1e-300)).T
+    return Shares(unpacked(packed.T, k), scores.T, estimate, dispersions(squares, clusters.sums(copies)))
 
 
 def clustered_covariance(clusters: Clusters) -> Callable[[RegressionFit], Floats | None]:
@@ -116,6 +130,7 @@ class RobustGaussian(Gaussian):
     def __init__(self, design: Design, y: Floats, clusters: Clusters | None) -> None:
         super().__init__(design, y)
         self.clusters = clusters
+        self.notes: tuple[str, ...] = ()
 
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> RobustGaussianFit:
         """Project the outcome on a set of variables."""

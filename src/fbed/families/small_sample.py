@@ -2,17 +2,21 @@
 
 In coordinates where the information of the whole model is I, a cluster c has the share G_c of it and the score s_c:
 
-    F_c = (I − G_c)⁻¹,   z_c = EᵀF_c s_c,   V = Σ_c z_c z_cᵀ,   T² = θ̂ᵀV⁻¹θ̂,   E = what is tested, the last q coordinates
+    F_c = (I − G_c)⁻¹,   z_c = EᵀF_c s_c,   V = Σ_c z_c z_cᵀ,   T² = θ̂ᵀV⁻¹θ̂
 
-z_c is what the estimate changes by when the cluster is left out, so that V is the variance of the jackknife: CR3, that
-of Mancl and DeRouen for estimating equations, HC3 when clusters are rows. V is a sum of a few squares and varies itself.
-Were the working model true, z_c and z_d would have the covariances
+with E the last q coordinates, those that are tested. z_c is what the estimate changes by when the cluster is left out,
+so that V is the variance of the jackknife: CR3, that of Mancl and DeRouen for estimating equations, HC3 when clusters
+are rows. V is a sum of a few squares and varies itself. Were the working model true, z_c and z_d would have the
+covariances
 
     K_cc = EᵀT_c,   K_cd = −T_cᵀT_d,   T_c = F_c E − E
 
 from which V is matched with a Wishart matrix of η degrees of freedom (Bell and McCaffrey; Pustejovsky and Tipton):
 
     η = q(q + 1)/Σ_{c,d} [(tr K_cd)² + tr K_cd²]  with ΣK_cc = I,   T²·(η − q + 1)/(ηq) ~ F(q, η − q + 1).
+
+Counts and positive numbers spread with their mean, and clusters whose means differ for reasons of their own differ in
+spread: a few of them may be most of V. With a log link, clusters have a dispersion of their own.
 
 A predictor that differs between a few clusters only has a small η. What a single cluster shows alone (G_c has the
 eigenvalue 1) cannot be told from an effect of that cluster: such a direction is not tested, and p = 1 where no other is
@@ -47,12 +51,14 @@ class Shares:
     """What every cluster has of the information and of the score of some models.
 
     `information` is models × clusters × K × K and `scores` models × clusters × K; `estimate` (models × q) holds the
-    last coefficients of every model, those that are tested.
+    last coefficients of every model, those that are tested. `dispersion` (models × clusters) is the variance of a
+    cluster's rows over that of the working model, up to a factor; None where all have the same.
     """
 
     information: Floats
     scores: Floats
     estimate: Floats
+    dispersion: Floats | None = None
 
     def orthonormal(self) -> Shares:
         """The same in coordinates where the information of the whole is I; those that are tested are still the last."""
@@ -65,12 +71,15 @@ class Shares:
             change[:, None] @ self.information @ change[:, None].swapaxes(2, 3),
             self.scores @ change.swapaxes(1, 2),
             np.einsum("bji,bj->bi", lower[:, -q:, -q:], self.estimate / scale[:, -q:]),
+            self.dispersion,
         )
 
-    def balanced(self) -> NDArray[np.bool_]:
-        """Whether the scores of the tested coordinates cancel, as they do unless an estimate is infinite."""
-        tested = self.scores[:, :, -self.estimate.shape[1] :]
-        return np.asarray((np.abs(tested.sum(axis=1)) <= _BALANCED * np.abs(tested).sum(axis=1)).all(axis=1))
+    def left_out(self, changes: Floats, spread: Floats, own: Floats) -> LeftOut:
+        """The same with K_cd as the clusters' own dispersions φ have it, about √(φ_c φ_d) times what it would be."""
+        if self.dispersion is None:
+            return LeftOut(changes, spread, own)
+        factor = self.dispersion[:, :, None, None]
+        return LeftOut(changes, np.sqrt(factor) * spread, factor * own)
 
 
 @dataclass(frozen=True)
@@ -125,23 +134,47 @@ def _log_p(estimate: Floats, changes: Floats, copies: Floats, eta: Floats, known
 
 
 def single_tests(shares: Shares) -> Floats:
-    """χ² statistics of models whose last coordinate is tested; 0 where it is infinite, or shows in one cluster only."""
-    own = shares.orthonormal()
-    models, clusters, size = own.scores.shape
+    """χ² statistics of models whose last coordinate is tested; 0 where it is infinite, or shows in one cluster only.
+
+    With LLᵀ the information of the whole and l its last pivot, F_cE = l·Lᵀ(LLᵀ − G_c)⁻¹E in the old coordinates: one
+    system a cluster is all that has to be solved.
+    """
+    size = shares.scores.shape[2]
     unit = np.eye(size)[:, -1:]
-    keep = (1.0 + _RIDGE) * np.eye(size) - own.information
-    solved = np.linalg.solve(keep, np.broadcast_to(unit, (models, clusters, size, 1)))
-    changes = np.einsum("bci,bciq->bcq", own.scores, solved)
-    left_out = LeftOut(changes, solved - unit, solved[:, :, -1:] - 1.0)
-    testable = (np.abs(solved) < _SINGULAR).all(axis=(1, 2, 3)) & own.balanced()
-    return np.where(testable, chi2_of_log_p(left_out.log_p(own.estimate), 1.0), 0.0)
+    whole = shares.information.sum(axis=1)
+    whole += _RIDGE * np.eye(size) * whole + 1e-300 * np.eye(size)
+    lower = np.linalg.cholesky(whole)
+    pivot = lower[:, -1, -1]
+    solved = np.linalg.solve(whole[:, None] - shares.information, unit)[:, :, :, 0] * pivot[:, None, None]
+    spread = solved @ lower - unit[:, 0]
+    own = np.linalg.solve(lower.swapaxes(1, 2), unit)  # takes what others explain out of a score
+    testable = (np.abs(spread) < _SINGULAR).all(axis=(1, 2)) & balanced(shares.scores @ own)
+    spread = np.where(testable[:, None, None], spread, 0.0)
+    changes = np.einsum("bci,bci->bc", shares.scores, solved)
+    left_out = shares.left_out(changes[:, :, None], spread[:, :, :, None], spread[:, :, -1:, None])
+    return chi2_of_log_p(left_out.log_p(pivot[:, None] * shares.estimate), 1.0)
+
+
+def dispersions(squares: Floats, rows: Floats) -> Floats:
+    """Mean squares of clusters over those of all, models × clusters, from their sums and numbers of rows.
+
+    They are drawn together as means of so few squares must be, if they truly differed by about their own size.
+    """
+    mean = squares.sum(axis=1, keepdims=True) / rows.sum()
+    ratio = squares / np.maximum(rows * mean, 1e-300)
+    return np.asarray(1.0 + (ratio - 1.0) * rows / (rows + 2.0))
+
+
+def balanced(scores: Floats) -> NDArray[np.bool_]:
+    """Whether the scores of clusters cancel in every model, as they do unless an estimate is infinite."""
+    return np.asarray((np.abs(scores.sum(axis=1)) <= _BALANCED * np.abs(scores).sum(axis=1)).all(axis=1))
 
 
 def group_test(shares: Shares) -> float:
     """χ² statistic, with as many df as coordinates are tested, of the one model in `shares`."""
     own = shares.orthonormal()
     q = own.estimate.shape[1]
-    if not own.balanced()[0]:
+    if not balanced(own.scores[:, :, -q:])[0]:
         return 0.0
     value, vectors = np.linalg.eigh(np.eye(own.scores.shape[2]) - own.information[0])
     alone = value <= 1.0 - FULL_LEVERAGE
@@ -151,7 +184,7 @@ def group_test(shares: Shares) -> float:
     spread = solved.copy()
     spread[:, -q:] -= tested
     changes = np.einsum("ci,cis->cs", own.scores[0], solved)
-    left_out = LeftOut(changes[None], spread[None], (tested.T @ spread[:, -q:])[None])
+    left_out = own.left_out(changes[None], spread[None], (tested.T @ spread[:, -q:])[None])
     return group_statistic(left_out, own.estimate @ tested, q)
 
 
@@ -223,7 +256,7 @@ def row_tests(Q: Floats, unit: Floats, residual: Floats, copies: Floats) -> Floa
     moment = Columns(Q).with_own(unit).gram(copies[:, None] * factor**2)
     total = copies @ own
     pairs = (moment**2).sum(axis=(1, 2)) + copies @ (own**2 - (factor**2 * leverage) ** 2)
-    known = ~(full & (np.abs(unit) > 1e-9)).any(axis=0)
+    known = ~(full & (np.abs(unit) > 1e-9)).any(axis=0) & (total > 0.0)
     eta = np.where(known, total**2 / np.where(known, pairs, 1.0), 1.0)
     estimate = (copies @ (unit * residual))[:, None]
     left = residual - unit * estimate[:, 0]

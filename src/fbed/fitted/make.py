@@ -37,14 +37,10 @@ def finish(problem: Problem, estimates: FittedModel, selected: Sequence[int], gl
         inflation=dict(zip(names, glance.inflation, strict=False)),
         has_offset=problem.extras.offset is not None,
     )
-    if estimates.family not in responses.PREDICTING or not _finite(estimates):
+    if estimates.family not in responses.PREDICTING or not np.isfinite(estimates.reached or estimates.coefficients).all():
         return model
     model = replace(model, columns=read_columns(problem.design, selected))
     return _with_fit(problem, model, selected)
-
-
-def _finite(estimates: FittedModel) -> bool:
-    return all(math.isfinite(value) for value in estimates.coefficients)
 
 
 def _link(problem: Problem) -> str:

@@ -272,7 +272,10 @@ class FinalModel(FittedModel):
         for name in ("deviance", "null_deviance", "n", "center"):
             if name in out:
                 out[name] = _number(out[name])
-        for name in ("terms", "classes", "directions"):
+        ways = out.get("directions") or ()
+        if any(ways):  # infinities, which JSON cannot write
+            out["coefficients"] = tuple(w * math.inf if w else v for w, v in zip(ways, out["coefficients"], strict=True))
+        for name in ("terms", "classes", "directions", "reached"):
             if out.get(name) is not None:
                 out[name] = tuple(out[name])
         if out.get("correlation") is not None:

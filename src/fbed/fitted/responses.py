@@ -64,7 +64,7 @@ def layout(family: str, n_terms: int, n_classes: int) -> Layout:
 def predictors(model: FinalModel, terms: Floats) -> Floats:
     """Linear predictors, rows × predictors; a sum over terms in their order, so that all tables give the same bits."""
     where = model.layout
-    beta = np.array(model.coefficients[: where.n_linear]).reshape(where.n_predictors, where.size)
+    beta = np.array((model.reached or model.coefficients)[: where.n_linear]).reshape(where.n_predictors, where.size)
     out = np.zeros((len(terms), where.n_predictors))
     for j in range(where.n_predictors):
         if where.intercept:

@@ -60,7 +60,7 @@ def _effects(result: Result) -> list[object]:
     if model is None or not model.terms:
         return []
     ratio = views.ratio_name(result)
-    if model.separated:
+    if model.separated and model.standard_errors is None:
         heads = [Head("term"), Head("coefficient", True)]
         caption = "The outcome is separated: only the signs of the coefficients have a meaning."
         rows = [[called(e.term), numeric(e.value)] for e in views.terms(result)]
@@ -72,6 +72,7 @@ def _effects(result: Result) -> list[object]:
     caption = (
         "A coefficient is what one unit more of a number changes, or a level of a category against its reference; per "
         "SD, what one standard deviation more changes."
+        + (f" The outcome is separated in part: {views.infinite(model)}." if model.separated else "")
         + (f" The first {_MOST_TERMS} of {len(model.terms):,} terms." if len(model.terms) > _MOST_TERMS else "")
     )
     fit = facts("How well it fits", [(name, value.replace("-", "−")) for name, value in fit_facts(model)])
