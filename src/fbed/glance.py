@@ -156,9 +156,8 @@ def _spread(design: Design, terms: Sequence[str], columns: Floats, center: Float
     counts = [design.weights @ (np.abs(values - value) <= near) for value in (low, high, np.zeros_like(low))]
     uncommon = (design.n - np.max(counts, axis=0)).tolist()
     rows = zip(terms, *(_rounded(part) for part in (scale, center, low, high)), uncommon, strict=True)
-    codes = [
-        _few_whole(column, round(lo), round(hi)) for column, lo, hi in zip(values.T, _safe(low), _safe(high), strict=True)
-    ]
+    ends = zip(values.T, _safe(low), _safe(high), strict=True)
+    codes = [_few_whole(column, round(lo), round(hi)) for column, lo, hi in ends]
     return [
         Column((term,), (sd,), mean=m, low=lo, high=hi, uncommon=u, values=few)
         for (term, sd, m, lo, hi, u), few in zip(rows, codes, strict=True)

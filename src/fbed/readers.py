@@ -227,7 +227,9 @@ def separator(sep: str | None, kind: str) -> str:
     return chosen
 
 
-def _read_text(source: Source, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None) -> Data:
+def _read_text(
+    source: Source, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None
+) -> Data:
     _pandas("text tables")
     from fbed import text_tables
 

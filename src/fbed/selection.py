@@ -60,7 +60,8 @@ def select(
     Parameters
     ----------
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
-        Predictors, a row a sample; or the name of a file that the command line reads. Text and category columns of a table enter and leave as a unit, with a degree of
+        Predictors, a row a sample; or the name of a file that the command line reads. Text and category columns of a
+        table enter and leave as a unit, with a degree of
         freedom a level but the first.
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair

@@ -48,7 +48,7 @@ _ALSO_CALLED = {
 def _meant(family: str) -> str:
     """What a family may be called elsewhere, or how it is spelt."""
     name = family.lower().replace("-", "_")
-    close = [_ALSO_CALLED[name]] if name in _ALSO_CALLED else difflib.get_close_matches(name, FAMILIES, 1)
+    close = [_ALSO_CALLED[name]] if name in _ALSO_CALLED else difflib.get_close_matches(name, FAMILIES, 1, 0.75)
     return f"did you mean {close[0]!r}? " if close else ""
 
 

@@ -37,7 +37,8 @@ def finish(problem: Problem, estimates: FittedModel, selected: Sequence[int], gl
         inflation=dict(zip(names, glance.inflation, strict=False)),
         has_offset=problem.extras.offset is not None,
     )
-    if estimates.family not in responses.PREDICTING or not np.isfinite(estimates.reached or estimates.coefficients).all():
+    known = np.isfinite(estimates.reached or estimates.coefficients).all()
+    if estimates.family not in responses.PREDICTING or not known:
         return model
     model = replace(model, columns=read_columns(problem.design, selected))
     return _with_fit(problem, model, selected)

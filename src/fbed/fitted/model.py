@@ -274,7 +274,8 @@ class FinalModel(FittedModel):
                 out[name] = _number(out[name])
         ways = out.get("directions") or ()
         if any(ways):  # infinities, which JSON cannot write
-            out["coefficients"] = tuple(w * math.inf if w else v for w, v in zip(ways, out["coefficients"], strict=True))
+            pairs = zip(ways, out["coefficients"], strict=True)
+            out["coefficients"] = tuple(way * math.inf if way else value for way, value in pairs)
         for name in ("terms", "classes", "directions", "reached"):
             if out.get(name) is not None:
                 out[name] = tuple(out[name])
