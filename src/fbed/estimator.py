@@ -18,7 +18,7 @@ from sklearn.utils import check_array
 from sklearn.utils._set_output import _get_output_config  # no public way to learn what set_output was given
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fbed.criteria import Criterion
+from fbed.criteria import Criterion, belonging
 from fbed.errors import InvalidInput, InvalidType
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.labels import by_position
@@ -47,10 +47,11 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Link function, where the family has a choice.
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
         What a variable must achieve to be selected.
-    alpha : float
-        Significance level of criterion 'lr'.
+    alpha : float, optional
+        Significance level of criterion 'lr'; 0.05 by default. Other criteria ignore it, so that a grid over
+        criteria and levels works.
     gamma : float in [0, 1], optional
-        Parameter of criterion 'ebic'.
+        Parameter of criterion 'ebic'; others ignore it.
     k : int or math.inf
         Number of extra runs that bring dropped variables back.
     early_dropping : bool
@@ -119,7 +120,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         cov: str | None = None,
         link: str | None = None,
         criterion: str | Criterion = "lr",
-        alpha: float = 0.05,
+        alpha: float | None = None,
         gamma: float | None = None,
         k: float = 1,
         early_dropping: bool = True,
@@ -210,7 +211,8 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if as_frame(X) is not None:
             self._check_names(X)
         about_rows = {role: by_position(X, values) for role, values in about_rows.items()}
-        result = select(X, by_position(X, _column_as_vector(y)), **about_rows, **self.get_params(deep=False))
+        options = belonging(self.criterion, self.get_params(deep=False))
+        result = select(X, by_position(X, _column_as_vector(y)), **about_rows, **options)
         self._keep(result)
         if result.status == "interrupted":
             raise KeyboardInterrupt  # else a grid search would run on as if nothing had happened

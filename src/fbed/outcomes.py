@@ -303,13 +303,18 @@ def _check_complete(raw: NDArray[Any]) -> None:
         raise InvalidInput("Complex data not supported: y must hold real numbers or classes")
     if raw.dtype.kind in "mM":
         raise InvalidInput("y holds dates or durations; turn them into numbers first")
-    if raw.dtype.kind == "f" and not np.isfinite(raw).all():
-        _refuse_missing(int((~np.isfinite(raw)).sum()))
+    if raw.dtype.kind == "f" and np.isnan(raw).any():
+        _refuse_missing(int(np.isnan(raw).sum()))
+    if raw.dtype.kind == "f" and np.isinf(raw).any():
+        raise InvalidInput(
+            f"y contains infinity in {int(np.isinf(raw).sum())} rows, which is no missing value: correct those rows, "
+            "or leave them out"
+        )
 
 
 def _refuse_missing(count: int) -> None:
     raise InvalidInput(
-        f"y contains NaN, missing or infinity in {count} rows: drop those rows first, or choose missing='drop'"
+        f"y contains NaN or missing values in {count} rows: drop those rows first, or choose missing='drop'"
     )
 
 

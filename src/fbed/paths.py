@@ -20,6 +20,7 @@ from fbed.memo import Memo
 from fbed.oracle import is_wanted
 from fbed.origin import origin
 from fbed.problem import DataOptions, Listener, check_search_options, make_plan, read_problem
+from fbed.readers import opened
 from fbed.result import Result
 from fbed.saved import check_fields, read_object
 from fbed.selection import select
@@ -110,7 +111,7 @@ class PathResult(Sequence[Result]):
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'fbed[cli]'") from error
+            raise ImportError("to_frame() needs pandas: pip install pandas") from error
         return pd.DataFrame(self.rows())
 
     def summary(self) -> str:
@@ -217,6 +218,7 @@ def path(
     >>> grid.get(k=1, alpha=0.001).selected
     (3, 7)
     """
+    X = opened(X)
     common = {"y": y, "backward": backward, "max_features": max_features, "n_jobs": n_jobs, **data}
     started = time.perf_counter()
     grid = _grid(alphas, gammas, ks, fbs)

@@ -26,6 +26,7 @@ from fbed.families.base import Fit, Model
 from fbed.families.many_levels import ManyLevels, sparse_categories
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
+from fbed.fitted.make import finish
 from fbed.glance import glance
 from fbed.labels import check_labels
 from fbed.memo import Memo
@@ -36,6 +37,7 @@ from fbed.rare import check_rare_levels, few_rows, with_rare_levels_joined
 from fbed.result import Result, build
 from fbed.scan import Scanner
 from fbed.search import Plan, Trail, keeping, search
+from fbed.settle import Closer, closer
 from fbed.tables import Groups, Name, Table, read_table, refuse_masked, take_column
 from fbed.tails import Floats
 from fbed.threads import one_blas_thread, thread_count
@@ -135,6 +137,7 @@ class Problem:
         clock, late = Clock(time_limit, started), _late(time_limit, started)
         model: Model | None = None
         latest: Fit | None = None
+        look_closer: Closer | None = None
         with one_blas_thread(), reporting(progress, self.table.name) as listen:
             trail = Trail(list(plan.forced), listen)
             with late.running(), keeping(trail):
@@ -145,8 +148,9 @@ class Problem:
                 with clock.running():
                     search(scanner, plan, trail)
                 latest = scanner.latest
+                look_closer = closer(model, rule, plan.forced, trail, time.perf_counter() - begun)
             late = Clock(_GRACE) if trail.status == "interrupted" else late
-            about_model = self._described(model, latest, trail, late)
+            about_model = {**self._described(model, latest, trail, late), "closer": look_closer}
         about_search = {
             **settings(plan, criterion, self.table, self.n_jobs, time_limit),
             "test": self.test,
@@ -178,9 +182,9 @@ class Problem:
         }
         try:
             with clock.running():
-                told["glance"] = glance(self.design, self.outcome, trail.selected)
+                look = told["glance"] = glance(self.design, self.outcome, trail.selected)
                 if model is not None:
-                    told["model"] = model.describe(trail.selected, latest)
+                    told["model"] = finish(self, model.describe(trail.selected, latest), trail.selected, look)
         except OutOfTime:
             told["notes"] += ("there was no time left to describe the model; without a time limit there is",)
         except KeyboardInterrupt:

@@ -15,7 +15,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.columns import hint, listing
+from fbed.columns import hint, listing, sorted_values
 from fbed.errors import InvalidInput
 from fbed.sparsity import checked_csc
 from fbed.tables import Name
@@ -31,7 +31,10 @@ from fbed.tables import Name
 Source = str | io.BytesIO  # a file by its name, or what came through a pipe
 
 STDIN = "-"
-FORMATS = ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2) or .npz"
+FORMATS = (
+    ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2), .npz, .xlsx, "
+    ".xls, .dta (Stata), .sav (SPSS), .sas7bdat or .xpt (SAS)"
+)
 
 _KINDS = {
     ".csv": "csv",
@@ -45,7 +48,15 @@ _KINDS = {
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
     ".npz": "npz",
+    ".xlsx": "excel",
+    ".xls": "excel",
+    ".dta": "stata",
+    ".sav": "spss",
+    ".zsav": "spss",
+    ".sas7bdat": "sas",
+    ".xpt": "sas",
 }
+_WRITTEN = ("csv", "tsv", "parquet", "feather", "svmlight", "npz")
 _COMPRESSED: dict[str, tuple[Callable[..., Any], set[str]]] = {  # how a file is opened, and for which kinds
     ".gz": (gzip.open, {"csv", "tsv", "svmlight"}),
     ".bz2": (bz2.open, {"csv", "tsv", "svmlight"}),
@@ -104,8 +115,24 @@ def is_stream(path: str) -> bool:
         return False
 
 
-def read(path: str, sep: str | None = None) -> Data:
-    """Read a file (or '-', standard input)."""
+def read(
+    path: str,
+    sep: str | None = None,
+    *,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    na_values: Sequence[str] | None = None,
+) -> Data:
+    """Read a file (or '-', standard input); the rest says how a text file is written.
+
+    Parameters
+    ----------
+    path : file whose extension tells its kind.
+    sep : separator of a text file; ',' by default, a tab for .tsv.
+    decimal : decimal point, '.' by default.
+    encoding : 'utf-8' by default.
+    na_values : words that mean 'missing', instead of the usual ones ('', 'NA', 'None', 'nan' and so on).
+    """
     if path != STDIN and not os.path.exists(path):
         raise InvalidInput(f"{path}: no such file")
     if os.path.isdir(path):
@@ -114,7 +141,9 @@ def read(path: str, sep: str | None = None) -> Data:
     with _explained(path, "read"):
         source = _whole(path) if is_stream(path) else path
         if kind in ("csv", "tsv"):
-            return _read_text(source, separator(sep, kind))
+            return _read_text(source, separator(sep, kind), decimal, encoding, na_values)
+        if not (decimal is None and encoding is None and na_values is None):
+            raise InvalidInput("--decimal, --encoding and --na-values are about text files, which this is not")
         return _READERS[kind](source)
 
 
@@ -130,21 +159,64 @@ def _whole(path: str) -> io.BytesIO:
     return content
 
 
-def python_lines(path: str, sep: str | None, vectors: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def opened(X: Any) -> Any:
+    """A table in memory: a file is read by its name, a lazy polars frame collected; anything else is as it is."""
+    if isinstance(X, (str, Path)):
+        data = read(str(X))
+        if not data.is_frame:
+            raise InvalidInput(
+                f"{X} holds a matrix and an outcome beside it: data = fbed.readers.read({str(X)!r}), then "
+                "fbed.select(data.table, data.vectors['y'])"
+            )
+        return data.table
+    if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):
+        return X.collect()
+    return X
+
+
+def with_levels(data: Data, first: Mapping[str, str], last: Mapping[str, str]) -> Data:
+    """The table with some columns as categories that begin with a level of choice (the reference), or end with it."""
+    import pandas as pd
+
+    frame = data.table
+    for places, at_end in ((first, False), (last, True)):
+        for name, level in places.items():
+            column = data.vector(name, "--positive" if at_end else "--reference")
+            levels = sorted_values(set(column.dropna().tolist()))
+            chosen = [value for value in levels if str(value) == level]
+            if not chosen:
+                raise InvalidInput(f"column {name!r} has no level {level!r}: {hint(level, levels, 'levels')}")
+            others = [value for value in levels if value is not chosen[0]]
+            order = [*others, *chosen] if at_end else [*chosen, *others]
+            frame = frame.assign(**{name: pd.Categorical(column, categories=order)})
+    return replace(data, table=frame)
+
+
+def python_lines(
+    path: str,
+    sep: str | None,
+    vectors: Mapping[str, Sequence[str]],
+    levels: tuple[dict[str, str], dict[str, str]] | None = None,
+    **form: Any,
+) -> tuple[str, ...]:
     """Lines of Python that read a file as the command line does; `vectors` are arguments and their arrays in the file.
 
     Nothing for standard input and pipes, which cannot be read again.
     """
     if is_stream(path):
         return ()
-    call = f"readers.read({path!r})" if sep is None else f"readers.read({path!r}, {sep!r})"
+    given = [repr(path), *([] if sep is None else [repr(sep)])]
+    given += [f"{name}={value!r}" for name, value in form.items() if value is not None]
+    call = f"readers.read({', '.join(given)})"
+    if levels is not None:
+        call = f"readers.with_levels({call}, {levels[0]!r}, {levels[1]!r})"
     if not vectors:
         return ("from fbed import readers", "", f"X = {call}.table")
-    given = []
+    lines = []
     for name, arrays in vectors.items():
         parts = ", ".join(f"data.vector({array!r}, {name!r})" for array in arrays)
-        given.append(f"{name} = {parts}")
-    return ("from fbed import readers", "", f"data = {call}", "X = data.table", "feature_names = data.names", *given)
+        lines.append(f"{name} = {parts}")
+    return ("from fbed import readers", "", f"data = {call}", "X = data.table", "feature_names = data.names", *lines)
 
 
 def separator(sep: str | None, kind: str) -> str:
@@ -155,26 +227,18 @@ def separator(sep: str | None, kind: str) -> str:
     return chosen
 
 
-def _read_text(source: Source, sep: str) -> Data:
-    pd = _pandas("text tables")
-    options = {"sep": sep, "encoding": "utf-8-sig"}
-    header = pd.read_csv(source, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
-    _check_header([str(name) for name in header.iloc[0]])
-    if isinstance(source, io.BytesIO):
-        source.seek(0)
-    frame = pd.read_csv(source, low_memory=False, **options)
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise InvalidInput(
-            f"the rows have more values than the header has names ({len(header.columns)}): give every column a name"
-        )
-    return _without_row_numbers(frame)
+def _read_text(
+    source: Source, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None
+) -> Data:
+    _pandas("text tables")
+    from fbed import text_tables
 
-
-def _check_header(names: Sequence[str]) -> None:
-    """pandas would rename a repeated column without a word."""
-    repeated = sorted({name for name in names if name and names.count(name) > 1})
-    if repeated:
-        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
+    form = text_tables.Form(
+        sep, decimal or ".", encoding or "utf-8-sig", None if na_values is None else tuple(na_values)
+    )
+    frame, notes = text_tables.read(source, form)
+    data = _without_row_numbers(frame)
+    return replace(data, notes=(*data.notes, *notes))
 
 
 def _without_row_numbers(frame: Any) -> Data:
@@ -194,6 +258,31 @@ def _read_parquet(source: Source) -> Data:
 
 def _read_feather(source: Source) -> Data:
     return _framed(_pandas("Feather files").read_feather(source))
+
+
+def _read_excel(source: Source) -> Data:
+    return _framed(_with("openpyxl", lambda: _pandas("Excel files").read_excel(source)))
+
+
+def _read_stata(source: Source) -> Data:
+    return _framed(_pandas("Stata files").read_stata(source, order_categoricals=False))
+
+
+def _read_spss(source: Source) -> Data:
+    return _framed(_with("pyreadstat", lambda: _pandas("SPSS files").read_spss(source)))
+
+
+def _read_sas(source: Source) -> Data:
+    frame = _pandas("SAS files").read_sas(source, encoding="latin-1")
+    return _framed(frame)
+
+
+def _with(package: str, make: Callable[[], Any]) -> Any:
+    """What pandas needs for a format, by name."""
+    try:
+        return make()
+    except ImportError as error:
+        raise InvalidInput(f"this format needs {package}: pip install {package}") from error
 
 
 def _framed(frame: Any) -> Data:
@@ -246,6 +335,10 @@ _READERS: dict[str, Callable[[Source], Data]] = {
     "feather": _read_feather,
     "svmlight": _read_svmlight,
     "npz": _read_npz,
+    "excel": _read_excel,
+    "stata": _read_stata,
+    "spss": _read_spss,
+    "sas": _read_sas,
 }
 
 
@@ -273,6 +366,8 @@ def _write(path: str, kept: Any, names: Sequence[str], outcome: Mapping[str, Any
 
 def check_output(path: str, source: str, survival: bool = False) -> None:
     """Find out before the work begins whether its outcome can be written."""
+    if kind_of(path) not in _WRITTEN:
+        raise InvalidInput(f"--output {path}: this kind of file is read only; write .csv, .parquet, .feather or .npz")
     if kind_of(path) == "svmlight" and survival:
         raise InvalidInput("svmlight files hold one outcome, not a time and an event: write .csv, .parquet or .npz")
     if path == STDIN:
@@ -368,7 +463,7 @@ def _explained(path: str, verb: str) -> Iterator[None]:
     except InvalidInput as error:
         raise InvalidInput(f"{shown}: {error}") from error
     except ImportError as error:  # pandas is there, what it needs for this format is not
-        raise InvalidInput(f"cannot {verb} {shown} without pyarrow: pip install 'fbed[cli]'") from error
+        raise InvalidInput(f"cannot {verb} {shown} without pyarrow: pip install pyarrow") from error
     except Exception as error:  # the parsers of other libraries raise whatever a damaged file makes them raise
         reason = getattr(error, "strerror", None) or str(error).strip().split("\n")[0] or type(error).__name__
         raise InvalidInput(f"cannot {verb} {shown}: {reason}") from error
@@ -378,5 +473,5 @@ def _pandas(what: str) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise InvalidInput(f"{what} need pandas and pyarrow: pip install 'fbed[cli]'") from error
+        raise InvalidInput(f"{what} need pandas and pyarrow: pip install pandas pyarrow") from error
     return pd

@@ -14,6 +14,7 @@ from fbed.families.own import ConditionalTest, TestFunction
 from fbed.origin import Origin, origin
 from fbed.problem import Listener, check_search_options, make_plan, read_problem, settings
 from fbed.progress import Progress, reporting
+from fbed.readers import opened
 from fbed.result import Result, build
 from fbed.search import Plan, Trail, search
 from fbed.tables import Groups, Name, as_list
@@ -28,7 +29,7 @@ def select(
     cov: str | None = None,
     link: str | None = None,
     criterion: str | Criterion = "lr",
-    alpha: float = 0.05,
+    alpha: float | None = None,
     gamma: float | None = None,
     k: float = 1,
     early_dropping: bool = True,
@@ -59,7 +60,8 @@ def select(
     Parameters
     ----------
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
-        Predictors, a row a sample. Text and category columns of a table enter and leave as a unit, with a degree of
+        Predictors, a row a sample; or the name of a file that the command line reads. Text and category columns of a
+        table enter and leave as a unit, with a degree of
         freedom a level but the first.
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair
@@ -86,9 +88,10 @@ def select(
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
         'lr' is the test of the family at level alpha, a likelihood ratio as a rule (exact F for gaussian; where a
         category has too many levels for χ², p-values from pairs of rows). Objects such as ``fbed.EBIC(gamma=0.5)``
-        carry their own parameters, and ``alpha``, ``gamma`` and ``alpha_backward`` are then not used.
-    alpha : float
-        Significance level of criterion 'lr'.
+        carry their own parameters; ``alpha``, ``gamma`` and ``alpha_backward`` are refused where the criterion does not
+        use them.
+    alpha : float, optional
+        Significance level of criterion 'lr'; 0.05 by default.
     gamma : float in [0, 1], optional
         Parameter of criterion 'ebic'; by default 1 − ½·log n / log p, clipped to [0, 1], with p the number of
         candidates that are not constant.
@@ -145,6 +148,7 @@ def select(
     (3, 7)
     """
     asked = origin(select, locals())
+    X = opened(X)
     started, on_clock = time.perf_counter(), time.monotonic()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -383,12 +383,37 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
 def refuse_not_finite(table: Table, counts: NDArray[np.intp]) -> None:
     """Raise when a column that is used holds values that are missing or infinite; `counts` has their number."""
     found = {j: int(counts[j]) for j in np.flatnonzero(counts).tolist() if j not in table.excluded}
+    infinite = {j: count for j, count in ((j, _infinite(table, j)) for j in found) if count}
+    if infinite:
+        refuse_infinite(table, infinite)
     if found:
         raise InvalidInput(
-            f"X contains NaN, missing or infinite values in {len(found)} column{'s' if len(found) != 1 else ''}: "
+            f"X contains NaN or missing values in {len(found)} column{'s' if len(found) != 1 else ''}: "
             f"{counted(table, found)}. Nothing is imputed silently: drop those rows or columns, impute them first, or "
             "choose missing='drop' (complete rows only) or missing='indicator'"
         )
+
+
+def refuse_infinite(table: Table, counts: Mapping[int, int]) -> NoReturn:
+    """An error about infinite values, which are not missing: no choice of `missing` makes them go away."""
+    raise InvalidInput(
+        f"X contains infinite values in {len(counts)} column{'s' if len(counts) != 1 else ''}: "
+        f"{counted(table, counts)}. "
+        "They are not missing values, so that missing= does not help: correct them, replace them by NaN first (pandas: "
+        "X.replace([np.inf, -np.inf], np.nan)), or leave the columns out by exclude"
+    )
+
+
+def _infinite(table: Table, column: int) -> int:
+    """How many values of a column are infinite."""
+    place = int(table.position[column])
+    if place < 0:
+        return 0
+    matrix = table.matrix
+    values = (
+        matrix.data[matrix.indptr[place] : matrix.indptr[place + 1]] if sparse.issparse(matrix) else matrix[:, place]
+    )
+    return int(np.isinf(values).sum())
 
 
 def counted(table: Table, counts: Mapping[int, int]) -> str:

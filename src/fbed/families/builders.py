@@ -403,7 +403,7 @@ _TABLE = (
         ("kci", "rcit"),
         likelihood=False,
         weights=False,
-        note="any dependence; needs `fbed[kernel]`",
+        note="any dependence; needs causal-learn (`pip install '.[kernel]'`)",
     ),
     Family(
         "spearman",

@@ -48,9 +48,9 @@ class Gaussian:
         sigma = self.scale * float(np.sqrt(fit.rss / df)) if df > 0 else np.nan
         on_basis = self.scale * (fit.span.Q.T @ self.y) / np.sqrt(self.n)
         on_basis[0] += self.center
-        terms, coefficients, errors = original_scale(fit.span, on_basis, np.eye(fit.span.rank) * self.n, sigma)
+        shown = original_scale(fit.span, on_basis, np.eye(fit.span.rank) * self.n, sigma)
         rss, tss = (value * self.scale * self.scale for value in (fit.rss, self.total))  # inf beyond 1e308, as it must
-        return FittedModel("gaussian", terms, coefficients, errors, rss, tss)
+        return FittedModel("gaussian", *shown[:3], rss, tss, correlation=shown[3])
 
 
 class GaussianFit:

@@ -19,7 +19,7 @@ from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, correlation_of, single_columns
 from fbed.families.gaussian import PERFECT
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
@@ -101,7 +101,13 @@ class Mixed:
         errors = (*(shown.standard_errors() or ()), np.nan, np.nan)
         terms = (*shown.terms, "sd(cluster)", "sd(residual)")
         return FittedModel(
-            self.name, terms, (*values.tolist(), *spread.tolist()), errors, fit.deviance, self.null_deviance
+            self.name,
+            terms,
+            (*values.tolist(), *spread.tolist()),
+            errors,
+            fit.deviance,
+            self.null_deviance,
+            correlation=correlation_of(shown.covariance),
         )
 
     def likelihood(self, rss: Floats, ratio: Floats) -> Floats:

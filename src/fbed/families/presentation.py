@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from fbed.design import Design
-from fbed.families.base import FittedModel, Span
+from fbed.families.base import FittedModel, Span, correlation_of
 from fbed.families.recession import Recession, infinite_terms
 from fbed.tails import Floats
 
@@ -53,7 +53,10 @@ class Estimates:
             values = [way * math.inf if way else value for way, value in zip(ways, values, strict=True)]
         if errors is not None and any(ways):
             errors = None if all(ways) else tuple(math.nan if w else e for w, e in zip(ways, errors, strict=True))
-        return FittedModel(family, self.terms, tuple(values), errors, deviance, null_deviance, any(ways), ways)
+        correlation = None if errors is None else correlation_of(self.covariance)
+        reached = tuple(self.values.tolist()) if any(ways) else ()
+        told = (deviance, null_deviance, any(ways), ways, correlation, reached)
+        return FittedModel(family, self.terms, tuple(values), errors, *told)
 
 
 class Shape(Protocol):

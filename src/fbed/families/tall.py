@@ -437,8 +437,7 @@ class TallFit:
         shown = standardised_to_users_scale(
             model.design, self.selected, polished, self._covariance, constant=self.sums.constant
         )
-        values = tuple(shown.values.tolist())
-        return FittedModel(model.name, shown.terms, values, shown.standard_errors(), self.deviance, model.null_deviance)
+        return shown.fitted(model.name, self.deviance, model.null_deviance)
 
 
 class Factor:

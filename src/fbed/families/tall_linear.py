@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed.criteria import Evidence
-from fbed.families.base import Fit, FittedModel, Indices
+from fbed.families.base import Fit, FittedModel, Indices, correlation_of
 from fbed.families.gaussian import Gaussian, n_log_ratio
 from fbed.families.presentation import standardised_to_users_scale
 from fbed.families.row_blocks import RowBlocks
@@ -238,4 +238,5 @@ class TallGaussianFit:
         errors = tuple(careful.scale * error for error in shown.standard_errors() or ())
         deviance, null = (value * careful.scale * careful.scale for value in (self.rss, careful.total))
         values = tuple((careful.scale * shown.values).tolist())
-        return FittedModel("gaussian", shown.terms, values, errors, deviance, null)
+        correlation = correlation_of(shown.covariance)
+        return FittedModel("gaussian", shown.terms, values, errors, deviance, null, correlation=correlation)
