@@ -35,7 +35,7 @@ def data():
 
 
 def outcome(family):
-    X, eta, rng = data()
+    _, eta, rng = data()
     made = {
         "gaussian": lambda: eta + rng.normal(size=N),
         "binomial": lambda: np.where(eta + rng.logistic(size=N) > 0, "yes", "no"),

@@ -412,3 +412,10 @@ def test_progress_adds_up():
     assert len(told) == len(result.trace)
     assert told[-1].tests == result.n_tests.total
     assert [report.variable for report in told] == [row.variable for row in result.trace]
+
+
+def test_repr_is_one_line(linear):
+    shown = repr(linear)
+    assert "\n" not in shown
+    assert len(shown) < 120
+    assert shown.startswith(f"<Result: {len(linear.selected)} of ")

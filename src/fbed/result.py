@@ -150,6 +150,10 @@ class Result:
         """What is pickled: no data."""
         return dict(self.settled().__dict__)
 
+    def __repr__(self) -> str:
+        few = ", ".join(map(str, self.selected[:4])) + (", …" if len(self.selected) > 4 else "")
+        return f"<Result: {len(self.selected)} of {self.n_variables:,} selected ({few}); {self.family}, {self.status}>"
+
     @property
     def support(self) -> NDArray[np.bool_]:
         """Mask of the selected columns among the predictors."""

@@ -275,9 +275,10 @@ def infinite(model: FittedModel) -> str:
     if len(terms) == len(model.terms):
         return "all coefficients are infinite, and only their direction has meaning"
     said = "coefficients of" if len(terms) > 1 else "coefficient of"
+    listed = "; ".join(terms[:6]) + ("; and others" if len(terms) > 6 else "")
     return (
-        f"the {said} {'; '.join(terms[:6])}{'; and others' if len(terms) > 6 else ''} {'are' if len(terms) > 1 else 'is'} infinite; the others have the estimates and "
-        "standard errors of the rows that are left"
+        f"the {said} {listed} {'are' if len(terms) > 1 else 'is'} infinite; the others have the estimates and standard "
+        "errors of the rows that are left"
     )
 
 
