@@ -38,6 +38,7 @@ class Design:
     ----------
     weights : frequency of each row, all positive.
     n : sum of the weights.
+    unit_weights : whether all of them are 1.
     width : number of design columns of each variable; 0 for a constant variable.
     numeric : which variables are a single column of the table's matrix, so that scans can read it there.
     varying : which of those are not constant.
@@ -50,6 +51,7 @@ class Design:
         self.table = table
         self.weights = weights
         self.n_threads = n_threads
+        self.unit_weights = bool((weights == 1.0).all())
         self.n = float(weights.sum())
         self.n_rows = table.n_rows
         self.is_sparse = bool(sparse.issparse(table.matrix))

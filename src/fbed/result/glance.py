@@ -150,14 +150,15 @@ def _numbers(design: Design, variables: Sequence[int]) -> list[Column]:
 
 def _spread(design: Design, terms: Sequence[str], columns: Floats, center: Floats, scale: Floats) -> list[Column]:
     """Columns that are numbers, from their centred and scaled values."""
-    values = columns * scale + center
+    values = np.asfortranarray(columns) * scale + center
     low, high = values.min(axis=0), values.max(axis=0)
-    near = 1e-9 * np.maximum(np.abs(low), np.abs(high))  # values come back from the scaled column, up to rounding
-    counts = [design.weights @ (np.abs(values - value) <= near) for value in (low, high, np.zeros_like(low))]
-    uncommon = (design.n - np.max(counts, axis=0)).tolist()
+    ends = list(zip(values.T, low, high, strict=True))
+    uncommon = [
+        design.n - max(_weight_near(design, column, at, lo, hi) for at in (lo, hi, 0.0)) for column, lo, hi in ends
+    ]
     rows = zip(terms, *(_rounded(part) for part in (scale, center, low, high)), uncommon, strict=True)
-    ends = zip(values.T, _safe(low), _safe(high), strict=True)
-    codes = [_few_whole(column, round(lo), round(hi)) for column, lo, hi in ends]
+    whole = zip(values.T, _safe(low), _safe(high), strict=True)
+    codes = [_few_whole(column, round(lo), round(hi)) for column, lo, hi in whole]
     return [
         Column((term,), (sd,), mean=m, low=lo, high=hi, uncommon=u, values=few)
         for (term, sd, m, lo, hi, u), few in zip(rows, codes, strict=True)
@@ -176,6 +177,15 @@ def _few_whole(column: Floats, low: int, high: int) -> tuple[float, ...]:
         return ()
     present = np.flatnonzero(np.bincount(np.round(column).astype(np.intp) - low, minlength=1))
     return tuple((present + low).astype(float).tolist()) if len(present) <= _FEW_VALUES else ()
+
+
+def _weight_near(design: Design, column: Floats, value: float, low: float, high: float) -> float:
+    """Weight of the rows with a value; values come back from the scaled column, up to rounding."""
+    if not low <= value <= high:
+        return 0.0
+    near = 1e-9 * max(abs(low), abs(high))
+    there = (column >= value - near) & (column <= value + near)
+    return float(np.count_nonzero(there)) if design.unit_weights else float(design.weights[there].sum())
 
 
 def _outcome(outcome: Outcome, weights: Floats) -> OutcomeGlance:
@@ -214,15 +224,14 @@ def _quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> Floa
 
 def _associations(design: Design, variables: Sequence[int]) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]:
     """Correlation matrix of variables, and the variance inflation of each."""
-    root = np.sqrt(design.weights / design.n)[:, None]
-    blocks = [root * design.columns(variable) for variable in variables]
-    if not blocks:
+    if not len(variables):
         return (), ()
-    ends = np.cumsum([block.shape[1] for block in blocks])
-    places = [slice(int(end) - block.shape[1], int(end)) for end, block in zip(ends, blocks, strict=True)]
-    whole = np.hstack(blocks)
-    inner = whole.T @ whole
-    if whole.shape[1] == len(places) and all(block.shape[1] for block in blocks):
+    width = design.width[list(variables)]
+    ends = np.cumsum(width)
+    places = [slice(int(end - size), int(end)) for end, size in zip(ends, width, strict=True)]
+    whole = design.stack(variables)
+    inner = whole.T @ (whole if design.unit_weights else design.weights[:, None] * whole) / design.n
+    if (width == 1).all():
         return _of_columns(inner)
     return _correlations(inner, places), _inflation(inner, places)
 

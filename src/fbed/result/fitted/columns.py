@@ -94,8 +94,8 @@ def _fill(design: Design, place: int, indicator: int) -> float:
 
 def on_training_rows(design: Design, selected: Sequence[int]) -> Floats:
     """The terms of the rows that the model was fitted on."""
-    parts = []
-    for variable in selected:
-        center, scale = design.moments(variable)
-        parts.append(design.columns(variable) * scale + center)
-    return np.hstack(parts) if parts else np.empty((design.n_rows, 0))
+    moments = [design.moments(variable) for variable in selected]
+    out = np.asfortranarray(design.stack(selected))
+    out *= np.concatenate([np.zeros(0), *(scale for _, scale in moments)])
+    out += np.concatenate([np.zeros(0), *(center for center, _ in moments)])
+    return out
