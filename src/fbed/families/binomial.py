@@ -7,6 +7,7 @@ has a limit (0 when every row is separated), and the likelihood-ratio statistic 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from fbed.criteria import TIE, Evidence
 from fbed.design import Design
 from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span, original_scale
 from fbed.families.certified import CertifiedLogistic, Hints
+from fbed.families.groups import GroupQuestions, contested
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
@@ -137,8 +139,12 @@ class BinomialFit:
             out[tested] = maximise(self.Z, x, start, self.model.y, self.model.design.weights).deviance
         return out, (~degenerate).astype(float)
 
+    def own_columns(self, variable: int) -> Floats:
+        """Columns that a variable adds to the model, orthogonal to it and with unit mean square."""
+        return np.asarray(self.span.group(variable) * (np.sqrt(self.model.n) / self.span.root)[:, None])
+
     def _group_deviance(self, variable: int) -> tuple[float, int]:
-        new = self.span.group(variable) * (np.sqrt(self.model.n) / self.span.root)[:, None]
+        new = self.own_columns(variable)
         start = np.concatenate([self.coefficients, np.zeros(new.shape[1])])[:, None]
         found = maximise(np.hstack([self.Z, new]), None, start, self.model.y, self.model.design.weights)
         return float(found.deviance[0]), new.shape[1]
@@ -162,7 +168,7 @@ class CertifiedBinomialFit(BinomialFit):
         self.engine.prepare(n_candidates)
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
-        """Numeric columns by certificates, groups and doubtful columns by fits."""
+        """Single columns and groups by certificates, doubtful ones by fits."""
         design = self.model.design
         one = float(critical(np.ones(1))[0])
         numeric = design.varying[candidates]
@@ -173,9 +179,12 @@ class CertifiedBinomialFit(BinomialFit):
             found = self._numeric_bounds(candidates[numeric], one, numeric[numeric])
             lower[numeric], upper[numeric], df[numeric] = found.lower, found.upper, found.df
         for i in np.flatnonzero(~numeric & (design.width[candidates] > 0)):
-            larger, df[i] = self._group_deviance(int(candidates[i]))
-            lower[i] = upper[i] = max(0.0, self.deviance - larger)
+            lower[i], upper[i], df[i] = self._groups.bounds(int(candidates[i]), critical)
         return Bounds(lower, upper, df, self.reference)
+
+    @cached_property
+    def _groups(self) -> GroupQuestions:
+        return GroupQuestions(self)
 
     def _numeric_bounds(self, candidates: Indices, critical: float, varying: NDArray[np.bool_]) -> Bounds:
         lower, upper, suspect = self.engine.bounds(candidates, critical)
@@ -191,23 +200,31 @@ class CertifiedBinomialFit(BinomialFit):
         degenerate = bool(self.span.residuals(column[:, None])[1][0])
         return (0.0, 0.0) if degenerate else (self.engine.gain(column), 1.0)
 
-    def _group_deviance(self, variable: int) -> tuple[float, int]:
-        new = self.span.group(variable) * (np.sqrt(self.model.n) / self.span.root)[:, None]
-        return self.engine.deviance_with(new), new.shape[1]
+    def deviance_with(self, variable: int) -> float:
+        """Deviance of the model with a variable, by fitting it, where certificates do not close."""
+        return self.engine.deviance_with(self.own_columns(variable))
 
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
-        """Numeric columns by refinement, by fits of their own where certificates do not close; groups are known."""
+        """Contenders by refinement, by fits of their own where certificates do not close."""
         lower, upper = lower.copy(), upper.copy()
-        numeric = np.flatnonzero(self.model.design.numeric[candidates] & (lower < upper))
+        numeric = self.model.design.numeric[candidates]
+        self._contest_numeric(candidates, lower, upper, np.flatnonzero(numeric & (lower < upper)), race)
+        wide = np.flatnonzero(~numeric & (lower < upper))
+        best = contested(self._groups, candidates, lower, upper, wide, race)
+        if best is not None:
+            self.engine.hints[frozenset((*self.span.selected, best[0]))] = best[1]
+        return lower, upper
+
+    def _contest_numeric(self, candidates: Indices, lower: Floats, upper: Floats, numeric: Indices, race: bool) -> None:
+        """Narrow the intervals of single columns of numbers in place."""
         if len(numeric) == 0:
-            return lower, upper
+            return
         contenders = candidates[numeric]
         found = self.engine.contest(contenders, lower[numeric], upper[numeric], race)
         lower[numeric], upper[numeric], best, predictor, is_open = found
         self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
         for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
-        return lower, upper
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Drop-one intervals from the fit on S."""

@@ -1,0 +1,127 @@
+"""Categories and groups of columns that could join a logistic model: intervals for their statistics, by counting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import special
+
+from fbed.criteria import TIE
+from fbed.design import Design
+from fbed.families.ascent import Ascent, Enclosed
+from fbed.families.base import Indices
+from fbed.families.coded import Category, CodedColumns
+from fbed.tails import Floats
+
+if TYPE_CHECKING:
+    from fbed.families.binomial import CertifiedBinomialFit
+
+_DEPENDENT, _INDEPENDENT = 1e-13, 1e-7  # what a direction of S may vary within levels: nothing but rounding, or enough
+
+
+def category_of(design: Design, variable: int) -> Category | None:
+    """The codes of a variable that is a single category."""
+    found = design.codes(variable)
+    return None if found is None else Category(np.ascontiguousarray(found[0]), found[1])
+
+
+class GroupQuestions:
+    """What a fit tells about variables of several columns outside it."""
+
+    def __init__(self, fit: CertifiedBinomialFit) -> None:
+        self.fit = fit
+        self.design = fit.model.design
+        self.y = fit.model.y
+
+    def bounds(self, variable: int, critical: Callable[[Floats], Floats]) -> tuple[float, float, int]:
+        """An interval for the statistic of adding a variable, clear of its critical value, and its df."""
+        category = category_of(self.design, variable)
+        if category is not None and self.fit.span.rank == 1:
+            return self._alone(category)
+        columns, df = self._columns(variable, category)
+        if df == 0:
+            return 0.0, 0.0, 0
+        bar, null = float(critical(np.array([float(df)]))[0]), self.fit.deviance
+
+        def is_clear(least: float, most: float) -> bool:
+            return null - least <= bar * (1.0 - TIE) or null - most > bar * (1.0 + 2.0 * TIE)
+
+        return (*self._enclosed(variable, columns, is_clear)[:2], df)
+
+    def resolve(self, variable: int, floor: float) -> tuple[float, float, Floats | None]:
+        """The statistic of adding a variable, or an interval below `floor`; and the predictors of that model."""
+        columns, df = self._columns(variable, category_of(self.design, variable))
+        null = self.fit.deviance
+        return (0.0, 0.0, None) if df == 0 else self._enclosed(variable, columns, lambda least, _: null - least < floor)
+
+    def _enclosed(
+        self, variable: int, columns: CodedColumns, settled: Callable[[float, float], bool]
+    ) -> tuple[float, float, Floats | None]:
+        found: Enclosed = Ascent(columns, self.y, self.design.weights, self.fit.predictor).enclose(settled)
+        null = self.fit.deviance
+        if found.settled:
+            return max(0.0, null - found.most), max(0.0, null - found.least), found.predictor
+        exact = max(0.0, null - self.fit.deviance_with(variable))
+        return exact, exact, None
+
+    def _columns(self, variable: int, category: Category | None) -> tuple[CodedColumns, int]:
+        """The model with the variable, and by how much it is larger."""
+        Z, weights = self.fit.engine.Z, self.design.weights
+        if category is None:
+            new = self.fit.own_columns(variable)
+            constant = Category(np.zeros(len(weights), dtype=np.int8), 1)
+            return CodedColumns(constant, np.hstack([Z[:, 1:], new]), weights), new.shape[1]
+        columns = CodedColumns(category, Z[:, 1:], weights)
+        df = added_rank(columns, weights)
+        return columns, self.fit.own_columns(variable).shape[1] if df is None else df
+
+    def _alone(self, category: Category) -> tuple[float, float, int]:
+        """The statistic beside an intercept only, where levels are all there is to a model."""
+        y, weights = self.y, self.design.weights
+        ones, zeros = category.sums(weights, np.asfortranarray(np.column_stack([y, 1.0 - y]))).T
+        total = ones + zeros
+        part = np.divide(ones, total, out=np.zeros_like(ones), where=total > 0)
+        other = np.divide(zeros, total, out=np.zeros_like(ones), where=total > 0)
+        left = -2.0 * float((special.xlogy(ones, part) + special.xlogy(zeros, other)).sum())
+        statistic = max(0.0, self.fit.deviance - left)
+        df = int((total > 0).sum()) - 1
+        return (statistic, statistic, df) if df else (0.0, 0.0, 0)
+
+
+def added_rank(columns: CodedColumns, weights: Floats) -> int | None:
+    """How many dimensions the levels add to a constant and orthogonal columns of unit mean square; None if in doubt.
+
+    A direction of S that does not vary within levels is one of theirs.
+    """
+    total, cross = columns.by_level(weights)
+    present = total > 0
+    if columns.size == 0:
+        return int(present.sum()) - 1
+    between = cross[present].T @ (cross[present] / total[present][:, None])
+    within = np.linalg.eigvalsh(np.eye(columns.size) - between / weights.sum())
+    if ((within > _DEPENDENT) & (within < _INDEPENDENT)).any():
+        return None
+    return int(present.sum()) - 1 - int((within <= _DEPENDENT).sum())
+
+
+def contested(
+    questions: GroupQuestions, candidates: Indices, lower: Floats, upper: Floats, which: Indices, race: bool
+) -> tuple[int, Floats] | None:
+    """Narrow the intervals of some contenders in place, until each is a number or out of the race.
+
+    Also tells the best of them and the predictors of the model with it, where the search for it has come by them.
+    """
+    best: tuple[int, Floats] | None = None
+    for i in which.tolist():
+        bar = float(lower.max())
+        floor = bar - 2.0 * TIE * max(1.0, bar) if race else -np.inf
+        if upper[i] < floor:
+            continue
+        low, high, predictor = questions.resolve(int(candidates[i]), floor)
+        lower[i] = max(lower[i], low)
+        upper[i] = max(lower[i], min(upper[i], high)) if low < high else lower[i]
+        if lower[i] >= lower.max() and predictor is not None:
+            best = int(candidates[i]), predictor
+    return best
