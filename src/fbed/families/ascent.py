@@ -26,6 +26,7 @@ _ARRIVED, _SMALL = 1e-7, 1e-3  # a decrement² and a step after which the next g
 _CONVERGED = 1e-12  # decrement² of coefficients on their way to infinity at which nothing is left to gain
 _CLEAR = 1e-9  # part of the largest margin by which rows must be on their side: two equal rows have margins of ±0
 _ROUNDING = 1e-9
+_FARTHEST = 100.0  # change of a predictor by one step: rounding grows with predictors, and nothing is gained out there
 _USELESS = 1e-2  # relative error of a step that bounds nothing
 _IDLE = (1e-9, 1e-5)  # what a row may have left to be idle: next to nothing, or little beside a critical value
 _CERTAIN = 1e-3  # the probability of the other class below which a row may be idle
@@ -142,7 +143,7 @@ class Ascent:
         """The rows after the longest part of the step that makes the deviance fall."""
         if not np.isfinite(move).all():
             return None
-        part = 1.0
+        part = min(1.0, _FARTHEST / max(float(np.abs(move).max()), 1e-300))
         while part > 1e-3:
             predictor = self.predictor + part * move
             rows = logistic_rows(predictor, self.y, self.weight)

@@ -30,6 +30,8 @@ _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, 
 # A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
 _RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
+_DEAD, _NO_PULL = 1e-16, 1e-22  # curvature and squared slope of a column, over its norm², that rounding may have made
+_FURTHER = 100.0  # times that a step may enlarge the predictors
 _MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
@@ -341,9 +343,15 @@ def _newton_step(
         gradient = np.vstack([gradient, np.einsum("ij,ij->j", x, residual)])
         hessian = _bordered(hessian, Z.T @ (curvature * x), np.einsum("ij,ij->j", x, curvature * x))
     diagonal = np.arange(hessian.shape[1])
-    unit = 1.0 / np.sqrt(hessian[:, diagonal, diagonal] + 1e-300)  # heavy tails: curvatures of very different sizes
+    own = hessian[:, diagonal, diagonal]
+    unit = 1.0 / np.sqrt(own + 1e-300)  # heavy tails: curvatures of very different sizes
+    norm2 = np.broadcast_to(weights @ Z**2, (len(own), Z.shape[1]))
+    if x is not None:
+        norm2 = np.column_stack([norm2, weights @ x**2])
+    # where all rows that a column moves are saturated, its step is rounding over rounding: any number
+    unit[(own <= _DEAD * norm2) & (gradient.T**2 <= _NO_PULL * norm2)] = 0.0
     hessian *= unit[:, :, None] * unit[:, None, :]
-    hessian[:, diagonal, diagonal] += ridge[:, None]
+    hessian[:, diagonal, diagonal] += np.where(unit > 0, ridge[:, None], 1.0)
     step = (unit * np.linalg.solve(hessian, (unit * gradient.T)[:, :, None])[:, :, 0]).T
     return step, np.einsum("ij,ij->j", gradient, step)
 
@@ -377,8 +385,14 @@ def _bordered(hessian: Floats, cross: Floats, corner: Floats) -> Floats:
 def _damped(
     Z: Floats, x: Floats | None, beta: Floats, step: Floats, value: Floats, y: Floats, weights: Floats
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
-    """Halve each step until its deviance falls; one that must be cut to less than a thousandth is not taken."""
-    size = np.ones(beta.shape[1])
+    """Halve each step until its deviance falls; one that must be cut to less than a thousandth is not taken.
+
+    Where all rows that a direction moves are saturated, a step along it is any number, and so large that rounding takes
+    the predictors out of the model's span: no step enlarges them a hundred times.
+    """
+    reach = np.abs(_predict(Z, x, beta)).max(axis=0)
+    move = np.abs(_predict(Z, x, step)).max(axis=0)
+    size = np.minimum(1.0, _FURTHER * np.maximum(1.0, reach) / np.maximum(move, 1e-300))
     while True:
         trial = beta + size * step
         predictor = _predict(Z, x, trial)

@@ -28,6 +28,7 @@ _SOUND = 1e-5  # smallest pivot, relative, with which a factor of the normal equ
 _DIGITS = 1e-14  # relative error of the normal equations; the smallest pivot magnifies it
 _FLAT = 1e-11  # curvature, relative, below which a direction does not move the rows that count
 _NO_PULL = 1e-22  # squared slope, relative to the curvature, of such a direction: rounding, no more
+_DEAD = 1e-16  # curvature of a column, relative to its norm², that rounding may have made: all its rows are certain
 
 Codes = NDArray[np.signedinteger[Any]]
 
@@ -89,16 +90,30 @@ class CodedColumns:
         self.others = [OtherCategory(other, weight) for other in others]
         self.ones = np.ones((len(weight), 1), order="F")
         self.size = columns.shape[1] + sum(len(other.kept) for other in self.others)
+        self.level_norms = levels.sums(weight, self.ones)[:, 0]
+        parts = [other.category.sums(weight, self.ones)[other.kept, 0] for other in self.others]
+        self.norms = np.concatenate([weight @ self.columns**2, *parts])
 
     def newton(self, residual: Floats, curvature: Floats) -> Step:
         """H⁻¹g for weighted residuals and curvatures of the rows."""
         curve, cross = self.by_level(curvature)
         slope = self.levels.sums(residual, self.ones)[:, 0]
-        inverse = np.divide(1.0, curve, out=np.zeros_like(curve), where=curve > 0)
+        alive = curve > _DEAD * self.level_norms
+        inverse = np.divide(1.0, curve, out=np.zeros_like(curve), where=alive)
         own = inverse * slope
-        gram = self.gram(curvature)
-        right = self.inner(residual) - cross.T @ own
-        steps, decrement, error = solved(gram - cross.T @ (inverse[:, None] * cross), np.diag(gram), right)
+        gram, pull = self.gram(curvature), self.inner(residual)
+        moving = np.flatnonzero(np.diag(gram) > _DEAD * self.norms)
+        steps = np.zeros(self.size)
+        some = gram if len(moving) == self.size else gram[np.ix_(moving, moving)]
+        over = cross if len(moving) == self.size else cross[:, moving]
+        steps[moving], decrement, error = solved(
+            some - over.T @ (inverse[:, None] * over), np.diag(some), pull[moving] - over.T @ own
+        )
+        if (slope[~alive] ** 2 > _NO_PULL * self.level_norms[~alive]).any():
+            error = np.inf
+        pull[moving] = 0.0
+        if (pull**2 > _NO_PULL * self.norms).any():
+            error = np.inf
         by_level = own - inverse * (cross @ steps)
         return Step(by_level[self.levels.codes] + self.predict(steps), decrement + float(slope @ own), error)
 

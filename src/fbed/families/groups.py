@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _DEPENDENT, _INDEPENDENT = 1e-13, 1e-7  # what a direction of S may vary within levels: nothing but rounding, or enough
 
+_RESOLVED = 5e-11  # relative width at which an interval is a number: little beside what ties are judged by
+
 
 def category_of(design: Design, variable: int) -> Category | None:
     """The codes of a variable that is a single category."""
@@ -54,7 +56,11 @@ class GroupQuestions:
         """The statistic of adding a variable, or an interval below `floor`; and the predictors of that model."""
         columns, df = self._columns(variable, category_of(self.design, variable))
         null = self.fit.deviance
-        return (0.0, 0.0, None) if df == 0 else self._enclosed(variable, columns, lambda least, _: null - least < floor)
+
+        def is_known(least: float, most: float) -> bool:
+            return null - least < floor or most - least <= _RESOLVED * max(1.0, null - most)
+
+        return (0.0, 0.0, None) if df == 0 else self._enclosed(variable, columns, is_known)
 
     def _enclosed(
         self, variable: int, columns: CodedColumns, settled: Callable[[float, float], bool]
