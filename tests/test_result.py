@@ -321,16 +321,18 @@ def test_separated_model_has_no_standard_errors():
     assert "separated" in result.summary()
 
 
-def test_quasi_separated_model_has_no_standard_errors():
+def test_a_term_of_a_quasi_separated_model_has_no_standard_error():
     _, signal = data()
     binary = (signal > 0).astype(int)
     rare = np.zeros(len(binary))
     rare[np.flatnonzero(binary)[:15]] = 1.0  # only ever seen with class 1
     model = fbed.select(rare[:, None], binary, include=[0]).model
-    assert model.separated
-    assert model.standard_errors is None
     kept = rare == 0  # the supremum: the other rows fitted alone
     share = binary[kept].mean()
+    assert model.separated
+    assert model.coefficients == (pytest.approx(math.log(share / (1 - share))), math.inf)
+    assert model.standard_errors[0] == pytest.approx((kept.sum() * share * (1 - share)) ** -0.5)
+    assert math.isnan(model.standard_errors[1])
     wanted = -2 * kept.sum() * (share * math.log(share) + (1 - share) * math.log(1 - share))
     assert model.deviance == pytest.approx(wanted, rel=1e-8)
 

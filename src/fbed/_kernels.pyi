@@ -80,12 +80,25 @@ class LogisticNull:
 
     @staticmethod
     def of_fit(
-        Z: Floats, weight: Floats, y: Floats, eta: Floats, coefficients: Floats, deviance: float
+        Z: Floats,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        coefficients: Floats,
+        deviance: float,
+        offset: Floats | None = None,
     ) -> LogisticNull:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
     @staticmethod
     def of_rows(
-        Z: Floats, weight: Floats, y: Floats, eta: Floats, active: Floats, deviance: float, idle_cost: float
+        Z: Floats,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        active: Floats,
+        deviance: float,
+        idle_cost: float,
+        offset: Floats | None = None,
     ) -> LogisticNull:
         """The rows whose weight in `active` is not 0; upper bounds pay `idle_cost` for the others."""
     def brackets(
@@ -128,10 +141,16 @@ class LogisticNull:
         neither resolved nor out of the race."""
 
 def fit_logistic(
-    Z: Floats, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
+    Z: Floats,
+    weight: Floats,
+    y: Floats,
+    starts: Floats,
+    tolerance: float,
+    enough: float,
+    offset: Floats | None = None,
 ) -> tuple[Floats, Floats, float, float, float, bool, int]:
-    """Coefficients, linear predictor, deviance attained, lower bound on the deviance, squared Newton decrement, whether
-    separated, number of iterations.
+    """Coefficients, linear predictor (with the offset), deviance attained, lower bound on the deviance, squared Newton
+    decrement, whether separated, number of iterations.
 
     Begins at the best of the rows of `starts`. Ends early when the deviance is certain to be more than `enough`;
     otherwise the bound is the deviance itself, or 0 if the fit did not converge."""

@@ -92,8 +92,10 @@ class Plots:
         """Coefficients with naive 95% intervals, per standard deviation or level; ratios on a logarithmic axis."""
         every = views.effects(self.result)
         ax = _axes(ax, (6.0, 1.2 + _ROW * len(every)))
-        separated = self.result.model is not None and self.result.model.separated
-        ratio = None if separated else views.ratio_name(self.result)  # of infinite coefficients there is none
+        model = self.result.model
+        separated = model is not None and model.separated
+        unknown = separated and model is not None and model.standard_errors is None
+        ratio = None if unknown else views.ratio_name(self.result)  # of infinite coefficients there is none
 
         def shown(value: float) -> float:
             return math.exp(min(value, 700.0)) if ratio else value
@@ -102,7 +104,11 @@ class Plots:
             value, low, high = effect.scaled
             if low is not None and high is not None:
                 ax.plot([shown(low), shown(high)], [y, y], color=_BLUE, linewidth=2)
-            ax.plot(shown(value), y, "o", color=_BLUE)
+            if math.isinf(value):  # an arrow at the edge
+                side = ax.get_yaxis_transform()
+                ax.plot(float(value > 0), y, ">" if value > 0 else "<", color=_BLUE, transform=side, clip_on=False)
+            else:
+                ax.plot(shown(value), y, "o", color=_BLUE)
         if ratio:
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter("{x:g}")
@@ -111,7 +117,7 @@ class Plots:
         ax.invert_yaxis()
         ax.margins(y=0.5 / max(len(every), 1))
         ax.set_xlabel(f"{ratio or 'coefficient'} per standard deviation or level, naive 95% interval")
-        ax.set_title("Effects" + (" (separated: only their directions have meaning)" if separated else ""))
+        ax.set_title("Effects" + (" (arrows: infinite, the outcome is separated)" if separated else ""))
         return ax
 
     def ties(self, ax: Axes | None = None) -> Axes:

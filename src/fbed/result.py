@@ -413,11 +413,17 @@ def _model_from_plain(plain: dict[str, Any] | None) -> FittedModel | None:
         return None
     errors = plain["standard_errors"]
     deviance, null_deviance = _numbers([plain["deviance"], plain["null_deviance"]])
+    directions = tuple(plain.get("directions", ()))  # infinities, which JSON cannot write
+    values = _numbers(plain["coefficients"])
+    values = tuple(
+        way * np.inf if way else value for way, value in itertools.zip_longest(directions, values, fillvalue=0)
+    )
     return FittedModel(
         **{
             **plain,
             "terms": tuple(plain["terms"]),
-            "coefficients": _numbers(plain["coefficients"]),
+            "coefficients": values,
+            "directions": directions,
             "standard_errors": None if errors is None else _numbers(errors),
             "deviance": deviance,
             "null_deviance": null_deviance,

@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 _TINY = 1e-300  # keeps Lentz's recurrences away from a division by zero
 _PRECISION = 1e-15  # a fraction that has come this close is left alone: further terms would only add rounding
 _MAX_TERMS = 20_000  # the fractions converge in O(√a) terms; this is far beyond any use and bounds the loop
+_MAX_NEWTON = 200  # from above, Newton's method needs a handful of steps
 
 
 def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLike) -> Floats:
@@ -145,6 +146,46 @@ def _log_upper_gamma(a: Floats, x: Floats) -> Floats:
         if done.all():
             break
     return a * np.log(x) - x - special.gammaln(a) + np.log(h)
+
+
+def chi2_of_log_p(log_p: ArrayLike, df: ArrayLike) -> Floats:
+    """The χ² statistic with a given log p-value, however small that is; 0 where df = 0.
+
+    For one df it is the square of a normal quantile. Otherwise Newton's method comes down to it from above: log Q is
+    concave and falls, so that no step goes too far.
+    """
+    log_p, df = np.broadcast_arrays(np.asarray(log_p, dtype=float), np.asarray(df, dtype=float))
+    out = np.zeros(log_p.shape)
+    one, more = (df == 1.0) & (log_p < 0.0), (df > 1.0) & (log_p < 0.0)
+    out[one] = special.ndtri_exp(log_p[one] - np.log(2.0)) ** 2
+    if more.any():
+        out[more] = _chi2_by_newton(log_p[more], df[more])
+    return out
+
+
+def _chi2_by_newton(log_p: Floats, df: Floats) -> Floats:
+    a = df / 2.0
+    x = df - 2.0 * log_p
+    while (short := chi2_log_sf(x, df) > log_p).any():
+        x = np.where(short, 2.0 * x, x)
+    for _ in range(_MAX_NEWTON):
+        tail = chi2_log_sf(x, df)
+        hazard = np.exp(special.xlogy(a - 1.0, x / 2.0) - x / 2.0 - special.gammaln(a) - np.log(2.0) - tail)
+        step = (tail - log_p) / np.maximum(hazard, _TINY)
+        x = np.maximum(x + step, 0.0)
+        if (np.abs(step) <= 1e-14 * x).all():
+            break
+    return x
+
+
+def f_log_sf(statistic: ArrayLike, df: ArrayLike, denominator: ArrayLike) -> Floats:
+    """log P(F > statistic) with df and `denominator` degrees of freedom, whole or not; 0 where one of them is 0."""
+    f, df, denominator = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (statistic, df, denominator)))
+    out = np.zeros(f.shape)
+    testable = (f > 0) & (df > 0) & (denominator > 0)
+    a, b = denominator[testable] / 2.0, df[testable] / 2.0
+    out[testable] = log_betainc_from_log(-np.log1p(f[testable] * b / a), a, b)
+    return out
 
 
 def log_betainc_from_log(log_x: Floats, a: Floats, b: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import textwrap
 from collections.abc import Sequence
@@ -125,7 +126,7 @@ def _model(result: Result, style: Style) -> list[str]:
     assert model is not None
     errors: Sequence[float | None] = model.standard_errors or (None,) * len(model.terms)
     rows = [
-        (effect.term, f"{effect.value:.4g}", "" if error is None else f"{error:.4g}", _interval(effect))
+        (effect.term, _coefficient(effect.value), "" if error is None else _error(error), _interval(effect))
         for effect, error in zip(views.terms(result), errors, strict=True)
     ]
     lines = [f"final model (deviance {model.deviance:.6g} of {model.null_deviance:.6g}):"]
@@ -133,12 +134,16 @@ def _model(result: Result, style: Style) -> list[str]:
     first, *rest = table([head, *rows], "<>>>", name_column=0, indent=2) if rows else [""]
     lines += [*style("strong", [first]), *rest] if rows else []
     if model.separated:
-        said = (
-            "  the outcome is separated, at least in part: some coefficients are infinite, and only their direction "
-            "has meaning"
-        )
-        lines += style("warn", paragraph(said))
+        lines += style("warn", paragraph(f"  the outcome is separated, at least in part: {views.infinite(model)}"))
     return lines
+
+
+def _coefficient(value: float) -> str:
+    return f"{value:.4g}".replace("inf", "∞")
+
+
+def _error(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4g}"
 
 
 def _interval(effect: views.Effect) -> str:

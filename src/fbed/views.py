@@ -17,7 +17,7 @@ from scipy import special
 from fbed.tables import Name
 
 if TYPE_CHECKING:
-    from fbed.families.base import Indices
+    from fbed.families.base import FittedModel, Indices
     from fbed.glance import Column
     from fbed.result import Result, TraceRow
     from fbed.scan import Finding
@@ -294,6 +294,20 @@ def _owner(term: str, known: dict[str, tuple[Name, float]]) -> tuple[Name | None
     return None, 1.0
 
 
+def infinite(model: FittedModel) -> str:
+    """Which coefficients of a separated model are infinite, in words."""
+    terms = list(model.infinite)
+    if not terms:  # saved before a model could tell
+        return "some coefficients are infinite, and only their direction has meaning"
+    if len(terms) == len(model.terms):
+        return "all coefficients are infinite, and only their direction has meaning"
+    said = "coefficients of" if len(terms) > 1 else "coefficient of"
+    return (
+        f"the {said} {_listed(terms)} {'are' if len(terms) > 1 else 'is'} infinite; the others have the estimates and "
+        "standard errors of the rows that are left"
+    )
+
+
 # -- near ties -------------------------------------------------------------------------------------------------------
 
 
@@ -387,8 +401,7 @@ def _separation(result: Result) -> Iterator[Caution]:
     if result.model is not None and result.model.separated:
         yield Caution(
             "The outcome is separated",
-            "The selected variables predict some rows without error, so that some coefficients are infinite. The "
-            "numbers shown have the right sign and no size; there are no standard errors.",
+            f"The selected variables predict some rows without error: {infinite(result.model)}.",
         )
 
 

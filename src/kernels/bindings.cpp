@@ -154,9 +154,10 @@ struct SparseColumns {
 
 static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_logistic(ColumnMajor Z, Vector weight, Vector y,
                                                                                         RowMajor starts, double tolerance,
-                                                                                        double enough) {
+                                                                                        double enough, MaybeVector offset) {
     const size_t n = Z.shape(0), r = Z.shape(1);
     require(weight.shape(0) == n && y.shape(0) == n && starts.shape(0) > 0 && starts.shape(1) == r, "sizes");
+    require(!offset || offset->shape(0) == n, "one offset a row");
     double *beta, *eta;
     OutVector b = new_vector(r, beta), e = new_vector(n, eta);
     Fitted fitted;
@@ -167,6 +168,7 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
         f.T = Z.data(), f.sign = sign.data(), f.weight = weight.data();
+        if (offset) f.offset = offset->data();
         fitted = Fitter(f, beta, eta, tolerance, enough).run(starts.data(), starts.shape(0));
     }
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
@@ -256,6 +258,7 @@ static std::tuple<double, double, double> reach_of_logistic(Vector mean, Vector 
     const Reach found = logistic_reach(mean.data(), step.data(), curvature.data(), n);
     return {found.min, found.max, found.largest};
 }
+using namespace nb::literals;
 
 NB_MODULE(_kernels, m) {
     m.doc() = "Plain loops over columns; the statistics are in Python.";
@@ -272,8 +275,10 @@ NB_MODULE(_kernels, m) {
         .def("gather", &SparseColumns::gather)
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def_static("of_fit", &LogisticNull::of_fit)
-        .def_static("of_rows", &LogisticNull::of_rows)
+        .def_static("of_fit", &LogisticNull::of_fit, "Z"_a, "weight"_a, "y"_a, "eta"_a, "coefficients"_a, "deviance"_a,
+                    "offset"_a = nb::none())
+        .def_static("of_rows", &LogisticNull::of_rows, "Z"_a, "weight"_a, "y"_a, "eta"_a, "active"_a, "deviance"_a,
+                    "idle_cost"_a, "offset"_a = nb::none())
         .def_prop_ro("deviance", [](const LogisticNull& s) { return s.f.deviance; })
         .def_prop_ro("idle_cost", [](const LogisticNull& s) { return s.f.idle_deviance; })
         .def_prop_ro("reach", [](const LogisticNull& s) { return s.f.kappa; })
@@ -292,7 +297,8 @@ NB_MODULE(_kernels, m) {
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
-    m.def("fit_logistic", &fit_logistic);
+    m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
+          "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("sums_by_level", &sums_by_level);

@@ -30,8 +30,8 @@ struct LogisticNull : OneColumn {
 
     // A model whose active rows are given: the others are idle, and what they have left is `idle_cost`.
     static std::unique_ptr<LogisticNull> of_rows(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector active, double deviance,
-                                                 double idle_cost) {
-        const Model model(Z, weight, y, eta);
+                                                 double idle_cost, MaybeVector offset) {
+        const Model model(Z, weight, y, eta, offset);
         require(static_cast<int64_t>(active.shape(0)) == model.n, "one value a row");
         nb::gil_scoped_release release;
         const std::vector<double> counts(active.data(), active.data() + model.n);
@@ -41,8 +41,9 @@ struct LogisticNull : OneColumn {
     }
 
     // A fitted model: all rows but the saturated ones; of those only the ones that the model can move on its own, if it can.
-    static std::unique_ptr<LogisticNull> of_fit(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance) {
-        const Model model(Z, weight, y, eta);
+    static std::unique_ptr<LogisticNull> of_fit(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance,
+                                                MaybeVector offset) {
+        const Model model(Z, weight, y, eta, offset);
         require(static_cast<int64_t>(coefficients.shape(0)) == model.r, "one coefficient a column");
         nb::gil_scoped_release release;
         const int64_t n = model.n;

@@ -146,7 +146,10 @@ class Refinement {
             least = std::min(least, counts ? m : least);
             most = std::max(most, m);
         }
-        separated_ = least > kClear * std::max(1.0, most);
+        separated_ = least > kClear * std::max(1.0, most) &&
+                     columns_separate(
+                         f_, most, [&](int64_t i) { return a_[i] > 0 || (null_a[i] == 0.0 && watch_idle); },
+                         [&](int64_t i) { return eta[i] + v[i]; });
         reach_ = std::max(most, -least);
         return gain;
     }

@@ -109,7 +109,11 @@ class FittedModel:
     """The final model on the selected variables.
 
     The standard errors are the naive ones of a model that was fixed in advance; after selection they are too small.
-    They are None when the outcome is separated, since the coefficients are then infinite.
+
+    Where the outcome is `separated`, at least in part, the likelihood rises for ever along some direction and some
+    coefficients are infinite: `directions` has 1 or −1 for those that are plus or minus infinity and 0 for the others,
+    and is empty when all are finite. An infinite coefficient has no standard error (NaN); the finite ones have those of
+    the rows that are not separated. `standard_errors` is None when no term has one.
     """
 
     family: str
@@ -119,6 +123,12 @@ class FittedModel:
     deviance: float
     null_deviance: float
     separated: bool = False
+    directions: tuple[int, ...] = ()
+
+    @property
+    def infinite(self) -> dict[str, int]:
+        """Terms whose coefficients are infinite, with their sign."""
+        return {term: way for term, way in zip(self.terms, self.directions, strict=False) if way}
 
 
 class Span:

@@ -15,9 +15,12 @@ from scipy import linalg, special
 
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span, original_scale
+from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span
 from fbed.families.certified import CertifiedLogistic, Hints
 from fbed.families.groups import GroupQuestions, contested
+from fbed.families.glm import logit_intercept
+from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
+from fbed.families.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
@@ -32,7 +35,6 @@ _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, 
 _RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
 _DEAD, _NO_PULL = 1e-16, 1e-22  # curvature and squared slope of a column, over its norm², that rounding may have made
 _FURTHER = 100.0  # times that a step may enlarge the predictors
-_MOVING = 1e-3  # the step after the last moves a predictor by about 1 on its way to infinity, by 1e-5 at a maximum
 _BLOCK_VALUES = 2**22
 
 
@@ -42,15 +44,18 @@ class Binomial:
     name = "binomial"
     has_likelihood = True
 
-    def __init__(self, design: Design, y: Floats, certified: bool = True) -> None:
+    def __init__(self, design: Design, y: Floats, certified: bool = True, offset: Floats | None = None) -> None:
         self.design = design
         self.n = design.n
         self.y = y
         self.certified = certified
         self.block_size = design.scan_size if certified else design.block_size
+        self.offset = offset
         mean = float(design.weights @ y / design.n)
-        self.null_predictor = float(np.log(mean / (1.0 - mean)))
-        self.null_deviance = float(deviance(np.full(len(y), self.null_predictor), y, design.weights))
+        self.null_predictor = (
+            float(np.log(mean / (1.0 - mean))) if offset is None else logit_intercept(y, design.weights, offset)
+        )
+        self.null_deviance = float(deviance(self.null_predictors(), y, design.weights))
 
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
         """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
@@ -64,17 +69,24 @@ class Binomial:
         """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
         wanted = frozenset(selected)
         known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
-        return [*known, np.full(len(self.y), self.null_predictor)]
+        return [*known, self.null_predictors()]
+
+    def null_predictors(self) -> Floats:
+        """Linear predictors of the model without variables."""
+        alike = np.full(len(self.y), self.null_predictor)
+        return alike if self.offset is None else alike + self.offset
+
+    def without_offset(self, predictor: Floats) -> Floats:
+        """The part of a linear predictor that the columns explain."""
+        return predictor if self.offset is None else predictor - self.offset
 
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
-        """Coefficients on the log-odds scale; where the classes are separated they are merely large."""
+        """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
         fit = self.fit(selected, near)
-        mean = special.expit(fit.predictor)
-        information = (
-            None if fit.separated else fit.Z.T @ (fit.Z * (self.design.weights * mean * (1.0 - mean))[:, None])
-        )
-        terms, coefficients, errors = original_scale(fit.span, fit.coefficients, information)
-        return FittedModel("binomial", terms, coefficients, errors, fit.deviance, self.null_deviance, fit.separated)
+        curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
+        covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, fit.recession)
+        return shown.fitted("binomial", fit.deviance, self.null_deviance)
 
 
 class BinomialFit:
@@ -98,17 +110,15 @@ class BinomialFit:
         """Whether the classes are separated, or as good as."""
         return self.deviance <= SATURATED * self.model.null_deviance
 
-    @property
-    def separated(self) -> bool:
-        """Whether some fitted probabilities are 0 or 1 in the limit, so that coefficients are infinite.
-
-        The size of a predictor does not tell: an outlier may have a large one. Whether it still moves does.
-        """
+    @cached_property
+    def recession(self) -> Recession:
+        """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
         if self.deviance == 0.0:
-            return True
-        jitter = np.array([_JITTER])
-        step, _ = _newton_step(self.Z, None, self.predictor[:, None], self.model.y, self.model.design.weights, jitter)
-        return bool(np.abs(self.Z @ step[:, 0]).max() > _MOVING)
+            return every(self.coefficients)
+        sign = 2.0 * self.model.y - 1.0
+        if float((sign * self.predictor).max()) < UNDECIDED:
+            return none(len(self.coefficients))
+        return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""
@@ -227,6 +237,25 @@ class CertifiedBinomialFit(BinomialFit):
         self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
         for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
+
+    def gains(self, candidates: Indices) -> Evidence:
+        """Fall of the deviance when each candidate is added, by fits of their own."""
+        found = [self._gain(int(candidate)) for candidate in candidates]
+        return _evidence(np.array([gain for gain, _ in found]), np.array([df for _, df in found]))
+
+    def _gain(self, candidate: int) -> tuple[float, float]:
+        if self.model.design.numeric[candidate]:
+            return self._single_gain(candidate)
+        new = self.own_columns(candidate)
+        return self.deviance - self.engine.deviance_with(new), float(new.shape[1])
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Rise of the deviance when each variable is removed, by fits of their own."""
+        rest = [[s for s in self.span.selected if s != variable] for variable in variables]
+        spans = [Span(self.model.design, others) for others in rest]
+        centre = [self.model.null_predictors()]
+        smaller = np.array([CertifiedLogistic(self.model, span, centre).deviance for span in spans])
+        return _evidence(smaller - self.deviance, np.array([float(self.span.rank - span.rank) for span in spans]))
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Drop-one intervals from the fit on S."""

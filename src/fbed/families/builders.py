@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed.columns import listing
 from fbed.errors import InvalidInput
+from fbed.families import scarce
 from fbed.families.base import Model
 from fbed.families.binomial import Binomial
 from fbed.families.brackets import BracketedFit
@@ -43,12 +44,14 @@ def _gaussian(request: Request) -> Model:
         y = y - request.extras.offset
     if request.cov is None:
         return Gaussian(request.design, y, request.certified)
-    return RobustGaussian(request.design, y, _clusters(request) if request.cov == "cluster" else None)
+    if request.cov == "HC3":
+        return RobustGaussian(request.design, y, None)
+    return _with_notes(RobustGaussian(request.design, y, _clusters(request)), _scarce(request))
 
 
 def _clusters(request: Request) -> Clusters:
     assert request.extras.cluster is not None  # `check_abilities` has asked for it
-    return Clusters(request.extras.cluster, request.design.n)
+    return Clusters(request.extras.cluster)
 
 
 def _regression(request: Request, likelihood: Regression) -> RegressionModel:
@@ -58,15 +61,34 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
         kind = BracketedFit if enclosed else RegressionFit
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
-    return RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
+    robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
+    return _with_notes(robust, _scarce(request))
+
+
+def _scarce(request: Request) -> tuple[str, ...]:
+    assert request.extras.cluster is not None
+    return scarce.remarks(request.design, request.extras.cluster)
 
 
 def _binomial(request: Request) -> Model:
     if request.extras.trials is None:
         _refuse_lone_members(request, request.outcome.zero_one().astype(np.intp), request.outcome.levels)
-    if request.extras.trials is None and request.extras.offset is None and request.test == "lr":
-        return Binomial(request.design, request.outcome.zero_one(), request.certified)
+    offset, single = _told_offset(request), _single_trials(request)
+    if single and request.test == "lr" and (request.certified or offset is None):
+        y = request.outcome.zero_one() if request.extras.trials is None else _proportions(request)[0]
+        return Binomial(request.design, y, request.certified, offset)
     return _glm(request, BINOMIAL)
+
+
+def _single_trials(request: Request) -> bool:
+    """Whether every row is one success or one failure."""
+    return request.extras.trials is None or bool((request.extras.trials == 1.0).all())
+
+
+def _told_offset(request: Request) -> Floats | None:
+    """The offset, if it says anything."""
+    offset = request.extras.offset
+    return None if offset is None or not offset.any() else offset
 
 
 def _glm(request: Request, distribution: Distribution) -> Model:
@@ -79,7 +101,7 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
-    return _regression(request, Glm(distribution, y, weights, request.extras.offset))
+    return _regression(request, Glm(distribution, y, weights, _told_offset(request)))
 
 
 def _proportions(request: Request) -> tuple[Floats, Floats]:
@@ -129,7 +151,14 @@ def _refuse_lone_members(request: Request, codes: NDArray[np.intp], labels: Sequ
         )
 
 
-def _with_notes(model: RegressionModel, notes: list[str]) -> RegressionModel:
+class _Noted(Protocol):
+    notes: tuple[str, ...]
+
+
+Noted = TypeVar("Noted", bound=_Noted)
+
+
+def _with_notes(model: Noted, notes: Sequence[str]) -> Noted:
     model.notes = (*model.notes, *notes)
     return model
 
@@ -181,7 +210,7 @@ def _mixed(request: Request) -> Model:
 def _gee(request: Request) -> Model:
     assert request.extras.cluster is not None
     y, link = gee_outcome(request.outcome, request.link)
-    return Gee(request.design, y, request.extras.cluster, link)
+    return _with_notes(Gee(request.design, y, request.extras.cluster, link), _scarce(request))
 
 
 def _kernel(request: Request) -> Model:
@@ -298,7 +327,7 @@ _TABLE = (
         extras=("cluster",),
         required=("cluster",),
         links=GEE_LINKS,
-        note="estimating equations, exchangeable working correlation, robust variance",
+        note="estimating equations, exchangeable working correlation, robust variance that holds with few clusters",
     ),
     Family(
         "kernel",

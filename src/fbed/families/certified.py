@@ -18,6 +18,8 @@ from scipy import linalg, special
 
 from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
 from fbed.families.base import Indices, Span
+from fbed.families.glm import BINOMIAL, Glm
+from fbed.families.newton import Columns, maximise
 from fbed.tails import Floats
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ class CertifiedLogistic:
         self.model = model
         self.span = span
         self.Z = np.asfortranarray(span.Z)
-        starts = [span.Q.T @ (span.root * eta) / np.sqrt(model.n) for eta in start]
+        starts = [span.Q.T @ (span.root * model.without_offset(eta)) / np.sqrt(model.n) for eta in start]
         self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
         self.hints: Hints = {frozenset(span.selected): self.predictor}
         self.coarse: Null | None = None  # for upper bounds only
@@ -118,11 +120,19 @@ class CertifiedLogistic:
 
         The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
         """
-        weights, y = self.model.design.weights, self.model.y
-        found = fit_logistic(Z, weights, y, np.array(starts), tolerance, enough)
-        if found[4] > _CONVERGED and not found[5] and found[3] <= enough:  # it got stuck: begin at the centre
-            found = fit_logistic(Z, weights, y, np.array(starts[-1:]), tolerance, enough)
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        found = fit_logistic(Z, weights, y, np.array(starts), tolerance, enough, offset)
+        for start in (starts[-1], None):  # it got stuck: begin at the centre, or where slower steps lead
+            if not (found[4] > _CONVERGED and not found[5] and found[3] <= enough):
+                break
+            begin = self._by_slower_steps(Z, found[0]) if start is None else start
+            found = fit_logistic(Z, weights, y, begin[None], tolerance, enough, offset)
         return found[:4]
+
+    def _by_slower_steps(self, Z: Floats, start: Floats) -> Floats:
+        """Coefficients that the engine of all families ends at."""
+        likelihood = Glm(BINOMIAL, self.model.y, self.model.design.weights, self.model.offset)
+        return maximise(likelihood, Columns(Z), start[:, None]).parameters[:, 0]
 
     @cached_property
     def mean(self) -> Floats:
@@ -138,7 +148,9 @@ class CertifiedLogistic:
     def null(self) -> Null:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
         weights, y = self.model.design.weights, self.model.y
-        kernel = LogisticNull.of_fit(self.Z, weights, y, self.predictor, self.coefficients, self.deviance)
+        kernel = LogisticNull.of_fit(
+            self.Z, weights, y, self.predictor, self.coefficients, self.deviance, self.model.offset
+        )
         self.deviance = kernel.deviance  # in the supremum, rows that the model has explained for good are
         return Null(kernel)
 
@@ -157,8 +169,9 @@ class CertifiedLogistic:
         active[idle] = 0.0
         rows = np.flatnonzero(active)
         predictor = self.predictor.copy()
+        offset = None if self.model.offset is None else self.model.offset[rows]
         predictor[rows] = fit_logistic(
-            self.Z.T[:, rows].T, active[rows], self.model.y[rows], self.coefficients[None], _ROUGH, np.inf
+            self.Z.T[:, rows].T, active[rows], self.model.y[rows], self.coefficients[None], _ROUGH, np.inf, offset
         )[1]
         left = 2.0 * active * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * predictor)
         active[left < _ROUGH] = 0.0  # explained on the way
@@ -166,7 +179,7 @@ class CertifiedLogistic:
         if not active.any():
             return None
         kernel = LogisticNull.of_rows(
-            self.Z, self.model.design.weights, self.model.y, predictor, active, self.deviance, cost
+            self.Z, self.model.design.weights, self.model.y, predictor, active, self.deviance, cost, self.model.offset
         )
         return Null(kernel)
 
@@ -181,7 +194,7 @@ class CertifiedLogistic:
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
         which = self.model.design.positions(candidates)
-        if self.span.rank == 1 and not self.model.design.is_sparse:
+        if self.span.rank == 1 and not self.model.design.is_sparse and self.model.offset is None:
             lower, upper = self._first_scan(which)
             still = np.flatnonzero(_unsettled(lower, upper, critical) & np.isfinite(critical))
         elif self.coarse is not None and np.isfinite(critical):  # it has no lower bounds to tell
@@ -260,7 +273,7 @@ class CertifiedLogistic:
         if self.deviance > 0.0:  # otherwise separated: the coefficients are some point on the way to infinity
             lower, upper = self._bounds_by_ways(variables, critical, most)
         unsure = np.flatnonzero(lower <= critical * (1.0 + 2e-9))
-        if len(unsure):
+        if len(unsure) and self.model.offset is None:  # which would tell rows apart that are equal otherwise
             least = self._least_deviances(variables[unsure]) - self.deviance - 1e-9 * self.model.null_deviance
             lower[unsure] = np.minimum(np.maximum(lower[unsure], least * (1.0 - 1e-9)), upper[unsure])
         return lower, upper

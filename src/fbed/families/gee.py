@@ -3,7 +3,8 @@
 The mean is linear for numbers, logistic for two classes, log-linear for counts (link="log"). V_c⁻¹ of a cluster of m
 rows with correlation ρ is diag(1/√v)[I − ρ/(1 + (m − 1)ρ)·J]diag(1/√v)/(1 − ρ), so that sums over rows, and over the
 sums of clusters, are all that is needed. The correlation is estimated from the Pearson residuals, in turn with the
-coefficients; their covariance is that of the sandwich, valid whatever the true correlation is.
+coefficients; their covariance is that of the sandwich, valid whatever the true correlation is, in the form that Mancl
+and DeRouen gave it for few clusters, with the F distribution of `small_sample`.
 
 Weights are numbers of rows, in the same cluster.
 """
@@ -23,6 +24,7 @@ from fbed.errors import InvalidInput
 from fbed.families.base import Fit, FittedModel, Indices, Span
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
+from fbed.families.small_sample import Shares, dispersions, group_test, jackknife_covariance, single_tests
 from fbed.outcomes import Outcome
 from fbed.tails import Floats
 
@@ -39,12 +41,10 @@ _PERFECT = 1e-12  # part of the null model's scale below which nothing is left t
 
 @dataclass(frozen=True)
 class Solution:
-    """Where the equations hold: coefficients, their robust covariance, the correlation, and the scale."""
+    """Where the equations hold, or have come closest."""
 
     coefficients: Floats
-    covariance: Floats
-    correlation: float
-    scale: float
+    equations: Equations
 
 
 class Gee:
@@ -56,6 +56,7 @@ class Gee:
 
     def __init__(self, design: Design, y: Floats, cluster: NDArray[np.intp], link: str) -> None:
         self.design, self.link = design, link
+        self.notes: tuple[str, ...] = ()
         self.n = design.n
         order = np.argsort(cluster, kind="stable")
         self.order, self.y, self.weights = order, y[order], design.weights[order]
@@ -82,7 +83,8 @@ class Gee:
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients with robust standard errors; there is no likelihood, and so no deviance."""
         fit = self.fit(selected)
-        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.solution.coefficients, fit.solution.covariance)
+        covariance = jackknife_covariance(self.shares(fit.solution, 1))
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.solution.coefficients, covariance)
         return FittedModel(self.name, shown.terms, tuple(shown.values.tolist()), shown.standard_errors(), 0.0, 0.0)
 
     def sums(self, rows: Floats) -> Floats:
@@ -104,9 +106,7 @@ class Gee:
                 self.link == "logit" and np.abs(columns @ beta).max() > _CERTAIN
             ):
                 break
-        at = self._at(columns, beta)
-        inverse = np.linalg.inv(at.bread)
-        return Solution(beta, inverse @ (at.by_cluster.T @ at.by_cluster) @ inverse, at.correlation, at.scale)
+        return Solution(beta, self._at(columns, beta))
 
     def _at(self, columns: Floats, beta: Floats) -> Equations:
         """Score Σ_c u_c, its clusters u_c and DᵀV⁻¹D, with √v·Z and (y − μ)/√v in the place of Z and y."""
@@ -119,7 +119,20 @@ class Gee:
         by_cluster = (self.sums(Z * residual[:, None]) - Z_sums * (shrink * residual_sums)[:, None]) / (1.0 - rho)
         bread = (Z.T @ (self.weights[:, None] * Z) - Z_sums.T @ (shrink[:, None] * Z_sums)) / (1.0 - rho)
         bread[np.diag_indices_from(bread)] += _JITTER * np.trace(bread) / len(bread) + 1e-300
-        return Equations(by_cluster.sum(axis=0), by_cluster, bread, rho, scale)
+        return Equations(Z, residual, by_cluster, bread, rho, scale)
+
+    def shares(self, solution: Solution, tested: int) -> Shares:
+        """What every cluster has of DᵀV⁻¹D and of the score, with the last coefficients tested."""
+        at = solution.equations
+        shrink = at.correlation / (1.0 + (self.size - 1.0) * at.correlation)
+        sums = self.sums(at.Z)
+        products = at.Z[:, :, None] * (self.weights[:, None] * at.Z)[:, None]
+        information = (
+            np.add.reduceat(products, self.first, axis=0) - shrink[:, None, None] * sums[:, :, None] * sums[:, None]
+        )
+        information /= 1.0 - at.correlation
+        own = dispersions(self.sums(at.residual**2)[None], self.size) if self.link == "log" else None
+        return Shares(information[None], at.by_cluster[None], solution.coefficients[None, -tested:], own)
 
     def _mean(self, predictor: Floats) -> tuple[Floats, Floats]:
         """Mean and variance; for these links the variance is the derivative of the mean, too."""
@@ -142,11 +155,17 @@ class Gee:
 class Equations:
     """The estimating equations at given coefficients."""
 
-    score: Floats
+    Z: Floats  # √v·columns
+    residual: Floats  # (y − μ)/√v
     by_cluster: Floats
     bread: Floats
     correlation: float
     scale: float
+
+    @property
+    def score(self) -> Floats:
+        """What the solution brings to 0."""
+        return np.asarray(self.by_cluster.sum(axis=0))
 
 
 class GeeFit:
@@ -162,7 +181,7 @@ class GeeFit:
     @property
     def saturated(self) -> bool:
         """Whether the residuals are 0."""
-        return self.solution.scale <= _PERFECT * self.model.null.scale
+        return self.solution.equations.scale <= _PERFECT * self.model.null.equations.scale
 
     def gains(self, candidates: Indices) -> Evidence:
         """Wald's test of the coefficients of each candidate."""
@@ -180,8 +199,8 @@ class GeeFit:
             return 0.0, 0.0
         start = np.concatenate([self.solution.coefficients, np.zeros(q)])
         found = self.model.solve(np.hstack([self.Z, new]), start)
-        beta, covariance = found.coefficients[-q:], found.covariance[-q:, -q:]
-        return float(beta @ np.linalg.pinv(covariance, hermitian=True) @ beta), float(q)
+        shares = self.model.shares(found, q)
+        return (float(single_tests(shares)[0]) if q == 1 else group_test(shares)), float(q)
 
     def _sorted(self, basis: Floats) -> Floats:
         """Columns with unit mean square, cluster by cluster."""

@@ -17,6 +17,7 @@ from scipy import special
 
 from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
+from fbed.families.recession import Constraints
 from fbed.tails import Floats
 
 PERFECT = 1e-10
@@ -40,6 +41,11 @@ class Distribution:
     saturated_loss: Callable[[Floats], Floats]
     link: Callable[[float], float]
     estimates_dispersion: bool = False
+    intercept: Callable[[Floats, Floats, Floats], float] | None = (
+        None  # of a model with nothing but an offset beside it
+    )
+    lowest: float = -np.inf  # outcome that is likelier the smaller its predictor, for ever
+    highest: float = np.inf  # and the larger it is
 
 
 def _exp(predictor: Floats) -> Floats:
@@ -47,14 +53,36 @@ def _exp(predictor: Floats) -> Floats:
         return np.exp(predictor)
 
 
+def log_intercept(y: Floats, weights: Floats, offset: Floats) -> float:
+    """Σay = Σa·exp(offset + intercept)."""
+    return float(np.log(weights @ y) - special.logsumexp(offset, b=weights))
+
+
+def logit_intercept(y: Floats, weights: Floats, offset: Floats) -> float:
+    """Σay = Σa·expit(offset + intercept), by bisection: the right side grows with the intercept."""
+    wanted = float(weights @ y)
+    center = float(special.logit(wanted / weights.sum()))
+    low, high = center - float(offset.max()), center - float(offset.min())
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if weights @ special.expit(offset + middle) > wanted:
+            high = middle
+        else:
+            low = middle
+    return 0.5 * (low + high)
+
+
 POISSON = Distribution(
     "poisson",
     transform=_exp,
-    loss=lambda eta, mean, y, a: a @ mean - (a * y) @ eta,
+    # row by row less that of the mean y: sums of large counts would leave nothing of their difference
+    loss=lambda eta, mean, y, a: a @ (mean - y[:, None]) - (a * y) @ (eta - np.log(np.maximum(y, 1.0))[:, None]),
     residual=lambda eta, mean, y: y[:, None] - mean,
     curvature=lambda eta, mean, y: mean,
-    saturated_loss=lambda y: y - special.xlogy(y, y),
+    saturated_loss=np.zeros_like,
     link=np.log,
+    intercept=log_intercept,
+    lowest=0.0,
 )
 
 BINOMIAL = Distribution(
@@ -65,6 +93,9 @@ BINOMIAL = Distribution(
     curvature=lambda eta, mean, y: mean * special.expit(-eta),
     saturated_loss=lambda y: -special.xlogy(y, y) - special.xlog1py(1.0 - y, -y),
     link=special.logit,
+    intercept=logit_intercept,
+    lowest=0.0,
+    highest=1.0,
 )
 
 GAMMA = Distribution(
@@ -75,6 +106,7 @@ GAMMA = Distribution(
     curvature=lambda eta, inverse, y: y[:, None] * inverse,
     saturated_loss=lambda y: 1.0 + np.log(y),
     link=np.log,
+    intercept=lambda y, a, offset: float(special.logsumexp(-offset, b=a * y) - np.log(a.sum())),
     estimates_dispersion=True,
 )
 
@@ -86,20 +118,25 @@ class Glm(Regression):
         self.distribution = distribution
         self.name = distribution.name
         self.brackets = not distribution.estimates_dispersion
+        self.own_dispersion = distribution is not BINOMIAL
         self.n = float(weights.sum())
         self.y, self.weights = y, weights
         self.offset = None if offset is None else offset[:, None]
         self.saturated_loss = float(weights @ distribution.saturated_loss(y))
+        self.can_separate = distribution is BINOMIAL and bool(np.isin(y, (0.0, 1.0)).all())
         self.floor = 0.0
         if distribution.estimates_dispersion:
             mean = float(weights @ y) / self.n
             self.floor = PERFECT * 2.0 * float(weights @ np.log(mean / y))
 
     def start(self, size: int) -> Floats:
-        """The link of the mean for the intercept, less the mean offset."""
+        """The link of the mean for the intercept; with an offset, what explains the mean with it."""
         out = np.zeros(size)
-        shift = 0.0 if self.offset is None else float(self.weights @ self.offset[:, 0]) / self.n
-        out[0] = self.distribution.link(float(self.weights @ self.y) / self.n) - shift
+        if self.offset is None or self.distribution.intercept is None:
+            shift = 0.0 if self.offset is None else float(self.weights @ self.offset[:, 0]) / self.n
+            out[0] = self.distribution.link(float(self.weights @ self.y) / self.n) - shift
+        else:
+            out[0] = self.distribution.intercept(self.y, self.weights, self.offset[:, 0])
         return out
 
     def at(self, columns: Columns, parameters: Floats) -> GlmPoint:
@@ -124,12 +161,14 @@ class Glm(Regression):
             return super().saturated(fit)
         return fit.deviance <= self.floor or self.n - fit.span.rank <= 1
 
-    def diverges(self, fit: RegressionFit) -> bool:
-        """Whether some means are at the edge of their domain, where a row carries no information."""
-        if self.distribution.estimates_dispersion:
-            return False
-        point = self.at(fit.columns, fit.parameters[:, None])
-        return fit.deviance == 0.0 or bool(point.curvature().min() < 1e-8 * min(1.0, float(point.curvature().max())))
+    def constraints(self, fit: RegressionFit) -> Constraints | None:
+        """Rows at the edge of their range, all successes, all failures or no count, may run to it; no others move."""
+        low, high = self.y == self.distribution.lowest, self.y == self.distribution.highest
+        if not (low | high).any():
+            return None
+        sign = np.where(low, -1.0, 1.0)
+        margin = sign * self.at(fit.columns, fit.parameters[:, None]).eta[:, 0]
+        return Constraints(sign[:, None] * fit.Z, np.where(low | high, margin, -np.inf))
 
 
 class GlmPoint:
@@ -156,6 +195,12 @@ class GlmPoint:
         glm = self.glm
         return glm.weights[:, None] * glm.distribution.curvature(self.eta, self.transformed, glm.y)
 
+    def information(self) -> Floats:
+        """The curvature that is expected, weighted: 1 for the gamma distribution, the curvature itself otherwise."""
+        if self.glm.distribution is GAMMA:
+            return np.broadcast_to(self.glm.weights[:, None], self.eta.shape)
+        return self.curvature()
+
     def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """[Z x]ᵀr and [Z x]ᵀW[Z x]."""
         columns = columns or self.columns
@@ -170,11 +215,16 @@ class GlmPoint:
         return np.minimum(success, failure).min(axis=0), np.maximum(success, failure).max(axis=0)
 
     def separated(self) -> NDArray[np.bool_]:
-        """Successes or failures only in every row, and every row on its side of the boundary."""
-        y = self.glm.y
-        if self.glm.distribution is not BINOMIAL or not np.isin(y, (0.0, 1.0)).all():
+        """Successes or failures only in every row, and the columns put every row on its side of the boundary.
+
+        The offset does not grow with the coefficients: only what the columns do goes on for ever.
+        """
+        if not self.glm.can_separate:
             return np.zeros(self.eta.shape[1], dtype=bool)
-        return np.asarray(((2.0 * y - 1.0)[:, None] * self.eta > 0).all(axis=0))
+        y, eta = self.glm.y, self.eta if self.glm.offset is None else self.eta - self.glm.offset
+        margin = (2.0 * y - 1.0)[:, None] * eta
+        # by more than rounding: rows that are equal but for their outcome have margins of ±0
+        return np.asarray(margin.min(axis=0) > 1e-9 * np.maximum(1.0, np.abs(self.eta).max(axis=0)))
 
 
 def gamma_twice_negative(deviance: Floats, n: float) -> Floats:

@@ -40,7 +40,7 @@ class GroupQuestions:
     def bounds(self, variable: int, critical: Callable[[Floats], Floats]) -> tuple[float, float, int]:
         """An interval for the statistic of adding a variable, clear of its critical value, and its df."""
         category = category_of(self.design, variable)
-        if category is not None and self.fit.span.rank == 1:
+        if category is not None and self.fit.span.rank == 1 and self.fit.model.offset is None:
             return self._alone(category)
         columns, df = self._columns(variable, category)
         if df == 0:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,14 @@ from fbed.design import Design
 from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.families.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
 from fbed.families.presentation import Estimates, on_users_scale
+from fbed.families.recession import Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""
 
-_CERTAIN = 18.0  # a linear predictor beyond this is on its way to infinity
+_CERTAIN = 18.0  # a linear predictor beyond this may be on its way to infinity
+_MODERATE = 6.0  # iterations towards infinity do not end before predictors are further apart than twice this
 _BATCH_VALUES = 2**17  # float64 values of a batch's predictors: about a megabyte, so that they stay in the cache
 _HESSIAN_VALUES = 2**21
 
@@ -44,6 +47,8 @@ class Regression(Likelihood):
     n_predictors: int = 1
     n_further: int = 0
     intercept: bool = True  # whether the first column, the constant, belongs to the model
+    own_dispersion: bool = False  # whether clusters of rows have a dispersion of their own in robust tests
+    weights: Floats  # how often every row counts
     least: float = 0.0  # below which no deviance can fall
     brackets: bool = False  # whether its points are `BracketedPoint`s, which enclose likelihood ratios
 
@@ -51,9 +56,17 @@ class Regression(Likelihood):
         """Parameters from which the null model's iterations start."""
         return np.zeros(self.n_predictors * size + self.n_further)
 
+    def maximise(self, columns: Columns, start: Floats) -> Maximum:
+        """The likeliest parameters of every model; a family with several maxima looks for the highest."""
+        return maximise(self, columns, start)
+
     def project(self, parameters: Floats) -> Floats:
         """No parameter has a boundary that it may reach."""
         return parameters
+
+    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
+        """No likelihood of outcomes that are counted grows without bound."""
+        return np.zeros(parameters.shape[1], dtype=bool)
 
     def largest_move(self, columns: Columns, step: Floats) -> Floats:
         """max |Δη|; further parameters make the likelihood bend in ways that Δη does not show."""
@@ -61,6 +74,14 @@ class Regression(Likelihood):
             return np.full(step.shape[1], np.inf)
         parts = np.split(step, self.n_predictors)
         return np.asarray(np.max([np.abs(columns.predict(part)).max(axis=0) for part in parts], axis=0))
+
+    def reach(self, point: Any) -> float:
+        """Largest linear predictor of a point, in size."""
+        return float(np.abs(point.eta).max(initial=0.0))
+
+    def batch_rows(self, n_rows: int) -> int:
+        """How many values a predictor of one model of a batch holds at once."""
+        return n_rows
 
     def twice_negative(self, deviance: Floats) -> Floats:
         """−2·log-likelihood, up to a constant, from the deviance."""
@@ -74,9 +95,12 @@ class Regression(Likelihood):
         """Whether nothing is left to explain."""
         return fit.deviance <= SATURATED * fit.model.null_deviance
 
-    def diverges(self, fit: RegressionFit) -> bool:
-        """Whether some coefficients are infinite."""
-        return fit.deviance == 0.0 or bool(np.abs(fit.predictors()).max(initial=0.0) > _CERTAIN)
+    def constraints(self, fit: RegressionFit) -> Constraints | None:
+        """What a direction of the parameters must do to every row for the likelihood to rise along it for ever.
+
+        None where there is always a maximum.
+        """
+        raise NotImplementedError
 
     def present(self, estimates: Estimates) -> Estimates:
         """The estimates as people want to read them."""
@@ -114,7 +138,7 @@ Test = Callable[[Comparison], Floats]
 def likelihood_ratio(comparison: Comparison) -> Floats:
     """2(ℓ₁ − ℓ₀)."""
     likelihood = comparison.fit.model.likelihood
-    found = maximise(likelihood, comparison.columns, comparison.start)
+    found = likelihood.maximise(comparison.columns, comparison.start)
     return likelihood.twice_negative(np.array([comparison.fit.deviance])) - likelihood.twice_negative(found.deviance)
 
 
@@ -128,7 +152,7 @@ def score(comparison: Comparison) -> Floats:
 def wald(comparison: Comparison) -> Floats:
     """β̂ᵀ[(H⁻¹)_ββ]⁻¹β̂ = β̂ᵀ(H_ββ − H_βθ H_θθ⁻¹ H_θβ)β̂ at the larger fit; 0 in the limit of separation."""
     likelihood = comparison.fit.model.likelihood
-    found = maximise(likelihood, comparison.columns, comparison.start)
+    found = likelihood.maximise(comparison.columns, comparison.start)
     parameters = polished(likelihood, comparison.columns, found)
     _, hessian = likelihood.at(comparison.columns, parameters).derivatives()
     kept = comparison.kept
@@ -186,7 +210,7 @@ class RegressionFit:
         self.span = span
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
         self.columns = Columns(self.Z)
-        found = maximise(model.likelihood, self.columns, self._start(near)[:, None])
+        found = model.likelihood.maximise(self.columns, self._start(near)[:, None])
         self.parameters, self.deviance = found.parameters[:, 0], max(float(found.deviance[0]), model.likelihood.least)
 
     def _start(self, near: RegressionFit | None) -> Floats:
@@ -241,7 +265,7 @@ class RegressionFit:
 
     @cached_property
     def _diverges(self) -> bool:
-        return self.model.likelihood.diverges(self)
+        return self.deviance == 0.0 or bool(np.abs(self.predictors()).max(initial=0.0) > _CERTAIN)
 
     def _single(self, candidates: Indices) -> tuple[Floats, Floats]:
         unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates))
@@ -266,7 +290,8 @@ class RegressionFit:
         """Positions in batches whose arrays fit into the cache."""
         m = self.model.likelihood.n_predictors
         hessian = (m * (self.columns.size + 1) + self.model.likelihood.n_further) ** 2
-        size = max(1, min(_BATCH_VALUES // (self.model.design.n_rows * m), _HESSIAN_VALUES // hessian))
+        rows = self.model.likelihood.batch_rows(self.model.design.n_rows)
+        size = max(1, min(_BATCH_VALUES // (rows * m), _HESSIAN_VALUES // hessian))
         for first in range(0, len(positions), size):
             yield positions[first : first + size]
 
@@ -274,30 +299,37 @@ class RegressionFit:
         """Coefficients and standard errors on the scale of the user's data."""
         model, likelihood = self.model, self.model.likelihood
         self._polish()
-        diverges = likelihood.diverges(self)
-        covariance = None if diverges else model.covariance(self)
-        raw = on_users_scale(self.span, likelihood, self.parameters, covariance)
-        shown = likelihood.present(raw)
-        errors = None if diverges or shown.covariance is None else shown.standard_errors()
-        values = tuple(shown.values.tolist())
-        return FittedModel(model.name, shown.terms, values, errors, self.deviance, model.null_deviance, diverges)
+        raw = on_users_scale(self.span, likelihood, self.parameters, model.covariance(self), self.recession)
+        return likelihood.present(raw).fitted(model.name, self.deviance, model.null_deviance)
+
+    @cached_property
+    def recession(self) -> Recession:
+        """Directions in which the parameters are infinite."""
+        if not self.parameters.size:
+            return none(0)
+        likelihood = self.model.likelihood
+        point = likelihood.at(self.columns, self.parameters[:, None])
+        if point.separated()[0]:
+            return every(self.parameters)
+        if likelihood.n_further == 0 and likelihood.reach(point) < _MODERATE:
+            return none(len(self.parameters))
+        constraints = likelihood.constraints(self)
+        return none(len(self.parameters)) if constraints is None else recession(constraints, self.parameters)
 
     def _polish(self) -> None:
         """One more step for the coefficients that people read."""
         if self.deviance != 0.0 and self.parameters.size:
-            found = Maximum(self.parameters[:, None], np.array([self.deviance]))
+            found = Maximum(self.parameters[:, None], np.array([self.deviance]), np.ones(1, dtype=bool))
             self.parameters = polished(self.model.likelihood, self.columns, found)[:, 0]
 
 
 def inverse_information(fit: RegressionFit) -> Floats | None:
-    """H⁻¹ over the precision; None when a direction carries no information."""
+    """H⁻¹ over the precision, of what is finite; None when another direction carries no information."""
     if not fit.parameters.size:
         return np.zeros((0, 0))
     _, hessian = fit.model.likelihood.at(fit.columns, fit.parameters[:, None]).derivatives()
-    try:
-        return np.linalg.inv(hessian[0]) / fit.model.likelihood.precision(np.array([fit.deviance]))[0]
-    except np.linalg.LinAlgError:
-        return None
+    inverse = inverse_of_finite(hessian[0], fit.recession)
+    return None if inverse is None else inverse / fit.model.likelihood.precision(np.array([fit.deviance]))[0]
 
 
 def evidence(statistic: Floats, df: Floats) -> Evidence:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.families.likelihood import Regression
+from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
 from fbed.families.presentation import Estimates
+from fbed.families.recession import Constraints
 from fbed.tails import Floats
 
 
@@ -44,7 +45,21 @@ class Multinomial(Regression):
         """Every coefficient with the class that it makes more likely than the first."""
         size = len(estimates.terms) // self.n_predictors
         names = (f"{term} → {label}" for label, term in zip(np.repeat(self._names(), size), estimates.terms))  # noqa: B905
-        return Estimates(tuple(names), estimates.values, estimates.covariance)
+        return estimates.named(tuple(names))
+
+    def constraints(self, fit: RegressionFit) -> Constraints:
+        """The predictor of every row's class against that of every other class, the first being 0."""
+        m, k, rows = self.n_predictors, fit.columns.size, np.arange(len(self.codes))
+        eta = np.column_stack([np.zeros(len(rows)), fit.predictors()])
+        blocks, margins = [], []
+        for other in range(m + 1):
+            some = np.flatnonzero(self.codes != other)
+            block = np.zeros((len(some), m + 1, k))
+            block[np.arange(len(some)), self.codes[some]] = fit.Z[some]
+            block[:, other] -= fit.Z[some]
+            blocks.append(block[:, 1:].reshape(len(some), m * k))
+            margins.append(eta[some, self.codes[some]] - eta[some, other])
+        return Constraints(np.vstack(blocks), np.concatenate(margins))
 
     def _names(self) -> list[str]:
         return [str(label) for label in self.labels[1:]]

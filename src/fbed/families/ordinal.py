@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed.families.likelihood import Regression
+from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
 from fbed.families.presentation import Estimates
+from fbed.families.recession import Constraints
 from fbed.tails import Floats
 
 
@@ -41,6 +42,7 @@ class Link:
     log_p: Callable[[Floats, Floats], Floats]
     cell: Callable[[Floats, Floats], Cell]
     quantile: Callable[[Floats], Floats]
+    log_above: Callable[[Floats], Floats]  # log(1 − F)
 
 
 def _logit_log_p(u: Floats, l: Floats) -> Floats:  # noqa: E741
@@ -73,8 +75,8 @@ def _probit_cell(u: Floats, l: Floats) -> Cell:  # noqa: E741
 
 
 LINKS = {
-    "logit": Link(_logit_log_p, _logit_cell, special.logit),
-    "probit": Link(_probit_log_p, _probit_cell, special.ndtri),
+    "logit": Link(_logit_log_p, _logit_cell, special.logit, lambda u: -np.logaddexp(0.0, u)),
+    "probit": Link(_probit_log_p, _probit_cell, special.ndtri, lambda u: special.log_ndtr(-u)),
 }
 
 
@@ -114,13 +116,26 @@ class Ordinal(Regression):
         names = tuple(f"{a} | {b}" for a, b in zip(self.labels, self.labels[1:], strict=False))
         return estimates.mapped((*estimates.terms[1:k], *names), jacobian @ estimates.values, jacobian)
 
+    def constraints(self, fit: RegressionFit) -> Constraints:
+        """Every row between the thresholds of its class: the upper one must not come closer, nor the lower one."""
+        point, k = self.at(fit.columns, fit.parameters[:, None]), fit.columns.size
+        blocks, margins = [], []
+        for sign, shift, distance in ((1.0, 0, point.u[:, 0]), (-1.0, -1, -point.l[:, 0])):
+            some = np.flatnonzero(np.isfinite(distance))
+            moved = np.zeros((len(some), k + 1 + self.n_further))  # the first threshold is held
+            moved[:, :k] = -sign * fit.Z[some]
+            moved[np.arange(len(some)), k + self.codes[some] + shift] = sign
+            blocks.append(np.delete(moved, k, axis=1))
+            margins.append(-self.link.log_above(distance[some]))
+        return Constraints(np.vstack(blocks), np.concatenate(margins))
+
 
 class OrdinalPoint:
     """Distances of every row's predictor to the thresholds of its class, deviance and derivatives."""
 
     def __init__(self, family: Ordinal, columns: Columns, parameters: Floats) -> None:
         self.family, self.columns = family, columns
-        eta = columns.predict(parameters[: columns.size])
+        self.eta = eta = columns.predict(parameters[: columns.size])
         edge = np.full((1, eta.shape[1]), np.inf)
         thresholds = np.concatenate([-edge, np.zeros_like(edge), parameters[columns.size :], edge])
         self.u = thresholds[family.codes + 1] - eta

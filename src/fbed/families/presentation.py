@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from fbed.families.base import Span
+from fbed.families.base import FittedModel, Span
+from fbed.families.recession import Recession, infinite_terms
 from fbed.tails import Floats
 
 
 @dataclass(frozen=True)
 class Estimates:
-    """Values with a name each, and their covariance (None when it does not exist)."""
+    """Values with a name each, and their covariance (None when it does not exist).
+
+    `change` is the derivative of the values in the parameters of the fit, of which some are infinite in a `recession`.
+    """
 
     terms: tuple[str, ...]
     values: Floats
     covariance: Floats | None
+    change: Floats | None = None
+    recession: Recession | None = None
 
     def standard_errors(self) -> tuple[float, ...] | None:
         """√diag(covariance)."""
@@ -28,7 +35,23 @@ class Estimates:
     def mapped(self, terms: tuple[str, ...], values: Floats, jacobian: Floats) -> Estimates:
         """New values that depend on the old ones, with covariance JVJᵀ (the delta method)."""
         covariance = None if self.covariance is None else jacobian @ self.covariance @ jacobian.T
-        return Estimates(terms, values, covariance)
+        change = None if self.change is None else jacobian @ self.change
+        return Estimates(terms, values, covariance, change, self.recession)
+
+    def named(self, terms: tuple[str, ...]) -> Estimates:
+        """The same with other names."""
+        return replace(self, terms=terms)
+
+    def fitted(self, family: str, deviance: float, null_deviance: float) -> FittedModel:
+        """The model that people see: infinite values are told as such, and have no standard errors."""
+        values, errors = self.values.tolist(), self.standard_errors()
+        ways: tuple[int, ...] = ()
+        if self.change is not None and self.recession:
+            ways = infinite_terms(self.change, self.recession)
+            values = [way * math.inf if way else value for way, value in zip(ways, values, strict=True)]
+        if errors is not None and any(ways):
+            errors = None if all(ways) else tuple(math.nan if w else e for w, e in zip(ways, errors, strict=True))
+        return FittedModel(family, self.terms, tuple(values), errors, deviance, null_deviance, any(ways), ways)
 
 
 class Shape(Protocol):
@@ -51,7 +74,9 @@ class OnePredictor:
 ONE_PREDICTOR = OnePredictor()
 
 
-def on_users_scale(span: Span, shape: Shape, parameters: Floats, covariance: Floats | None) -> Estimates:
+def on_users_scale(
+    span: Span, shape: Shape, parameters: Floats, covariance: Floats | None, recession: Recession | None = None
+) -> Estimates:
     """Coefficients of the user's columns from those of the orthonormal basis Z: β = Tθ, covariance TVTᵀ.
 
     A column in the span of earlier ones gets coefficient 0. The further parameters stay as they are, at the end.
@@ -67,7 +92,7 @@ def on_users_scale(span: Span, shape: Shape, parameters: Floats, covariance: Flo
         T[j * rows : (j + 1) * rows, j * columns : (j + 1) * columns] = change
     T[m * rows :, m * columns :] = np.eye(further)
     names = terms * m + tuple(f"parameter {j + 1}" for j in range(further))
-    return Estimates(names, T @ parameters, None if covariance is None else T @ covariance @ T.T)
+    return Estimates(names, T @ parameters, None if covariance is None else T @ covariance @ T.T, T, recession)
 
 
 def _change_of_basis(span: Span) -> Floats:

@@ -2,7 +2,10 @@
 
     ℓ = Σ a[δ(z + log α) − exp(z)] − Σ aδ log t,   z = α log t − Zγ,   α = 1/σ,   γ = β/σ
 
-Written in (γ, α) the log-likelihood is concave, so that Newton's iterations cannot go astray.
+Written in (γ, α) the log-likelihood is concave, so that Newton's iterations cannot go astray. Events that are explained
+without error, and nobody censored after their time, send α to infinity and the likelihood with it. As in the linear
+model such a fit is perfect and counts as if its residual scale were a hundred-thousandth of the spread of log t: α has
+an upper bound, and the likelihood a maximum that is the same whatever the order of the rows.
 """
 
 from __future__ import annotations
@@ -11,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.families.likelihood import Regression, RegressionFit
-from fbed.families.newton import Columns
+from fbed.families.newton import Columns, newton_step
 from fbed.families.presentation import Estimates
+from fbed.families.recession import Constraints, held_further
 from fbed.tails import Floats
 
 _PERFECT = 1e5
-"""A shape this many times the null model's is a perfect fit: the residual scale is rounding."""
+"""The largest shape, in units of 1/spread of log t: what is left of a perfect fit is rounding."""
+_FARTHEST = 50.0  # spreads from the centre, at the start
 
 
 class Weibull(Regression):
@@ -30,30 +35,40 @@ class Weibull(Regression):
         self.event = event.astype(float)
         self.weights = weights
         self.n = float(weights.sum())
+        self.n_events = float(weights @ self.event)
         log_time = np.log(time)
         self.center = float(weights @ log_time) / self.n  # the unit of time changes no statistic
         self.log_time = log_time - self.center
         self.spread = float(np.sqrt(weights @ self.log_time**2 / self.n)) or 1.0
 
     def start(self, size: int) -> Floats:
-        """Exponential rate of the scaled times."""
+        """Exponential rate of the scaled times; one heavy row leaves others many spreads away."""
         out = np.zeros(size + 1)
-        out[-1] = 1.0 / self.spread
-        total = self.weights @ np.exp(self.log_time / self.spread)
+        out[-1] = 1.0 / max(self.spread, float(self.log_time.max()) / _FARTHEST)
+        total = self.weights @ np.exp(out[-1] * self.log_time)
         out[0] = np.log(total / (self.weights @ self.event))
         return out
+
+    def project(self, parameters: Floats) -> Floats:
+        """α up to that of a perfect fit; β = γ/α stays as it is."""
+        return np.asarray(parameters / np.maximum(1.0, parameters[-1] * self.spread / _PERFECT))
 
     def at(self, columns: Columns, parameters: Floats) -> WeibullPoint:
         """Evaluate many models."""
         return WeibullPoint(self, columns, parameters)
 
-    def saturated(self, fit: RegressionFit) -> bool:
-        """Whether the times are explained without error."""
-        return bool(fit.parameters[-1] * self.spread >= _PERFECT) or self.n - fit.span.rank <= 1
+    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
+        """Where the shape is that of a perfect fit."""
+        return np.asarray(parameters[-1] * self.spread >= _PERFECT)
 
-    def diverges(self, fit: RegressionFit) -> bool:
-        """Whether some times run to infinity."""
-        return bool(np.abs(fit.predictors()).max() > 18.0 * max(1.0, float(fit.parameters[-1]) * self.spread))
+    def saturated(self, fit: RegressionFit) -> bool:
+        """Whether the times are explained without error, or one more column could do so for want of events."""
+        return bool(fit.parameters[-1] * self.spread >= _PERFECT * (1.0 - 1e-9)) or self.n_events - fit.span.rank <= 1
+
+    def constraints(self, fit: RegressionFit) -> Constraints:
+        """Times that are censored may run to infinity; nothing else moves, the shape included."""
+        late = -np.log(np.maximum(self.at(fit.columns, fit.parameters[:, None]).expected[:, 0], 1e-300))
+        return held_further(Constraints(fit.Z, np.where(self.event > 0, -np.inf, late)), self.n_further)
 
     def present(self, estimates: Estimates) -> Estimates:
         """Coefficients of log time, β = γ/α, and the scale σ = 1/α."""
@@ -90,7 +105,17 @@ class WeibullPoint:
         hessian[:, :k, :k] = columns.gram(weight)
         hessian[:, :k, k] = hessian[:, k, :k] = -columns.inner(weight * log_time[:, None]).T
         hessian[:, k, k] = log_time**2 @ weight + events / self.alpha**2
+        held = self._held(gradient, hessian)
+        gradient[k, held] = 0.0
+        hessian[held, k, :k] = hessian[held, :k, k] = 0.0
         return gradient, hessian
+
+    def _held(self, gradient: Floats, hessian: Floats) -> NDArray[np.bool_]:
+        """Which models are at the bound of α and would leave it by Newton's step."""
+        held = self.alpha * self.family.spread >= _PERFECT * (1.0 - 1e-12)
+        if held.any():
+            held[held] = newton_step(gradient[:, held], hessian[held])[0][-1] > 0.0
+        return np.asarray(held)
 
     def separated(self) -> NDArray[np.bool_]:
         """Never reported: a perfect fit is told by the shape."""

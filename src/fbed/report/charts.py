@@ -266,7 +266,7 @@ def forest(
 ) -> Html:
     """A point with its interval for each term, around the line of no effect; ratios on a logarithmic axis."""
     label = 122.0
-    values = [end for _, *ends in rows for end in ends if end is not None] + [0.0]
+    values = [end for _, *ends in rows for end in ends if end is not None and math.isfinite(end)] + [0.0]
     margin = 0.04 * (max(values) - min(values)) or 1.0
     low, high = min(values) - margin, max(values) + margin
     across = Axis(low, high, label, WIDTH - _RIGHT)
@@ -288,7 +288,11 @@ def forest(
         parts.append(text(label - 6, y + 3.5, shortened(name, 20), "small", "end"))
         if start is not None and end is not None:
             parts.append(line(across(start), y, across(end), y, "interval"))
-        parts.append(mark(across(value), y, False, f"{name}: {(_exp(value) if ratio else value):.4g}"))
+        if math.isinf(value):
+            edge, sign, side = (high, "∞ →", "end") if value > 0 else (low, "← 0" if ratio else "← −∞", "start")
+            parts.append(text(across(edge), y + 3.5, sign, "small", side))
+        else:
+            parts.append(mark(across(value), y, False, f"{name}: {(_exp(value) if ratio else value):.4g}"))
     return figure(identifier, bottom + 18, "Effects with 95% intervals", description, parts, caption)
 
 

@@ -328,7 +328,7 @@ def _effects(result: Result) -> list[object]:
         f"The final model, with deviance {number(model.deviance, 5)}; without variables it is "
         f"{number(model.null_deviance, 5)}. "
     )
-    if model.separated:
+    if model.separated and model.standard_errors is None:
         heads = [Head("term"), Head("coefficient", True)]
         caption += "The outcome is separated: only the signs of the coefficients have a meaning."
         return [tag("h3", "Size of the effects"), table(caption, heads, [_effect_row(e, False)[:2] for e in every])]
@@ -337,6 +337,8 @@ def _effects(result: Result) -> list[object]:
     caption += (
         "Per SD or level: for one standard deviation more of a number, or for a level of a category against its first."
     )
+    if model.separated:
+        caption += f" The outcome is separated in part: {views.infinite(model)}."
     rows = [_effect_row(effect, ratio is not None) for effect in every]
     return [tag("h3", "Size of the effects"), _forest(result, ratio), table(caption, heads, rows)]
 
