@@ -21,6 +21,9 @@ from fbed._kernels import bound_functions, logistic_reach, logistic_rows, profil
 from fbed.families.coded import Category, CodedColumns, Step
 from fbed.tails import Floats
 
+CERTAIN = 1e-3
+"""The probability of the other class below which a row may be idle."""
+
 _MOST_STEPS = 60
 _ARRIVED, _SMALL = 1e-7, 1e-3  # a decrement² and a step after which the next gains the decrement², to 3e-11
 _CONVERGED = 1e-12  # decrement² of coefficients on their way to infinity at which nothing is left to gain
@@ -29,7 +32,6 @@ _ROUNDING = 1e-9
 _FARTHEST = 100.0  # change of a predictor by one step: rounding grows with predictors, and nothing is gained out there
 _USELESS = 1e-2  # relative error of a step that bounds nothing
 _IDLE = (1e-9, 1e-5)  # what a row may have left to be idle: next to nothing, or little beside a critical value
-_CERTAIN = 1e-3  # the probability of the other class below which a row may be idle
 _HINT = 12.0  # how far predictors of explained rows go in a place to start a fit from
 
 
@@ -98,9 +100,12 @@ class Ascent:
         return self._answer(False)
 
     def _answer(self, settled: bool) -> Enclosed:
-        sure = np.where(self.explained, np.clip(self.predictor, -_HINT, _HINT), self.predictor)
-        hint = np.where(self.explained, sure + (2.0 * self.y - 1.0) * _HINT, self.predictor)
-        return Enclosed(max(self.least, 0.0), max(self.most, 0.0), hint, settled)
+        return Enclosed(max(self.least, 0.0), max(self.most, 0.0), self.hint(), settled)
+
+    def hint(self) -> Floats:
+        """The predictors, also of explained rows, which are on their way to infinity."""
+        near = np.clip(self.predictor, -_HINT, _HINT) + (2.0 * self.y - 1.0) * _HINT
+        return np.where(self.explained, near, self.predictor)
 
     def _bounded(
         self, deviance: float, mean: Floats, residual: Floats, curvature: Floats, step: Step, settled: Settled
@@ -109,7 +114,7 @@ class Ascent:
         low, high, largest = logistic_reach(mean, step.move, curvature)
         gain = step.decrement
         self.most = min(self.most, deviance)
-        if not _is_reliable(step):
+        if not is_reliable(step):
             return settled(self.least, self.most)
         if (gain <= _ARRIVED and largest <= _SMALL) or gain <= _CONVERGED:
             self.least = self.most = deviance - (gain if largest <= _SMALL else 0.0)
@@ -125,15 +130,17 @@ class Ascent:
                     self._without_idle(deviance, mean, residual, curvature, threshold)
         return settled(self.least, self.most)
 
-    def _without_idle(self, deviance: float, mean: Floats, residual: Floats, curvature: Floats, threshold: float) -> None:
+    def _without_idle(
+        self, deviance: float, mean: Floats, residual: Floats, curvature: Floats, threshold: float
+    ) -> None:
         """The lower end from the rows that still count, with the others at their outcome."""
         left = 2.0 * np.abs(residual)
         wrong = np.abs(self.y - mean)
-        idle = (left < threshold) & (wrong < _CERTAIN)
+        idle = (left < threshold) & (wrong < CERTAIN)
         step = self.columns.newton(np.where(idle, 0.0, residual), np.where(idle, 0.0, curvature))
         low, _, _ = logistic_reach(mean, step.move, np.where(idle, 0.0, curvature))
-        if _is_reliable(step) and low * (1.0 + step.error) > -1.0:
-            cost = float(left[idle].sum()) * (1.0 + 2.0 * _CERTAIN)
+        if is_reliable(step) and low * (1.0 + step.error) > -1.0:
+            cost = float(left[idle].sum()) * (1.0 + 2.0 * CERTAIN)
             self._at_least(deviance - cost - _at_most(step, low))
 
     def _at_least(self, deviance: float) -> None:
@@ -154,7 +161,8 @@ class Ascent:
         return None
 
 
-def _is_reliable(step: Step) -> bool:
+def is_reliable(step: Step) -> bool:
+    """Whether a step can tell bounds."""
     return step.error < _USELESS and 0.0 <= step.decrement < np.inf
 
 

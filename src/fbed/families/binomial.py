@@ -17,8 +17,9 @@ from fbed.criteria import TIE, Evidence
 from fbed.design import Design
 from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span
 from fbed.families.certified import CertifiedLogistic, Hints
-from fbed.families.groups import GroupQuestions, contested
+from fbed.families.coded_fit import CodedBinomialFit, coded_fit, contested, is_worth_coding
 from fbed.families.glm import logit_intercept
+from fbed.families.groups import GroupQuestions
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.families.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.tails import ChiSquare, Floats
@@ -57,13 +58,21 @@ class Binomial:
         )
         self.null_deviance = float(deviance(self.null_predictors(), y, design.weights))
 
-    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit | CodedBinomialFit:
         """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
-        known = near if isinstance(near, BinomialFit) else None
-        if known is not None and known.span.selected == tuple(selected):
-            return known
-        span = Span(self.design, selected, known.span if known else None)
-        return (CertifiedBinomialFit if self.certified else BinomialFit)(self, span, known)
+        if isinstance(near, BinomialFit | CodedBinomialFit) and near.selected == tuple(selected):
+            return near
+        if self.certified and is_worth_coding(self.design, selected):
+            coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)))
+            if coded is not None:
+                return coded
+        return self.dense_fit(selected, near)
+
+    def dense_fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
+        """The same on a basis of orthogonal columns."""
+        known = near.span if isinstance(near, BinomialFit) else None
+        span = Span(self.design, selected, known)
+        return CertifiedBinomialFit(self, span, _hints(near)) if self.certified else BinomialFit(self, span)
 
     def starts(self, selected: tuple[int, ...], hints: Hints) -> list[Floats]:
         """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
@@ -83,22 +92,36 @@ class Binomial:
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
         fit = self.fit(selected, near)
+        if isinstance(fit, CodedBinomialFit):
+            fit = fit.dense
         curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
         covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
         shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, fit.recession)
         return shown.fitted("binomial", fit.deviance, self.null_deviance)
 
 
+def _hints(near: Fit | None) -> Hints:
+    """What a fit knows of where others end."""
+    if isinstance(near, CodedBinomialFit):
+        return near.hints
+    return near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
+
+
 class BinomialFit:
     """Maximum likelihood on the span of S; every question is answered by fitting the model it is about."""
 
-    def __init__(self, model: Binomial, span: Span, near: BinomialFit | None = None) -> None:
+    def __init__(self, model: Binomial, span: Span, hints: Hints | None = None) -> None:
         self.model = model
         self.span = span
         self.Z = span.Z
-        self._maximise(near)
+        self._maximise(hints or {})
 
-    def _maximise(self, near: BinomialFit | None) -> None:
+    @property
+    def selected(self) -> tuple[int, ...]:
+        """The variables of the model."""
+        return self.span.selected
+
+    def _maximise(self, hints: Hints) -> None:
         start = np.zeros((self.span.rank, 1))
         start[0] = self.model.null_predictor
         found = maximise(self.Z, None, start, self.model.y, self.model.design.weights)
@@ -169,8 +192,7 @@ class CertifiedBinomialFit(BinomialFit):
     looks_are_cheap = True
     engine: CertifiedLogistic
 
-    def _maximise(self, near: BinomialFit | None) -> None:
-        hints = near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
+    def _maximise(self, hints: Hints) -> None:
         self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected, hints))
         self.coefficients, self.deviance = self.engine.coefficients, self.engine.deviance
         self.predictor = self.engine.predictor
@@ -222,7 +244,7 @@ class CertifiedBinomialFit(BinomialFit):
         numeric = self.model.design.numeric[candidates]
         self._contest_numeric(candidates, lower, upper, np.flatnonzero(numeric & (lower < upper)), race)
         wide = np.flatnonzero(~numeric & (lower < upper))
-        best = contested(self._groups, candidates, lower, upper, wide, race)
+        best = contested(self._groups.resolve, candidates, lower, upper, wide, race)
         if best is not None:
             self.engine.hints[frozenset((*self.span.selected, best[0]))] = best[1]
         return lower, upper
@@ -378,7 +400,7 @@ def _newton_step(
     if x is not None:
         norm2 = np.column_stack([norm2, weights @ x**2])
     # where all rows that a column moves are saturated, its step is rounding over rounding: any number
-    unit[(own <= _DEAD * norm2) & (gradient.T**2 <= _NO_PULL * norm2)] = 0.0
+    unit[(own <= _DEAD * norm2) & (_NO_PULL * norm2 >= gradient.T**2)] = 0.0
     hessian *= unit[:, :, None] * unit[:, None, :]
     hessian[:, diagonal, diagonal] += np.where(unit > 0, ridge[:, None], 1.0)
     step = (unit * np.linalg.solve(hessian, (unit * gradient.T)[:, :, None])[:, :, 0]).T

@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed._kernels import sums_by_level
+from fbed.design import Design
 from fbed.tails import Floats
 
 _SOUND = 1e-5  # smallest pivot, relative, with which a factor of the normal equations is right to 1e-10
 _DIGITS = 1e-14  # relative error of the normal equations; the smallest pivot magnifies it
 _FLAT = 1e-11  # curvature, relative, below which a direction does not move the rows that count
 _NO_PULL = 1e-22  # squared slope, relative to the curvature, of such a direction: rounding, no more
+_DEPENDENT, _INDEPENDENT = 1e-12, 1e-7  # norm² left, relative: what depends on others, and what surely does not
 _DEAD = 1e-16  # curvature of a column, relative to its norm², that rounding may have made: all its rows are certain
 
 Codes = NDArray[np.signedinteger[Any]]
@@ -50,13 +52,23 @@ class Category:
         return self.codes.astype(np.int64)
 
 
-class OtherCategory:
-    """A category beside the eliminated one, without its most frequent level."""
+def category_of(design: Design, variable: int) -> Category | None:
+    """The codes of a variable that is a single category."""
+    found = design.codes(variable)
+    return None if found is None else Category(np.ascontiguousarray(found[0]), found[1])
 
-    def __init__(self, category: Category, weight: Floats) -> None:
-        self.category = category
+
+class OtherCategory:
+    """A category beside the eliminated one; the levels that are `kept` have a coefficient."""
+
+    def __init__(self, category: Category, kept: NDArray[np.intp]) -> None:
+        self.category, self.kept = category, kept
+
+    @classmethod
+    def of(cls, category: Category, weight: Floats) -> OtherCategory:
+        """All levels but the most frequent one."""
         total = np.bincount(category.numbers, weight, category.n_levels)
-        self.kept = np.delete(np.arange(category.n_levels), int(total.argmax()))
+        return cls(category, np.delete(np.arange(category.n_levels), int(total.argmax())))
 
     def pairs(self, other: Category, weight: Floats) -> Floats:
         """Weight of every pair of levels, those of the other category × those that are kept."""
@@ -67,7 +79,7 @@ class OtherCategory:
 
     def predict(self, steps: Floats) -> Floats:
         """The step of every row's level."""
-        whole = np.zeros(self.category.n_levels)
+        whole = np.zeros((self.category.n_levels, *steps.shape[1:]))
         whole[self.kept] = steps
         return whole[self.category.codes]
 
@@ -84,10 +96,13 @@ class Step:
 class CodedColumns:
     """A category whose levels are eliminated, further categories, and columns of numbers (column-major)."""
 
-    def __init__(self, levels: Category, columns: Floats, weight: Floats, others: Sequence[Category] = ()) -> None:
+    def __init__(
+        self, levels: Category, columns: Floats, weight: Floats, others: Sequence[Category | OtherCategory] = ()
+    ) -> None:
         self.levels = levels
         self.columns = np.asfortranarray(columns)
-        self.others = [OtherCategory(other, weight) for other in others]
+        self.weight = weight
+        self.others = [OtherCategory.of(other, weight) if isinstance(other, Category) else other for other in others]
         self.ones = np.ones((len(weight), 1), order="F")
         self.size = columns.shape[1] + sum(len(other.kept) for other in self.others)
         self.level_norms = levels.sums(weight, self.ones)[:, 0]
@@ -124,17 +139,49 @@ class CodedColumns:
 
     def inner(self, rows: Floats) -> Floats:
         """Sums over the rows of every column beside the levels."""
-        parts = [o.category.sums(rows, self.ones)[o.kept, 0] for o in self.others]
-        return np.concatenate([self.columns.T @ rows, *parts])
+        return self.cross(rows, self.ones)[:, 0]
+
+    def cross(self, weight: Floats, columns: Floats) -> Floats:
+        """Weighted products of everything beside the levels with columns of numbers (column-major)."""
+        parts = [other.category.sums(weight, columns)[other.kept] for other in self.others]
+        return np.vstack([self.columns.T @ (weight[:, None] * columns), *parts])
 
     def predict(self, steps: Floats) -> Floats:
-        """The change of the predictors by a step of everything beside the levels."""
+        """The change of the predictors by a step of everything beside the levels, or by several, one a column."""
         place = self.columns.shape[1]
         out = self.columns @ steps[:place]
         for other in self.others:
             out += other.predict(steps[place : place + len(other.kept)])
             place += len(other.kept)
         return np.asarray(out)
+
+    def only(self, kept: NDArray[np.intp]) -> CodedColumns:
+        """Without some of the columns and levels beside the eliminated category."""
+        k = self.columns.shape[1]
+        others, place = [], k
+        for other in self.others:
+            here = kept[(kept >= place) & (kept < place + len(other.kept))] - place
+            others.append(OtherCategory(other.category, other.kept[here]))
+            place += len(other.kept)
+        return CodedColumns(self.levels, self.columns[:, kept[kept < k]], self.weight, others)
+
+    def independent(self) -> NDArray[np.intp] | None:
+        """Columns and levels, beside the eliminated ones, that span the model with them; None where that is doubtful."""
+        total, cross = self.by_level(self.weight)
+        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        unit = 1.0 / np.sqrt(np.where(self.norms > 0, self.norms, 1.0))
+        scaled = (self.gram(self.weight) - cross.T @ (inverse[:, None] * cross)) * (unit[:, None] * unit)
+        if self.size == 0:
+            return np.empty(0, dtype=np.intp)
+        factor, order, rank, _ = linalg.lapack.dpstrf(scaled, tol=_DEPENDENT, lower=1)
+        if rank and float(np.diag(factor)[:rank].min()) ** 2 < _INDEPENDENT:
+            return None
+        return np.sort(order[:rank] - 1).astype(np.intp)
+
+    @property
+    def n_levels(self) -> int:
+        """Levels of the eliminated category that some rows have."""
+        return int((self.level_norms > 0).sum())
 
     def gram(self, weight: Floats) -> Floats:
         """Weighted products of everything beside the levels, by counting where there are codes."""

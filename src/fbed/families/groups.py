@@ -9,10 +9,8 @@ import numpy as np
 from scipy import special
 
 from fbed.criteria import TIE
-from fbed.design import Design
 from fbed.families.ascent import Ascent, Enclosed
-from fbed.families.base import Indices
-from fbed.families.coded import Category, CodedColumns
+from fbed.families.coded import Category, CodedColumns, category_of
 from fbed.tails import Floats
 
 if TYPE_CHECKING:
@@ -21,12 +19,6 @@ if TYPE_CHECKING:
 _DEPENDENT, _INDEPENDENT = 1e-13, 1e-7  # what a direction of S may vary within levels: nothing but rounding, or enough
 
 _RESOLVED = 5e-11  # relative width at which an interval is a number: little beside what ties are judged by
-
-
-def category_of(design: Design, variable: int) -> Category | None:
-    """The codes of a variable that is a single category."""
-    found = design.codes(variable)
-    return None if found is None else Category(np.ascontiguousarray(found[0]), found[1])
 
 
 class GroupQuestions:
@@ -110,24 +102,3 @@ def added_rank(columns: CodedColumns, weights: Floats) -> int | None:
     if ((within > _DEPENDENT) & (within < _INDEPENDENT)).any():
         return None
     return int(present.sum()) - 1 - int((within <= _DEPENDENT).sum())
-
-
-def contested(
-    questions: GroupQuestions, candidates: Indices, lower: Floats, upper: Floats, which: Indices, race: bool
-) -> tuple[int, Floats] | None:
-    """Narrow the intervals of some contenders in place, until each is a number or out of the race.
-
-    Also tells the best of them and the predictors of the model with it, where the search for it has come by them.
-    """
-    best: tuple[int, Floats] | None = None
-    for i in which.tolist():
-        bar = float(lower.max())
-        floor = bar - 2.0 * TIE * max(1.0, bar) if race else -np.inf
-        if upper[i] < floor:
-            continue
-        low, high, predictor = questions.resolve(int(candidates[i]), floor)
-        lower[i] = max(lower[i], low)
-        upper[i] = max(lower[i], min(upper[i], high)) if low < high else lower[i]
-        if lower[i] >= lower.max() and predictor is not None:
-            best = int(candidates[i]), predictor
-    return best
