@@ -93,6 +93,9 @@ class Binomial:
         """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
         fit = self.fit(selected, near)
         if isinstance(fit, CodedBinomialFit):
+            described = fit.describe()
+            if described is not None:
+                return described
             fit = fit.dense
         curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
         covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)

@@ -86,9 +86,14 @@ class OtherCategory:
 
 @dataclass(frozen=True)
 class Step:
-    """A Newton step of the predictors, twice what it gains to second order, and how far both can be relied on."""
+    """A Newton step, twice what it gains to second order, and how far both can be relied on.
+
+    It is told as a move of the predictors, as that of every level, and as that of everything beside the levels.
+    """
 
     move: Floats
+    by_level: Floats
+    beside: Floats
     decrement: float
     error: float  # relative; infinite where the equations are not solved
 
@@ -130,7 +135,8 @@ class CodedColumns:
         if (pull**2 > _NO_PULL * self.norms).any():
             error = np.inf
         by_level = own - inverse * (cross @ steps)
-        return Step(by_level[self.levels.codes] + self.predict(steps), decrement + float(slope @ own), error)
+        move = by_level[self.levels.codes] + self.predict(steps)
+        return Step(move, by_level, steps, decrement + float(slope @ own), error)
 
     def by_level(self, weight: Floats) -> tuple[Floats, Floats]:
         """Weight of every level, and weighted sums of the other columns over its rows."""

@@ -24,8 +24,9 @@ from fbed._kernels import logistic_reach, logistic_rows
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
 from fbed.families.ascent import CERTAIN, Ascent, Settled, is_reliable
-from fbed.families.base import COLLINEAR, Bounds, Indices, Span
+from fbed.families.base import COLLINEAR, Bounds, FittedModel, Indices, Span
 from fbed.families.bound_functions import P
+from fbed.families.coded_description import CodedDescription
 from fbed.families.coded import Category, CodedColumns, category_of
 from fbed.tails import ChiSquare, Floats
 
@@ -117,6 +118,15 @@ class CodedBinomialFit:
     def saturated(self) -> bool:
         """Whether the classes are separated, or as good as."""
         return self.deviance <= _SATURATED * self.model.null_deviance
+
+    def describe(self) -> FittedModel | None:
+        """The model as people see it; None where that takes orthogonal columns."""
+        design = self.model.design
+        if self.arrangement.rank != 1 + int(design.width[list(self.selected)].sum()):
+            return None
+        description = CodedDescription(design, self.selected, self.columns)
+        linear = self.model.without_offset(self.predictor)
+        return description.model(linear, self.predictor, self.model.y, self.weight, self.deviance, self.model.null_deviance)
 
     def prepare(self, n_candidates: int) -> None:
         """Factor the curvature."""

@@ -1,0 +1,115 @@
+"""Coefficients and standard errors of a model in coded columns, on the scale of the user's data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fbed._kernels import logistic_rows
+from fbed.design import Design
+from fbed.families.base import FittedModel
+from fbed.families.coded import Category, CodedColumns, category_of
+from fbed.families.presentation import Estimates
+from fbed.families.recession import UNDECIDED, Recession, inverse_of_finite, none
+from fbed.tails import Floats
+
+
+class CodedDescription:
+    """The fit on some variables, all of whose columns are independent.
+
+    The parameters are the levels of the eliminated category, then columns of numbers, then levels of other categories.
+    """
+
+    def __init__(self, design: Design, selected: Sequence[int], columns: CodedColumns) -> None:
+        self.design, self.selected, self.columns = design, selected, columns
+        self.n_levels = columns.levels.n_levels
+
+    def model(
+        self, linear: Floats, predictor: Floats, y: Floats, weight: Floats, deviance: float, null_deviance: float
+    ) -> FittedModel | None:
+        """The model as people see it; None where it takes more to tell which coefficients are infinite.
+
+        `linear` is the part of the predictor that the columns explain. `weight` is 0 on the rows of levels that have one class only, which have infinite coefficients.
+        """
+        recession = self._recession(y, weight)
+        _, _, largest, _, _, curvature = logistic_rows(predictor, y, weight)
+        if recession is None or largest >= UNDECIDED or not weight.any():
+            return None
+        found = self.columns.newton(weight * linear, weight)
+        parameters = np.concatenate([found.by_level, found.beside])
+        change = self._change()
+        covariance = inverse_of_finite(self._information(curvature), recession)
+        if covariance is None:
+            return None
+        terms = ("(intercept)", *(label for v in self.selected for label in self.design.labels(v)))
+        shown = Estimates(terms, change @ parameters, change @ covariance @ change.T, change, recession)
+        return shown.fitted("binomial", deviance, null_deviance)
+
+    def _recession(self, y: Floats, weight: Floats) -> Recession | None:
+        """Levels of one class run to infinity; the reference of a category beside the eliminated one is none here."""
+        size = self.n_levels + self.columns.size
+        heading = np.zeros(size)
+        place = self.n_levels + self.columns.columns.shape[1]
+        heading[: self.n_levels] = _class_of_pure(self.columns.levels, y, weight)
+        for other in self.columns.others:
+            pure = _class_of_pure(other.category, y, weight)
+            heading[place : place + len(other.kept)] = pure[other.kept]
+            if np.delete(pure, other.kept).any():
+                return None
+            place += len(other.kept)
+        infinite = np.flatnonzero(heading)
+        if len(infinite) == 0:
+            return none(size)
+        span = np.zeros((size, len(infinite)))
+        span[infinite, np.arange(len(infinite))] = 1.0
+        return Recession(span, heading)
+
+    def _information(self, curvature: Floats) -> Floats:
+        by_level, cross = self.columns.by_level(curvature)
+        return np.block([[np.diag(by_level), cross], [cross.T, self.columns.gram(curvature)]])
+
+    def _change(self) -> Floats:
+        """The matrix that turns the parameters into an intercept and the coefficients of the user's columns."""
+        first, L, k = self.columns.levels, self.n_levels, self.columns.columns.shape[1]
+        rows = [np.zeros((0, L + self.columns.size))]
+        intercept = np.zeros(L + self.columns.size)
+        intercept[0] = 1.0
+        place = L
+        for v in self.selected:
+            category = category_of(self.design, v)
+            block = np.zeros((int(self.design.width[v]), len(intercept)))
+            if category is None:
+                center, scale = self.design.moments(v)
+                own = np.arange(len(scale))
+                block[own, place + own] = 1.0 / scale
+                intercept[place + own] = -center / scale
+                place += len(scale)
+            else:
+                effects = np.eye(L, len(intercept)) if _same(category, first) else self._effects(category, L + k)
+                block[:] = effects[1:] - effects[0]
+                if not _same(category, first):
+                    intercept += effects[0]
+            rows.append(block)
+        return np.vstack([intercept, *rows])
+
+    def _effects(self, category: Category, place: int) -> Floats:
+        """Levels of a category beside the eliminated one as combinations of the parameters."""
+        out = np.zeros((category.n_levels, self.n_levels + self.columns.size))
+        for other in self.columns.others:
+            if _same(other.category, category):
+                out[other.kept, place + np.arange(len(other.kept))] = 1.0
+                return out
+            place += len(other.kept)
+        raise KeyError(category)
+
+
+def _same(one: Category, other: Category) -> bool:
+    return one.codes is other.codes
+
+
+def _class_of_pure(category: Category, y: Floats, weight: Floats) -> Floats:
+    """1 for a level of successes, −1 for one of failures among rows that are explained, 0 for one with rows left."""
+    columns = np.asfortranarray(np.column_stack([np.ones_like(y), weight > 0, 2.0 * y - 1.0]))
+    rows, left, sign = category.sums(np.ones_like(y), columns).T
+    return np.where((rows > 0) & (left == 0), np.sign(sign), 0.0)
