@@ -179,3 +179,6 @@ def logistic_rows(eta: Floats, y: Floats, weight: Floats) -> tuple[float, float,
 
 def logistic_reach(mean: Floats, step: Floats, curvature: Floats) -> tuple[float, float, float]:
     """Least and largest z of a step of the predictors, and its largest size, over the rows that have curvature."""
+
+def logistic_divergence(mean: Floats, change: Floats, weight: Floats) -> float:
+    """Twice the divergence of mean + change/weight from the means, summed over rows; inf outside of [0, 1]."""

@@ -305,6 +305,12 @@ NB_MODULE(_kernels, m) {
     m.def("profile_levels", &profile_levels);
     m.def("logistic_rows", &rows_of_logistic);
     m.def("logistic_reach", &reach_of_logistic);
+    m.def("logistic_divergence", [](Vector mean, Vector change, Vector weight) {
+        const size_t n = mean.shape(0);
+        require(change.shape(0) == n && weight.shape(0) == n, "sizes");
+        nb::gil_scoped_release release;
+        return logistic_divergence(mean.data(), change.data(), weight.data(), static_cast<int64_t>(n));
+    });
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "bounds.hpp"
 #include "elementary.hpp"
 #include "hot.hpp"
 
@@ -148,6 +149,19 @@ FBED_HOT inline Reach logistic_reach(const double* mean, const double* v, const 
         largest = std::max(largest, std::abs(step));
     }
     return {low, high, largest};
+}
+
+// Twice the Kullback–Leibler divergence of the means mean + change/weight from the means, summed; infinite where one of them is
+// no probability. change is weighted as the residuals are.
+inline double logistic_divergence(const double* mean, const double* change, const double* weight, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        if (!(weight[i] > 0) || change[i] == 0.0) continue;
+        const double d = change[i] / weight[i], m = mean[i], up = d / m, down = -d / (1.0 - m);
+        if (!(up >= -1.0 && down >= -1.0)) return std::numeric_limits<double>::infinity();
+        sum += weight[i] * (m * 0.5 * up * up * P(up) + (1.0 - m) * 0.5 * down * down * P(down));
+    }
+    return 2.0 * sum;
 }
 
 }  // namespace fbed

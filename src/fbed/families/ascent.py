@@ -1,13 +1,13 @@
 """The deviance of a logistic model enclosed while it is being fitted, as far as a decision needs.
 
-At any point of the model let d be Newton's step, λ² its squared decrement and z the change of the log mean that it means
-to first order ((1 − μ)v for a success and −μv for a failure, v the change of a row's predictor). Then
+At any point of the model let d be Newton's step, λ² its squared decrement and z the change of the log mean that it
+means to first order ((1 − μ)v for a success and −μv for a failure, v the change of a row's predictor). Then
 
     deviance − λ²·P(z_min)  ≤  deviance of the maximum  ≤  deviance − λ²·P(z_max),
 
 the left side where z_min > −1. Rows that have next to nothing left are idle where they keep it from being so: set to
-their outcome, they cost what they have left, and the step is that of the others. A level whose rows are all of one class
-explains them in the limit, whatever the other coefficients are: those rows are no part of the question.
+their outcome, they cost what they have left, and the step is that of the others. A level whose rows are all of one
+class explains them in the limit, whatever the other coefficients are: those rows are no part of the question.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed._kernels import bound_functions, logistic_reach, logistic_rows, profile_levels
 from fbed.families.coded import Category, CodedColumns, Step
@@ -48,15 +49,20 @@ class Enclosed:
 Settled = Callable[[float, float], bool]
 
 
+def levels_of_one_class(category: Category, y: Floats, weight: Floats | None = None) -> NDArray[np.bool_]:
+    """Levels that have rows of one class only, or none that count."""
+    classes = np.asfortranarray(np.column_stack([y, 1.0 - y]))
+    return np.asarray((category.sums(np.ones_like(y) if weight is None else weight, classes) == 0).any(axis=1))
+
+
 def mixed_rows(categories: Sequence[Category], y: Floats, weight: Floats) -> Floats:
     """The weights, 0 on rows of levels that have one class only among the rows that are left."""
     weight = weight.copy()
-    classes = np.asfortranarray(np.column_stack([y, 1.0 - y]))
     left = True
     while left:
         left = False
         for category in categories:
-            one_class = (category.sums(weight, classes) == 0).any(axis=1)
+            one_class = levels_of_one_class(category, y, weight)
             if one_class.any():
                 pure = one_class[category.codes] & (weight > 0)
                 left = left or (len(categories) > 1 and bool(pure.any()))

@@ -62,7 +62,7 @@ class Binomial:
         """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
         if isinstance(near, BinomialFit | CodedBinomialFit) and near.selected == tuple(selected):
             return near
-        if self.certified and is_worth_coding(self.design, selected):
+        if self.certified and is_worth_coding(self.design, self.y, selected):
             coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)))
             if coded is not None:
                 return coded

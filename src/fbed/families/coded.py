@@ -1,8 +1,8 @@
 """Columns of a model that keep their codes: the levels of one category are eliminated, everything else is beside them.
 
-Levels are disjoint sets of rows, so that their block of a Hessian is diagonal and a Newton step needs sums by level only:
-with I and ρ the curvature and the gradient of every level, M the sums of the other columns over the levels, A and g what
-the other columns have among themselves,
+Levels are disjoint sets of rows, so that their block of a Hessian is diagonal and a Newton step needs sums by level
+only: with I and ρ the curvature and the gradient of every level, M the sums of the other columns over the levels, A and
+g what the other columns have among themselves,
 
     (A − MᵀI⁻¹M) d = g − MᵀI⁻¹ρ,       e = I⁻¹(ρ − M d),
 
@@ -61,14 +61,14 @@ def category_of(design: Design, variable: int) -> Category | None:
 class OtherCategory:
     """A category beside the eliminated one; the levels that are `kept` have a coefficient."""
 
-    def __init__(self, category: Category, kept: NDArray[np.intp]) -> None:
-        self.category, self.kept = category, kept
+    def __init__(self, category: Category, base: int, kept: NDArray[np.intp]) -> None:
+        self.category, self.base, self.kept = category, base, kept
 
     @classmethod
     def of(cls, category: Category, weight: Floats) -> OtherCategory:
         """All levels but the most frequent one."""
-        total = np.bincount(category.numbers, weight, category.n_levels)
-        return cls(category, np.delete(np.arange(category.n_levels), int(total.argmax())))
+        base = int(np.bincount(category.numbers, weight, category.n_levels).argmax())
+        return cls(category, base, np.delete(np.arange(category.n_levels), base))
 
     def pairs(self, other: Category, weight: Floats) -> Floats:
         """Weight of every pair of levels, those of the other category × those that are kept."""
@@ -126,9 +126,8 @@ class CodedColumns:
         steps = np.zeros(self.size)
         some = gram if len(moving) == self.size else gram[np.ix_(moving, moving)]
         over = cross if len(moving) == self.size else cross[:, moving]
-        steps[moving], decrement, error = solved(
-            some - over.T @ (inverse[:, None] * over), np.diag(some), pull[moving] - over.T @ own
-        )
+        root = np.sqrt(inverse)[:, None] * over
+        steps[moving], decrement, error = solved(some - root.T @ root, np.diag(some), pull[moving] - over.T @ own)
         if (slope[~alive] ** 2 > _NO_PULL * self.level_norms[~alive]).any():
             error = np.inf
         pull[moving] = 0.0
@@ -167,16 +166,17 @@ class CodedColumns:
         others, place = [], k
         for other in self.others:
             here = kept[(kept >= place) & (kept < place + len(other.kept))] - place
-            others.append(OtherCategory(other.category, other.kept[here]))
+            others.append(OtherCategory(other.category, other.base, other.kept[here]))
             place += len(other.kept)
         return CodedColumns(self.levels, self.columns[:, kept[kept < k]], self.weight, others)
 
     def independent(self) -> NDArray[np.intp] | None:
-        """Columns and levels, beside the eliminated ones, that span the model with them; None where that is doubtful."""
+        """Columns and levels that span the model beside the eliminated ones; None where that is doubtful."""
         total, cross = self.by_level(self.weight)
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         unit = 1.0 / np.sqrt(np.where(self.norms > 0, self.norms, 1.0))
-        scaled = (self.gram(self.weight) - cross.T @ (inverse[:, None] * cross)) * (unit[:, None] * unit)
+        root = np.sqrt(inverse)[:, None] * cross
+        scaled = (self.gram(self.weight) - root.T @ root) * (unit[:, None] * unit)
         if self.size == 0:
             return np.empty(0, dtype=np.intp)
         factor, order, rank, _ = linalg.lapack.dpstrf(scaled, tol=_DEPENDENT, lower=1)

@@ -16,9 +16,9 @@ from fbed.tails import Floats
 
 
 class CodedDescription:
-    """The fit on some variables, all of whose columns are independent.
+    """The fit on some variables, all of whose columns of numbers are independent.
 
-    The parameters are the levels of the eliminated category, then columns of numbers, then levels of other categories.
+    Levels that depend on others have the effect of the most frequent level. The parameters are the levels of the eliminated category, then columns of numbers, then levels of other categories.
     """
 
     def __init__(self, design: Design, selected: Sequence[int], columns: CodedColumns) -> None:
@@ -33,8 +33,10 @@ class CodedDescription:
         `linear` is the part of the predictor that the columns explain. `weight` is 0 on the rows of levels that have one class only, which have infinite coefficients.
         """
         recession = self._recession(y, weight)
-        _, _, largest, _, _, curvature = logistic_rows(predictor, y, weight)
-        if recession is None or largest >= UNDECIDED or not weight.any():
+        curvature = logistic_rows(predictor, y, weight)[5]
+        undecided = np.where((2.0 * y - 1.0) * predictor < UNDECIDED, weight, 0.0)
+        rank = self._rank(undecided)
+        if recession is None or rank is None or not weight.any() or rank != self._rank(weight):
             return None
         found = self.columns.newton(weight * linear, weight)
         parameters = np.concatenate([found.by_level, found.beside])
@@ -46,6 +48,13 @@ class CodedDescription:
         shown = Estimates(terms, change @ parameters, change @ covariance @ change.T, change, recession)
         return shown.fitted("binomial", deviance, null_deviance)
 
+    def _rank(self, weight: Floats) -> int | None:
+        """Dimensions in which the parameters move the rows that count."""
+        levels, others = self.columns.levels, self.columns.others
+        columns = CodedColumns(levels, self.columns.columns, weight, others)
+        kept = columns.independent()
+        return None if kept is None else columns.n_levels + len(kept)
+
     def _recession(self, y: Floats, weight: Floats) -> Recession | None:
         """Levels of one class run to infinity; the reference of a category beside the eliminated one is none here."""
         size = self.n_levels + self.columns.size
@@ -55,7 +64,7 @@ class CodedDescription:
         for other in self.columns.others:
             pure = _class_of_pure(other.category, y, weight)
             heading[place : place + len(other.kept)] = pure[other.kept]
-            if np.delete(pure, other.kept).any():
+            if pure[other.base]:
                 return None
             place += len(other.kept)
         infinite = np.flatnonzero(heading)

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import logistic_reach, logistic_rows
+from fbed._kernels import logistic_divergence, logistic_reach, logistic_rows
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.ascent import CERTAIN, Ascent, Settled, is_reliable
+from fbed.families.ascent import CERTAIN, Ascent, Settled, is_reliable, levels_of_one_class
 from fbed.families.base import COLLINEAR, Bounds, FittedModel, Indices, Span
 from fbed.families.bound_functions import P
-from fbed.families.coded_description import CodedDescription
 from fbed.families.coded import Category, CodedColumns, category_of
+from fbed.families.coded_description import CodedDescription
 from fbed.tails import ChiSquare, Floats
 
 if TYPE_CHECKING:
@@ -45,9 +45,14 @@ _SUSPECT = 1e-7  # norm² left after the model, relative, below which a column m
 _ROUNDING = 1e-8
 
 
-def is_worth_coding(design: Design, selected: Sequence[int]) -> bool:
-    """Whether some variable is a category with many levels."""
-    return any(design.width[v] >= MANY_LEVELS and design.codes(v) is not None for v in selected)
+def is_worth_coding(design: Design, y: Floats, selected: Sequence[int]) -> bool:
+    """Whether some variable is a category with many levels, or with a level of one class, which Newton cannot reach."""
+    return any(_is_worth_coding(design, y, v) for v in selected)
+
+
+def _is_worth_coding(design: Design, y: Floats, variable: int) -> bool:
+    category = category_of(design, variable)
+    return category is not None and (category.n_levels > MANY_LEVELS or bool(levels_of_one_class(category, y).any()))
 
 
 @dataclass(frozen=True)
@@ -122,11 +127,14 @@ class CodedBinomialFit:
     def describe(self) -> FittedModel | None:
         """The model as people see it; None where that takes orthogonal columns."""
         design = self.model.design
-        if self.arrangement.rank != 1 + int(design.width[list(self.selected)].sum()):
+        numbers = sum(int(design.width[v]) for v in self.selected if design.codes(v) is None)
+        if self.columns.columns.shape[1] != numbers or self.deviance == 0.0:
             return None
         description = CodedDescription(design, self.selected, self.columns)
         linear = self.model.without_offset(self.predictor)
-        return description.model(linear, self.predictor, self.model.y, self.weight, self.deviance, self.model.null_deviance)
+        return description.model(
+            linear, self.predictor, self.model.y, self.weight, self.deviance, self.model.null_deviance
+        )
 
     def prepare(self, n_candidates: int) -> None:
         """Factor the curvature."""
@@ -143,10 +151,10 @@ class CodedBinomialFit:
         numeric, bar = np.flatnonzero(design.varying[candidates]), float(critical(np.ones(1))[0])
         for start in range(0, len(numeric), design.block_size):
             some = numeric[start : start + design.block_size]
-            lower[some], upper[some], suspect = self._null.brackets(design.block(candidates[some]), self.deviance)
-            lower[some[suspect]], df[some] = 0.0, 1.0
-            open_ = suspect | ((upper[some] > bar) & (lower[some] <= bar * (1.0 + 2.0 * TIE)))
-            for i in some[open_]:
+            block = design.block(candidates[some])
+            lower[some], upper[some], suspect = self._null.brackets(block, self.deviance, bar)
+            df[some] = 1.0
+            for i in some[suspect | _is_open(lower[some], upper[some], bar)]:
                 lower[i], upper[i], df[i] = self._one(int(candidates[i]), critical)
         for i in np.flatnonzero(~design.varying[candidates] & (design.width[candidates] > 0)):
             lower[i], upper[i], df[i] = self._one(int(candidates[i]), critical)
@@ -181,7 +189,7 @@ class CodedBinomialFit:
         return Arrangement(joined, self.arrangement.rank + 1)
 
     def _left_over(self, column: Floats) -> float:
-        """Part of a column's norm² that the model leaves under the prior weights; projected twice, as rounding wants."""
+        """Part of a column's norm² that the model leaves under the prior weights; projected twice against rounding."""
         rows, weights = self._plain, self.model.design.weights
         left = rows.without_model(rows.without_model(column))[:, 0]
         return float(weights @ left**2) / float(weights @ column[:, 0] ** 2)
@@ -290,7 +298,8 @@ class Projection:
         gram = columns.gram(weight)
         size = np.diag(gram)
         unit = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
-        left = (gram - cross.T @ (inverse[:, None] * cross)) * (unit[:, None] * unit)
+        root = np.sqrt(inverse)[:, None] * cross
+        left = (gram - root.T @ root) * (unit[:, None] * unit)
         values, directions = np.linalg.eigh(left) if len(left) else (np.ones(0), left)
         kept = values > 1e-11
         scaled = unit[:, None] * directions[:, kept] / np.sqrt(values[kept])
@@ -310,9 +319,13 @@ class FittedRows:
     """The rows at a fit, and what it is short of a maximum."""
 
     projection: Projection
+    y: Floats
+    weight: Floats
+    predictor: Floats
     mean: Floats
     residual: Floats
     curvature: Floats
+    missing: Floats  # the step to the maximum
     short: float
     reach: float  # z_min of the step that is missing; −inf where there are no upper bounds
     idle_cost: float
@@ -333,10 +346,15 @@ class FittedRows:
             residual, curvature = np.where(idle, 0.0, residual), np.where(idle, 0.0, curvature)
             cost = float(left[idle].sum()) * (1.0 + 2.0 * CERTAIN)
         projection = Projection.of(columns, curvature)
-        return cls(projection, mean, residual, curvature, step.decrement, low if sound else -np.inf, cost)
+        reach = low if sound else -np.inf
+        rows = (y, weight, predictor, mean, residual, curvature)
+        return cls(projection, *rows, step.move, step.decrement, reach, cost)
 
-    def brackets(self, X: Floats, deviance: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Lower and upper bounds for columns of numbers, and who may depend on the model."""
+    def brackets(self, X: Floats, deviance: float, bar: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Lower and upper bounds for columns of numbers, and who may depend on the model.
+
+        They are looked at more closely where they hold the bar, which is where decisions are made.
+        """
         left = self.projection.without_model(X)
         slope, norm = self.residual @ left, self.curvature @ left**2
         total = self.curvature @ X**2
@@ -353,7 +371,24 @@ class FittedRows:
         most = (score + self.short) * P(np.where(inside, low * (1.0 + slack), 0.0)) * (1.0 + slack) + self.idle_cost
         upper = np.minimum(np.where(inside & ~suspect, most, np.inf), deviance)
         lower = score * P(high * (1.0 + slack)) * (1.0 - slack) if self.idle_cost == 0.0 else np.zeros_like(score)
-        return np.minimum(lower, upper), upper, suspect
+        lower = np.where(suspect, 0.0, np.minimum(lower, upper))
+        for j in np.flatnonzero(_is_open(lower, upper, bar) & ~suspect):
+            low_j, high_j = self._closely(u[:, j], left[:, j] * (slope[j] / norm[j]), deviance, slack)
+            lower[j], upper[j] = max(lower[j], low_j), min(upper[j], high_j)
+            upper[j] = max(lower[j], upper[j])
+        return lower, upper, suspect
+
+    def _closely(self, u: Floats, way: Floats, deviance: float, slack: float) -> tuple[float, float]:
+        """The deviance that a step attains, and the divergence of the means that it suggests, row by row."""
+        attained = deviance - logistic_rows(self.predictor + way, self.y, self.weight)[0]
+        divergence = logistic_divergence(self.mean, self.curvature * (u + self.missing), self.weight)
+        upper = divergence * (1.0 + slack) + self.idle_cost if np.isfinite(self.reach) else np.inf
+        return max(0.0, attained) * (1.0 - 1e-12) - 1e-13 * deviance, upper
+
+
+def _is_open(lower: Floats, upper: Floats, bar: float) -> NDArray[np.bool_]:
+    """Who may pass or fail."""
+    return np.asarray((upper > bar) & (lower <= bar * (1.0 + 2.0 * TIE)))
 
 
 def contested(
