@@ -172,17 +172,20 @@ class CodedColumns:
 
     def independent(self) -> NDArray[np.intp] | None:
         """Columns and levels that span the model beside the eliminated ones; None where that is doubtful."""
+        kept, weakest = self.ranked()
+        return kept if weakest >= _INDEPENDENT else None
+
+    def ranked(self) -> tuple[NDArray[np.intp], float]:
+        """The same whatever the doubt, and what the weakest of them adds to the others, relative to its norm²."""
         total, cross = self.by_level(self.weight)
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         unit = 1.0 / np.sqrt(np.where(self.norms > 0, self.norms, 1.0))
         root = np.sqrt(inverse)[:, None] * cross
         scaled = (self.gram(self.weight) - root.T @ root) * (unit[:, None] * unit)
         if self.size == 0:
-            return np.empty(0, dtype=np.intp)
+            return np.empty(0, dtype=np.intp), 1.0
         factor, order, rank, _ = linalg.lapack.dpstrf(scaled, tol=_DEPENDENT, lower=1)
-        if rank and float(np.diag(factor)[:rank].min()) ** 2 < _INDEPENDENT:
-            return None
-        return np.sort(order[:rank] - 1).astype(np.intp)
+        return np.sort(order[:rank] - 1).astype(np.intp), float(np.diag(factor)[:rank].min(initial=1.0)) ** 2
 
     @property
     def n_levels(self) -> int:

@@ -18,7 +18,8 @@ from fbed.tails import Floats
 class CodedDescription:
     """The fit on some variables, all of whose columns of numbers are independent.
 
-    Levels that depend on others have the effect of the most frequent level. The parameters are the levels of the eliminated category, then columns of numbers, then levels of other categories.
+    Levels that depend on others have the effect of the most frequent level. The parameters are the levels of the
+    eliminated category, then columns of numbers, then levels of other categories.
     """
 
     def __init__(self, design: Design, selected: Sequence[int], columns: CodedColumns) -> None:
@@ -30,13 +31,13 @@ class CodedDescription:
     ) -> FittedModel | None:
         """The model as people see it; None where it takes more to tell which coefficients are infinite.
 
-        `linear` is the part of the predictor that the columns explain. `weight` is 0 on the rows of levels that have one class only, which have infinite coefficients.
+        `linear` is the part of the predictor that the columns explain. `weight` is 0 on the rows of levels that have
+        one class only, which have infinite coefficients.
         """
         recession = self._recession(y, weight)
         curvature = logistic_rows(predictor, y, weight)[5]
         undecided = np.where((2.0 * y - 1.0) * predictor < UNDECIDED, weight, 0.0)
-        rank = self._rank(undecided)
-        if recession is None or rank is None or not weight.any() or rank != self._rank(weight):
+        if recession is None or not weight.any() or self._rank(undecided) != self._rank(weight):
             return None
         found = self.columns.newton(weight * linear, weight)
         parameters = np.concatenate([found.by_level, found.beside])
@@ -48,12 +49,11 @@ class CodedDescription:
         shown = Estimates(terms, change @ parameters, change @ covariance @ change.T, change, recession)
         return shown.fitted("binomial", deviance, null_deviance)
 
-    def _rank(self, weight: Floats) -> int | None:
+    def _rank(self, weight: Floats) -> int:
         """Dimensions in which the parameters move the rows that count."""
         levels, others = self.columns.levels, self.columns.others
         columns = CodedColumns(levels, self.columns.columns, weight, others)
-        kept = columns.independent()
-        return None if kept is None else columns.n_levels + len(kept)
+        return columns.n_levels + len(columns.ranked()[0])
 
     def _recession(self, y: Floats, weight: Floats) -> Recession | None:
         """Levels of one class run to infinity; the reference of a category beside the eliminated one is none here."""

@@ -353,7 +353,7 @@ class FittedRows:
     def brackets(self, X: Floats, deviance: float, bar: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for columns of numbers, and who may depend on the model.
 
-        They are looked at more closely where they hold the bar, which is where decisions are made.
+        They are looked at more closely where they reach the bar: those may pass, and may be best.
         """
         left = self.projection.without_model(X)
         slope, norm = self.residual @ left, self.curvature @ left**2
@@ -372,7 +372,7 @@ class FittedRows:
         upper = np.minimum(np.where(inside & ~suspect, most, np.inf), deviance)
         lower = score * P(high * (1.0 + slack)) * (1.0 - slack) if self.idle_cost == 0.0 else np.zeros_like(score)
         lower = np.where(suspect, 0.0, np.minimum(lower, upper))
-        for j in np.flatnonzero(_is_open(lower, upper, bar) & ~suspect):
+        for j in np.flatnonzero((upper > bar) & ~suspect):
             low_j, high_j = self._closely(u[:, j], left[:, j] * (slope[j] / norm[j]), deviance, slack)
             lower[j], upper[j] = max(lower[j], low_j), min(upper[j], high_j)
             upper[j] = max(lower[j], upper[j])
