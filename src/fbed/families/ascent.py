@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed._kernels import bound_functions, logistic_reach, logistic_rows, profile_levels
+from fbed.criteria import TIE
 from fbed.families.coded import Category, CodedColumns, Step
 from fbed.tails import Floats
 
 CERTAIN = 1e-3
 """The probability of the other class below which a row may be idle."""
 
+_ROUGHLY = 0.03  # relative width of an interval that is good enough to tell who may be best
 _MOST_STEPS = 60
 _ARRIVED, _SMALL = 1e-7, 1e-3  # a decrement² and a step after which the next gains the decrement², to 3e-11
 _CONVERGED = 1e-12  # decrement² of coefficients on their way to infinity at which nothing is left to gain
@@ -165,6 +167,12 @@ class Ascent:
                 return rows
             part /= 2.0
         return None
+
+
+def is_clear(null: float, bar: float, least: float, most: float) -> bool:
+    """Whether a statistic fails for certain, or passes and is known well enough to compare it with others."""
+    lower, upper = null - most, null - least
+    return upper <= bar * (1.0 - TIE) or (lower > bar * (1.0 + 2.0 * TIE) and upper - lower <= _ROUGHLY * lower)
 
 
 def is_reliable(step: Step) -> bool:

@@ -240,3 +240,22 @@ def solved(matrix: Floats, size: Floats, right: Floats) -> tuple[Floats, float, 
     sound = float(along[flat] @ along[flat]) <= _NO_PULL * max(1.0, float(along @ along))
     error = _DIGITS / float(curvature[~flat].min(initial=1.0)) if sound else np.inf
     return unit * (direction @ kept), float(along @ kept), error
+
+
+def inverted(scaled: Floats) -> tuple[Floats, float]:
+    """The inverse of normal equations with a unit diagonal before elimination, and its relative error.
+
+    Directions without curvature are left out.
+    """
+    size = len(scaled)
+    if size == 0:
+        return scaled, _DIGITS
+    factor, failed = linalg.lapack.dpotrf(scaled, lower=1)
+    weakest = 0.0 if failed else float(np.diag(factor).min()) ** 2
+    if weakest > _SOUND:
+        lower = linalg.lapack.dpotri(factor, lower=1)[0]
+        return np.tril(lower) + np.tril(lower, -1).T, _DIGITS / weakest
+    curvature, direction = np.linalg.eigh(scaled)
+    kept = curvature > _FLAT
+    root = direction[:, kept] / np.sqrt(curvature[kept])
+    return root @ root.T, _DIGITS / float(curvature[kept].min(initial=1.0))

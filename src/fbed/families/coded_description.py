@@ -14,6 +14,8 @@ from fbed.families.presentation import Estimates
 from fbed.families.recession import UNDECIDED, Recession, inverse_of_finite, none
 from fbed.tails import Floats
 
+_MOVES = 1e-7  # sum of squares that a unit direction must have on some rows to count as moving them
+
 
 class CodedDescription:
     """The fit on some variables, all of whose columns of numbers are independent.
@@ -34,10 +36,11 @@ class CodedDescription:
         `linear` is the part of the predictor that the columns explain. `weight` is 0 on the rows of levels that have
         one class only, which have infinite coefficients.
         """
-        recession = self._recession(y, weight)
+        rank = self._rank(weight)
+        recession = self._recession(y, weight, rank)
         curvature = logistic_rows(predictor, y, weight)[5]
         undecided = np.where((2.0 * y - 1.0) * predictor < UNDECIDED, weight, 0.0)
-        if recession is None or not weight.any() or self._rank(undecided) != self._rank(weight):
+        if recession is None or not weight.any() or self._rank(undecided) != rank:
             return None
         found = self.columns.newton(weight * linear, weight)
         parameters = np.concatenate([found.by_level, found.beside])
@@ -55,8 +58,11 @@ class CodedDescription:
         columns = CodedColumns(levels, self.columns.columns, weight, others)
         return columns.n_levels + len(columns.ranked()[0])
 
-    def _recession(self, y: Floats, weight: Floats) -> Recession | None:
-        """Levels of one class run to infinity; the reference of a category beside the eliminated one is none here."""
+    def _recession(self, y: Floats, weight: Floats, rank: int) -> Recession | None:
+        """Levels of one class run to infinity, and so does whatever moves their rows only.
+
+        The reference of a category beside the eliminated one is none of them here.
+        """
         size = self.n_levels + self.columns.size
         heading = np.zeros(size)
         place = self.n_levels + self.columns.columns.shape[1]
@@ -67,12 +73,13 @@ class CodedDescription:
             if pure[other.base]:
                 return None
             place += len(other.kept)
+        if not heading.any():
+            return none(size) if rank == size else None
         infinite = np.flatnonzero(heading)
-        if len(infinite) == 0:
-            return none(size)
-        span = np.zeros((size, len(infinite)))
-        span[infinite, np.arange(len(infinite))] = 1.0
-        return Recession(span, heading)
+        if rank == size - len(infinite):
+            return Recession(np.eye(size)[:, infinite], heading)
+        moved, directions = np.linalg.eigh(self._information(weight / weight.max()))
+        return Recession(directions[:, : size - rank], heading) if moved[size - rank] > _MOVES else None
 
     def _information(self, curvature: Floats) -> Floats:
         by_level, cross = self.columns.by_level(curvature)

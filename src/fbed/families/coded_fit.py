@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from fbed._kernels import logistic_divergence, logistic_reach, logistic_rows
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.ascent import CERTAIN, Ascent, Settled, is_reliable, levels_of_one_class
+from fbed.families.ascent import CERTAIN, Ascent, Enclosed, Settled, is_clear, is_reliable, levels_of_one_class
 from fbed.families.base import COLLINEAR, Bounds, FittedModel, Indices, Span
 from fbed.families.bound_functions import P
-from fbed.families.coded import Category, CodedColumns, category_of
+from fbed.families.coded import Category, CodedColumns, category_of, inverted
 from fbed.families.coded_description import CodedDescription
 from fbed.tails import ChiSquare, Floats
 
@@ -43,6 +43,7 @@ _IDLE = 1e-9  # what a row may have left to be only bounded
 _SHORT = -0.5  # z of the step that a fit is short of, beyond which rows on their way to infinity are left out
 _SUSPECT = 1e-7  # norm² left after the model, relative, below which a column may be collinear
 _ROUNDING = 1e-8
+_MOST_STEPS = 25  # with the curvature of another point
 
 
 def is_worth_coding(design: Design, y: Floats, selected: Sequence[int]) -> bool:
@@ -170,11 +171,7 @@ class CodedBinomialFit:
         if df == 0:
             return 0.0, 0.0, 0
         bar = float(critical(np.array([float(df)]))[0])
-
-        def is_clear(least: float, most: float) -> bool:
-            return self.deviance - least <= bar * (1.0 - TIE) or self.deviance - most > bar * (1.0 + 2.0 * TIE)
-
-        return (*self._enclosed(candidate, larger, is_clear)[:2], df)
+        return (*self._enclosed(candidate, larger, partial(is_clear, self.deviance, bar))[:2], df)
 
     def _with(self, candidate: int) -> Arrangement | None:
         """The model with a candidate; a single column counts as new by what the model leaves of it."""
@@ -216,7 +213,14 @@ class CodedBinomialFit:
         def is_known(least: float, most: float) -> bool:
             return self.deviance - least < floor or most - least <= _RESOLVED * max(1.0, self.deviance - most)
 
-        return (0.0, 0.0, None) if larger is self.arrangement else self._enclosed(candidate, larger, is_known)
+        if larger is self.arrangement:
+            return 0.0, 0.0, None
+        if self.model.design.varying[candidate]:
+            left = self._null.projection.without_model(self.model.design.block([candidate]))[:, 0]
+            found = self._null.enclose(left, self.deviance, is_known)
+            if found is not None:
+                return self.deviance - found.most, self.deviance - found.least, found.predictor
+        return self._enclosed(candidate, larger, is_known)
 
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Contenders one by one, until each is a number or out of the race."""
@@ -300,10 +304,16 @@ class Projection:
         unit = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
         root = np.sqrt(inverse)[:, None] * cross
         left = (gram - root.T @ root) * (unit[:, None] * unit)
-        values, directions = np.linalg.eigh(left) if len(left) else (np.ones(0), left)
-        kept = values > 1e-11
-        scaled = unit[:, None] * directions[:, kept] / np.sqrt(values[kept])
-        return cls(columns, weight, inverse, cross, scaled @ scaled.T, 1e-14 / float(values[kept].min(initial=1.0)))
+        inner, error = inverted(left)
+        return cls(columns, weight, inverse, cross, unit[:, None] * inner * unit, error)
+
+    def step(self, residual: Floats) -> tuple[Floats, float]:
+        """The step of the predictors within the model that weighted residuals ask for."""
+        by_level = self.columns.levels.sums(residual, self.columns.ones)[:, 0]
+        along = self.inner @ (self.columns.inner(residual) - self.cross.T @ (self.inverse * by_level))
+        level = self.inverse * (by_level - self.cross @ along)
+        move = level[self.columns.levels.codes] + self.columns.predict(along)
+        return np.asarray(move), float(residual @ move)
 
     def without_model(self, X: Floats) -> Floats:
         """Columns less their projections."""
@@ -325,7 +335,6 @@ class FittedRows:
     mean: Floats
     residual: Floats
     curvature: Floats
-    missing: Floats  # the step to the maximum
     short: float
     reach: float  # z_min of the step that is missing; −inf where there are no upper bounds
     idle_cost: float
@@ -348,7 +357,7 @@ class FittedRows:
         projection = Projection.of(columns, curvature)
         reach = low if sound else -np.inf
         rows = (y, weight, predictor, mean, residual, curvature)
-        return cls(projection, *rows, step.move, step.decrement, reach, cost)
+        return cls(projection, *rows, step.decrement, reach, cost)
 
     def brackets(self, X: Floats, deviance: float, bar: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for columns of numbers, and who may depend on the model.
@@ -373,17 +382,37 @@ class FittedRows:
         lower = score * P(high * (1.0 + slack)) * (1.0 - slack) if self.idle_cost == 0.0 else np.zeros_like(score)
         lower = np.where(suspect, 0.0, np.minimum(lower, upper))
         for j in np.flatnonzero((upper > bar) & ~suspect):
-            low_j, high_j = self._closely(u[:, j], left[:, j] * (slope[j] / norm[j]), deviance, slack)
-            lower[j], upper[j] = max(lower[j], low_j), min(upper[j], high_j)
-            upper[j] = max(lower[j], upper[j])
+            found = self.enclose(left[:, j], deviance, partial(is_clear, deviance, bar))
+            if found is not None:
+                lower[j] = max(lower[j], deviance - found.most)
+                upper[j] = max(lower[j], min(upper[j], deviance - found.least))
         return lower, upper, suspect
 
-    def _closely(self, u: Floats, way: Floats, deviance: float, slack: float) -> tuple[float, float]:
-        """The deviance that a step attains, and the divergence of the means that it suggests, row by row."""
-        attained = deviance - logistic_rows(self.predictor + way, self.y, self.weight)[0]
-        divergence = logistic_divergence(self.mean, self.curvature * (u + self.missing), self.weight)
-        upper = divergence * (1.0 + slack) + self.idle_cost if np.isfinite(self.reach) else np.inf
-        return max(0.0, attained) * (1.0 - 1e-12) - 1e-13 * deviance, upper
+    def enclose(self, left: Floats, deviance: float, settled: Settled) -> Enclosed | None:
+        """The deviance with one more column, given what the model leaves of it, by steps with the curvature of the fit.
+
+        Such a step v from means μ suggests the means μ + w₀v, and their divergence from μ bounds what is to be gained,
+        whatever w₀ is. None where that does not settle it.
+        """
+        norm = float(self.curvature @ left**2)
+        if self.idle_cost > 0.0 or not np.isfinite(self.reach) or not norm > 0.0:
+            return None
+        predictor = self.predictor + left * (float(self.residual @ left) / norm)
+        rows = logistic_rows(predictor, self.y, self.weight)
+        least, most, slack = 0.0, deviance, _ROUNDING + self.projection.error
+        for _ in range(_MOST_STEPS):
+            if not rows[0] <= most * (1.0 + 1e-12):
+                return None
+            most = min(most, rows[0])
+            move, _ = self.projection.step(rows[4])
+            move = move + left * (float(rows[4] @ left) / norm)
+            gain = logistic_divergence(rows[3], self.curvature * move, self.weight)
+            least = min(max(least, rows[0] - gain * (1.0 + slack) - 1e-14 * deviance), most)
+            if settled(least, most):
+                return Enclosed(least, most, predictor, True)
+            predictor = predictor + move
+            rows = logistic_rows(predictor, self.y, self.weight)
+        return None
 
 
 def _is_open(lower: Floats, upper: Floats, bar: float) -> NDArray[np.bool_]:

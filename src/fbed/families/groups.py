@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
 
-from fbed.criteria import TIE
-from fbed.families.ascent import Ascent, Enclosed
+from fbed.families.ascent import Ascent, Enclosed, is_clear
 from fbed.families.coded import Category, CodedColumns, category_of
 from fbed.tails import Floats
 
@@ -39,10 +39,7 @@ class GroupQuestions:
             return 0.0, 0.0, 0
         bar, null = float(critical(np.array([float(df)]))[0]), self.fit.deviance
 
-        def is_clear(least: float, most: float) -> bool:
-            return null - least <= bar * (1.0 - TIE) or null - most > bar * (1.0 + 2.0 * TIE)
-
-        return (*self._enclosed(variable, columns, is_clear)[:2], df)
+        return (*self._enclosed(variable, columns, partial(is_clear, null, bar))[:2], df)
 
     def resolve(self, variable: int, floor: float) -> tuple[float, float, Floats | None]:
         """The statistic of adding a variable, or an interval below `floor`; and the predictors of that model."""
