@@ -52,7 +52,9 @@ def cut(figure):
 
 @pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("kind", ["steps", "funnel", "effects", "ties"])
-@pytest.mark.parametrize("name", ["hostile", "separated", "removals", "cox", "multinomial", "nothing", "oracle", "groups"])
+@pytest.mark.parametrize(
+    "name", ["hostile", "separated", "removals", "cox", "multinomial", "nothing", "oracle", "groups"]
+)
 def test_nothing_is_cut_when_a_figure_is_saved(name, kind):
     assert cut(getattr(case(name).plot, kind)().figure) == []
 

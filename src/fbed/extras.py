@@ -31,8 +31,9 @@ class Extras:
     def rows(self, keep: NDArray[np.intp]) -> Extras:
         """The extras of some of the rows."""
         by_row = [field.name for field in fields(self) if field.name != "strata_labels"]
-        values = {name: getattr(self, name) for name in by_row}
-        return replace(self, **{name: None if value is None else value[keep] for name, value in values.items()})
+        values: dict[str, Any] = {name: getattr(self, name) for name in by_row}
+        kept: dict[str, Any] = {name: None if value is None else value[keep] for name, value in values.items()}
+        return replace(self, **kept)
 
 
 def read_extras(X: Any, n_rows: int, given: dict[str, Any]) -> Extras:
