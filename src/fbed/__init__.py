@@ -14,7 +14,7 @@ from fbed.rules.criteria import AIC, BIC, EBIC, LikelihoodRatio
 if TYPE_CHECKING:
     from fbed.doors.estimator import FBEDSelector
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AIC",
     "BIC",
