@@ -40,7 +40,8 @@ def counts(n: int, p: int, levels: tuple[int, ...], seed: int = 1) -> tuple[Any,
     rng = np.random.default_rng(seed)
     X = (rng.random((n, p)) < rng.uniform(0.01, 0.15, p)) * rng.poisson(1.5, (n, p))
     codes = {f"c{size}": _codes(rng, n, size, 1.0) for size in levels}
-    signal = 0.4 * X[:, :15] @ rng.choice([-1, 1], 15) - 1.0
+    real = min(15, p)
+    signal = 0.4 * X[:, :real] @ rng.choice([-1, 1], real) - 1.0
     for size in levels[1::2]:
         signal = signal + 0.7 * rng.normal(size=size)[codes[f"c{size}"]]
     return _table(codes, {f"n{j}": X[:, j].astype(np.int16) for j in range(p)}), _outcome(rng, signal)

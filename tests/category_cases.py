@@ -10,9 +10,9 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from engine_cases import ALGORITHMS, CRITERIA
 
 import fbed
+from engine_cases import ALGORITHMS, CRITERIA
 
 
 def category(rng, values, n_levels):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from category_cases import category_case, differ
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import special
 
 import fbed
+from category_cases import category_case, differ
 from fbed._kernels import logistic_divergence, logistic_reach, logistic_rows, profile_levels, sums_by_level
 from fbed.families.ascent import Ascent, mixed_rows
 from fbed.families.coded import Category, CodedColumns
@@ -128,9 +128,11 @@ def test_every_interval_on_the_way_up_holds_the_deviance(seed):
     start = np.zeros(len(y))
     seen = []
     found = Ascent(columns, y, weight, start).enclose(lambda least, most: seen.append((least, most)))
-    assert found.settled and found.least == found.most
+    assert found.settled
+    assert found.least == found.most
     for least, most in seen:
-        assert least <= found.least * (1 + 1e-10) and found.most <= most * (1 + 1e-10)
+        assert least <= found.least * (1 + 1e-10)
+        assert found.most <= most * (1 + 1e-10)
 
 
 @pytest.mark.parametrize("seed", range(24))
