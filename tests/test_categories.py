@@ -179,20 +179,23 @@ def test_a_model_in_codes_is_described_as_one_in_columns(pure):
 
 def test_a_path_through_models_in_codes_is_the_same_as_single_searches():
     table, y = many_levels(n=700, seed=5)
-    alphas = [0.001, 0.05, 0.3]
-    path = fbed.path(table, y, alpha=alphas)
-    for alpha, found in zip(alphas, path, strict=True):
-        assert found.selected == fbed.select(table, y, alpha=alpha).selected
-        assert found.selected == fbed.select(table, y, alpha=alpha, engine="exhaustive").selected
+    alphas = (0.001, 0.05, 0.3)
+    path = fbed.path(table, y, alphas=alphas, gammas=(), ks=(0, 1), fbs=False)
+    assert len(path) == 6
+    for setting, found in zip(path.settings, path, strict=True):
+        for engine in ("certified", "exhaustive"):
+            single = fbed.select(table, y, engine=engine, alpha=setting.value, k=setting.k)
+            assert found.selected == single.selected
+            assert found.n_tests == single.n_tests
 
 
 def test_an_offset_of_nothing_and_unit_weights_change_nothing():
     table, y = many_levels(n=500, seed=7)
-    plain = fbed.select(table, y)
-    for how in ({"offset": np.zeros(len(y))}, {"sample_weight": np.ones(len(y))}):
-        assert fbed.select(table, y, **how).trace == plain.trace or [
-            (row.action, row.variable, row.statistic) for row in fbed.select(table, y, **how).trace
-        ] == [(row.action, row.variable, row.statistic) for row in plain.trace]
+    told = [
+        [(row.action, row.variable, row.statistic) for row in fbed.select(table, y, **how).trace]
+        for how in ({}, {"offset": np.zeros(len(y))}, {"sample_weight": np.ones(len(y))})
+    ]
+    assert told[0] == told[1] == told[2]
 
 
 def test_groups_and_categories_are_hardly_ever_fitted(monkeypatch):
