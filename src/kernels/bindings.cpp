@@ -2,11 +2,13 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "arrays.hpp"
+#include "classes.hpp"
 #include "columns.hpp"
 #include "fit.hpp"
 #include "null.hpp"
 #include "objects.hpp"
 #include "patterns.hpp"
+#include "pause.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
@@ -198,7 +200,15 @@ static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
 
 using namespace nb::literals;
 
+// Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
+static void ask_python() {
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    nb::module_::import_("fbed.clock").attr("check_time")();
+}
+
 NB_MODULE(_kernels, m) {
+    whom_to_ask() = ask_python;
     m.doc() = "Plain loops over columns; the statistics are in Python.";
     m.def("number_objects", &number_objects);
     nb::class_<DenseColumns>(m, "DenseColumns")
@@ -235,6 +245,8 @@ NB_MODULE(_kernels, m) {
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
+    bind_classes<SoftmaxClasses>(m, "SoftmaxClasses");
+    bind_classes<OrderedClasses>(m, "OrderedClasses");
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);

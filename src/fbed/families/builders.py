@@ -28,6 +28,7 @@ from fbed.families.multinomial import Multinomial
 from fbed.families.negative_binomial import NegativeBinomial
 from fbed.families.ordinal import Ordinal
 from fbed.families.own import TestedOneByOne
+from fbed.families.raced import RacedFit
 from fbed.families.registry import Family, Request
 from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scoring
 from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
@@ -57,8 +58,8 @@ def _clusters(request: Request) -> Clusters:
 def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
-        enclosed = request.certified and request.test == "lr" and likelihood.brackets
-        kind = BracketedFit if enclosed else RegressionFit
+        enclosed = request.certified and request.test == "lr"
+        kind = RacedFit if enclosed and likelihood.raced else BracketedFit if enclosed and likelihood.brackets else None
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
     robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
