@@ -22,7 +22,7 @@ from fbed.families.gee import Gee, gee_outcome
 from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.families.gsquare import GSquare
 from fbed.families.kernel import kernel_test, outcome_columns
-from fbed.families.likelihood import TESTS, Regression, RegressionFit, RegressionModel
+from fbed.families.likelihood import TESTS, Regression, RegressionModel
 from fbed.families.mixed import Mixed
 from fbed.families.multinomial import Multinomial
 from fbed.families.negative_binomial import NegativeBinomial

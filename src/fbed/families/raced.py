@@ -36,7 +36,8 @@ class RacedFit(BracketedFit):
 
     def prepare(self, n_candidates: int = 0) -> None:
         """What all candidates share."""
-        super().prepare(n_candidates)
+        if self.model.likelihood.brackets:
+            super().prepare(n_candidates)
         self.classes = self._kernel(self.parameters, self.deviance)
         self._unfinished: dict[int, Floats] = {}  # where candidates stopped
 
@@ -127,3 +128,10 @@ class RacedFit(BracketedFit):
         left = (lower < upper) & (upper >= lower.max(initial=0.0) * (1.0 - TIE) if race else True)
         self._resolve(candidates, np.flatnonzero(left), lower, upper)
         return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+
+    def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Intervals for removing each variable; thresholds bend the likelihood in ways that no Wald step shows."""
+        if self.model.likelihood.n_further == 0:
+            return super().loss_bounds(variables, critical)
+        evidence = self.losses(variables)
+        return Bounds(evidence.statistic, evidence.statistic, evidence.df, self.reference)
