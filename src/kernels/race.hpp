@@ -43,7 +43,7 @@ struct Asked {
 };
 
 struct Enclosed {
-    double lower = 0, upper = kInfinite;
+    double lower = -kInfinite, upper = kInfinite;
     bool known() const { return lower == upper; }
 };
 
