@@ -61,6 +61,7 @@ class Ordered {
     bool inside = false, null_inside = false;
 
 public:
+    static constexpr bool freezes = false;
     double null_deviance;
 
     Ordered(const OrderedRows& rows, const double* parameters, double deviance, int64_t own_columns)

@@ -69,23 +69,28 @@ class Softmax {
     int64_t q;                     // columns of the model's own
     const double* own = nullptr;   // column after column
     std::vector<double> own_rows;  // row after row
-    std::vector<double> p, shared_p;  // probabilities, a part of the rows after another, in it one class after another
+    // Probabilities, a part of the rows after another, in it one class after another: at the present parameters, at the
+    // fit on S, and with some set to 0; and those that derivatives are taken at.
+    std::vector<double> p, shared_p, frozen_p;
+    const std::vector<double>* mean = &p;
     std::vector<double> start, predictor, probability, weight, own_products, residual, slopes;
     PairSums shared, mine;
     Symmetric null_hessian, null_factor;
     double null_value = 0;
-    bool fresh = false, on_top = false, top_at_null = false;
+    bool on_top = false, top_at_null = false;
 
 public:
+    static constexpr bool freezes = true;
     double null_deviance;
 
     // `parameters` are those of the fit on S; models have `own_columns` more.
     Softmax(const SoftmaxRows& rows, const double* parameters, double deviance, int64_t own_columns)
         : s(rows), q(0), null_deviance(deviance) {
         start.assign(parameters, parameters + s.k * s.m);
-        p.resize(s.n * s.m);
+        p.resize(s.n * (s.m + 1));
         const int64_t room = s.part;
-        predictor.resize(room * s.m), probability.resize(room * s.m), weight.resize(room * pairs(s.m) + kTile), residual.resize(room * s.m + kTile);
+        predictor.resize(room * (s.m + 1), 0.0), probability.resize(room * s.m), residual.resize(room * s.m + kTile);
+        weight.resize(room * pairs(s.m) + kTile);
         null_value = evaluate(start.data());
         shared_p = p, top_at_null = on_top;
         q = own_columns;
@@ -104,13 +109,13 @@ public:
     }
 
     const std::vector<double>& begin() {
-        fresh = q > 0, on_top = top_at_null;
+        mean = q > 0 ? &shared_p : &p, on_top = top_at_null;
         return start;
     }
     double begin_value() const { return null_value; }
 
     double evaluate(const double* parameters) {
-        fresh = false;
+        mean = &p;
         return deviance_at(parameters);
     }
 
@@ -118,14 +123,14 @@ public:
     bool separated() const { return on_top; }
 
     int64_t differentiate(double* gradient, Symmetric& H) {
-        const std::vector<double>& mean = fresh ? shared_p : p;
+        const bool fresh = mean == &shared_p;
         const int64_t np = pairs(s.m);
         if (!fresh) shared.reset(np, pairs(s.k));
         mine.reset(np, n_own_products());
         slopes.assign((s.k + q) * tiled(s.m) + kTile, 0.0);
         for (int64_t first = 0; first < s.n; first += s.part) {
             const int64_t rows = std::min(s.part, s.n - first);
-            pull(mean.data(), first, rows);
+            pull(first, rows);
             if (!fresh) shared.add(weight.data(), s.products.data() + first * pairs(s.k), rows);
             if (q > 0) {
                 multiply_own(first, rows);
@@ -144,40 +149,87 @@ public:
     // The Hessian itself in the place of the factor.
     void complete(Symmetric& H) const { copy_leading(null_hessian, H); }
 
-    // z_c = v_c − Σ p_d v_d of every class, v = 0 for the first.
+    // z_c = v_c − Σ p_d v_d of every class, v = 0 for the first. Probabilities of 0 stay 0 whatever their z.
     FBED_HOT Reach reach(const double* step) {
-        const double* mean = (fresh ? shared_p : p).data();
         double low = 0, high = 0, far = 0;
-        double centre[kMostRows], least[kMostRows], most[kMostRows];
+        double centre[kMostRows], least[kMostRows], most[kMostRows], away[kMostRows];
         for (int64_t first = 0; first < s.n; first += s.part) {
             const int64_t rows = std::min(s.part, s.n - first);
             predict(step, first, rows);
-            std::fill(centre, centre + rows, 0.0), std::fill(least, least + rows, 0.0), std::fill(most, most + rows, 0.0);
-            for (int64_t c = 0; c < s.m; ++c) {
-                const double *v = predictor.data() + c * s.part, *pc = mean + first * s.m + c * rows;
+            centre_of(first, rows, centre);
+            std::fill(least, least + rows, kInfinite), std::fill(most, most + rows, 0.0), std::fill(away, away + rows, 0.0);
+            for (int64_t c = 0; c <= s.m; ++c) {
+                const double *v = predictor.data() + c * s.part, *pc = mean->data() + first * (s.m + 1) + c * rows;
 #pragma omp simd
                 for (int64_t i = 0; i < rows; ++i) {
-                    centre[i] += pc[i] * v[i];
-                    least[i] = std::min(least[i], v[i]);
+                    least[i] = pc[i] > 0 && v[i] < least[i] ? v[i] : least[i];
                     most[i] = std::max(most[i], v[i]);
+                    away[i] = std::max(away[i], std::abs(v[i]));
                 }
             }
             for (int64_t i = 0; i < rows; ++i) {
                 low = std::min(low, least[i] - centre[i]), high = std::max(high, most[i] - centre[i]);
-                far = std::max(far, std::max(-least[i], most[i]));
+                far = std::max(far, away[i]);
             }
         }
         const double safe = high > 1e-8 ? std::log1p(high) / high : 1.0;
         return {P(high), low > -1.0 ? P(low) : kInfinite, safe, far};
     }
 
+    // Derivatives are taken at probabilities p̃ from now on: those whose z is below `bar` are set to 0, the others raised in
+    // proportion, to sum up to 1. With z of a Newton step there, p̃(1 + z) still has the moments that the maximum has, and
+    // its divergence from p is that from p̃ plus Σ a log(sum of the others): twice that is returned, infinite if none is
+    // set to 0. Classes that were observed are left alone.
+    FBED_HOT double freeze(const double* step, double bar) {
+        if (mean != &frozen_p) frozen_p = *mean;
+        mean = &frozen_p;
+        double cost = 0, centre[kMostRows], lost[kMostRows];
+        bool some = false;
+        for (int64_t first = 0; first < s.n; first += s.part) {
+            const int64_t rows = std::min(s.part, s.n - first);
+            double* part = frozen_p.data() + first * (s.m + 1);
+            predict(step, first, rows);
+            centre_of(first, rows, centre);
+            std::fill(lost, lost + rows, 0.0);
+            for (int64_t c = 0; c <= s.m; ++c)
+                for (int64_t i = 0; i < rows; ++i) {
+                    if (predictor[c * s.part + i] - centre[i] >= bar || c == s.codes[first + i]) continue;
+                    some = some || part[c * rows + i] > 0;
+                    lost[i] += part[c * rows + i];
+                    part[c * rows + i] = 0;
+                }
+            for (int64_t i = 0; i < rows; ++i)
+                if (lost[i] > 0) {
+                    double left = 0;
+                    for (int64_t c = 0; c <= s.m; ++c) left += part[c * rows + i];
+                    cost -= 2.0 * s.weights[first + i] * (lost[i] < 0.5 ? std::log1p(-lost[i]) : std::log(left));
+                    for (int64_t c = 0; c <= s.m; ++c) part[c * rows + i] /= left;
+                }
+        }
+        return some ? cost : kInfinite;
+    }
+
+    void thaw(bool at_null) { mean = at_null ? &shared_p : &p; }
+    bool at_null() const { return mean == &shared_p; }
+
 private:
     int64_t n_own_products() const { return s.k * q + pairs(q); }
 
-    // Predictors of a part of the rows, one class after another.
+    // Mean of the predictors over the classes.
+    FBED_HOT void centre_of(int64_t first, int64_t rows, double* out) const {
+        std::fill(out, out + rows, 0.0);
+        for (int64_t c = 1; c <= s.m; ++c) {
+            const double *v = predictor.data() + c * s.part, *pc = mean->data() + first * (s.m + 1) + c * rows;
+#pragma omp simd
+            for (int64_t i = 0; i < rows; ++i) out[i] += pc[i] * v[i];
+        }
+    }
+
+    // Predictors of a part of the rows, one class after another; that of the first is 0.
     FBED_HOT void predict(const double* parameters, int64_t first, int64_t rows) {
+        std::fill(predictor.begin(), predictor.begin() + rows, 0.0);
         for (int64_t c = 0; c < s.m; ++c) {
-            double* out = predictor.data() + c * s.part;
+            double* out = predictor.data() + (c + 1) * s.part;
             std::fill(out, out + rows, 0.0);
             for (int64_t j = 0; j < s.k + q; ++j) {
                 const double *z = (j < s.k ? s.Z + j * s.n : own + (j - s.k) * s.n) + first, b = parameters[j * s.m + c];
@@ -194,18 +246,13 @@ private:
         for (int64_t first = 0; first < s.n; first += s.part) {
             const int64_t rows = std::min(s.part, s.n - first);
             predict(parameters, first, rows);
-            for (int64_t i = 0; i < rows; ++i) {
-                const int64_t code = s.codes[first + i];
-                observed[i] = code ? predictor[(code - 1) * s.part + i] : 0.0;
-                top[i] = 0;
-            }
-            for (int64_t c = 0; c < s.m; ++c)
+            for (int64_t i = 0; i < rows; ++i) observed[i] = predictor[s.codes[first + i] * s.part + i];
+            std::fill(top, top + rows, 0.0), std::fill(total, total + rows, 0.0);
+            for (int64_t c = 1; c <= s.m; ++c)
 #pragma omp simd
                 for (int64_t i = 0; i < rows; ++i) top[i] = std::max(top[i], predictor[c * s.part + i]);
             if (on_top) on_top = ahead(first, rows, top, observed);
-#pragma omp simd
-            for (int64_t i = 0; i < rows; ++i) total[i] = exp_of_negative(-top[i]);
-            for (int64_t c = 0; c < s.m; ++c) {
+            for (int64_t c = 0; c <= s.m; ++c) {
                 double* e = predictor.data() + c * s.part;
 #pragma omp simd
                 for (int64_t i = 0; i < rows; ++i) {
@@ -217,8 +264,8 @@ private:
                 sum += s.weights[first + i] * (std::log(total[i]) + (top[i] - observed[i]));
                 total[i] = 1.0 / total[i];
             }
-            for (int64_t c = 0; c < s.m; ++c) {
-                double *e = predictor.data() + c * s.part, *pc = p.data() + first * s.m + c * rows;
+            for (int64_t c = 0; c <= s.m; ++c) {
+                double *e = predictor.data() + c * s.part, *pc = p.data() + first * (s.m + 1) + c * rows;
 #pragma omp simd
                 for (int64_t i = 0; i < rows; ++i) pc[i] = e[i] * total[i];
             }
@@ -229,20 +276,18 @@ private:
     bool ahead(int64_t first, int64_t rows, const double* top, const double* observed) const {
         for (int64_t i = 0; i < rows; ++i)
             if (observed[i] < top[i]) return false;
-        for (int64_t i = 0; i < rows; ++i) {
-            const int64_t code = s.codes[first + i];
-            if (code && !(observed[i] > 0)) return false;
-            for (int64_t c = 1; c <= s.m; ++c)
-                if (c != code && !(observed[i] > predictor[(c - 1) * s.part + i])) return false;
-        }
+        for (int64_t c = 0; c <= s.m; ++c)
+            for (int64_t i = 0; i < rows; ++i)
+                if (c != s.codes[first + i] && !(observed[i] > predictor[c * s.part + i])) return false;
         return true;
     }
 
     // Weights of all pairs of classes of a part of the rows, and what the rows add to the gradient.
-    FBED_HOT void pull(const double* mean, int64_t first, int64_t rows) {
+    FBED_HOT void pull(int64_t first, int64_t rows) {
         const int64_t m = s.m, np = pairs(m);
+        const double* part = mean->data() + first * (m + 1) + rows;  // the first class is left out
         for (int64_t c = 0; c < m; ++c)
-            for (int64_t i = 0; i < rows; ++i) probability[i * m + c] = mean[first * m + c * rows + i];
+            for (int64_t i = 0; i < rows; ++i) probability[i * m + c] = part[c * rows + i];
         for (int64_t i = 0; i < rows; ++i) {
             const double *pi = probability.data() + i * m, a = s.weights[first + i];
             double *w = weight.data() + i * np, *r = residual.data() + i * m;
@@ -304,7 +349,7 @@ private:
     void prepare_null() {
         const int64_t kept = q;
         q = 0;
-        fresh = false;
+        mean = &p;
         std::vector<double> unused(s.k * s.m);
         differentiate(unused.data(), null_hessian);
         null_factor = null_hessian;
