@@ -57,8 +57,8 @@ class Ordered {
     const OrderedRows& s;
     int64_t q, r;  // own columns, all columns
     std::vector<double> columns, start, eta, above, below, curvature, slope, nu, row, inner;
-    double null_value = 0;
-    bool inside = false, null_inside = false;
+    double null_value = 0, weight = 0;
+    bool inside = false;
 
 public:
     static constexpr bool freezes = false;
@@ -73,10 +73,11 @@ public:
         start.resize(r, 0.0);
         start.insert(start.end(), parameters + s.k, parameters + s.k + further());
         null_value = evaluate(start.data());
-        null_inside = inside;
+        for (double a : s.weights) weight += a;
     }
 
     int64_t size() const { return r + further(); }
+    double total_weight() const { return weight; }
 
     void take(const double* own) {
         for (int64_t j = 0; j < q; ++j) s.sort(own + j * s.n, columns.data() + (s.k + j) * s.n);

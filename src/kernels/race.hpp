@@ -4,6 +4,7 @@
 // A likelihood L offers, for models that have the columns of S and some of their own:
 //   size()                 number of parameters
 //   null_deviance          of the model on S
+//   total_weight()         of the rows
 //   begin()                parameters 0 for what is new, those of S for the others; evaluates there
 //   evaluate(parameters)   deviance, infinite outside the domain
 //   separated()            whether the supremum, deviance 0, is reached in the limit along the present direction
@@ -57,7 +58,7 @@ template <class L>
 class Racer {
     // the same rules as for fitting in Python
     static constexpr double kConverged = 1e-11, kNearly = 1e-7, kSmallStep = 1e-3, kShortest = 1e-2, kFar = 1e3, kStride = 1e5, kHidden = 1e-9, kHope = 10.0, kSlow = 0.1, kLongest = 32.0, kWorth = 1e-9;
-    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4;
+    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15;
     static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 3;
 
     L& model;
@@ -185,13 +186,24 @@ private:
     }
 
     // The step is a direction like any other for a lower bound; of an upper one it satisfies all equations but `missing`,
-    // which may cost that times the way to the maximum.
+    // which may cost that times the way to the maximum, ten thousand such steps at most. Long steps in directions of little curvature are charged for what
+    // rounding does to the Hessian and the gradient.
     void narrow(Enclosed& found, double gained, double cost, const Reach& reach) const {
-        const double most = curvature * reach.above + cost + 2.0 * missing * kWay;
         if (!(std::isfinite(decrement) && std::isfinite(missing))) return;
+        const double rounding = kRounding * (std::abs(gained) + decrement) + uncertainty();
+        const double most = curvature * reach.above + cost + 2.0 * missing * kWay * std::max(1.0, norm(step)) + rounding;
         if (cost == 0 && std::abs(decrement - curvature) <= kRounding * decrement)
-            found.lower = std::max(found.lower, gained + decrement * reach.below - kRounding * (std::abs(gained) + decrement));
-        if (curvature >= 0) found.upper = std::min(found.upper, gained + most + kRounding * (std::abs(gained) + most));
+            found.lower = std::max(found.lower, gained + decrement * reach.below - rounding);
+        if (curvature >= 0) found.upper = std::min(found.upper, gained + most * (1.0 + kRounding));
+    }
+
+    double uncertainty() const {
+        double spread = 0, reached = 0;
+        for (size_t i = 0; i < step.size(); ++i) {
+            spread += std::abs(step[i]) * std::sqrt(std::max(0.0, hessian.row(i)[i]));
+            reached += std::abs(step[i]);
+        }
+        return kDigits * (spread * spread + model.total_weight() * reached);
     }
 
     static double norm(const std::vector<double>& a) { return std::sqrt(product(a, a)); }

@@ -49,6 +49,7 @@ struct SoftmaxRows {
     int64_t n, k, m, part;
     const double *Z, *weights;  // Z: column after column
     const int64_t* codes;
+    double total = 0;
     std::vector<double> rows, products;  // Z and its products of two columns, row after row
 
     SoftmaxRows(const double* z, int64_t n_rows, int64_t columns, const int64_t* classes, int64_t n_classes, const double* a)
@@ -56,6 +57,7 @@ struct SoftmaxRows {
           products(n * pairs(k) + kTile) {
         part = std::clamp<int64_t>(16384 / pairs(m) / 8 * 8, 16, kMostRows);
         for (int64_t i = 0; i < n; ++i) {
+            total += weights[i];
             double *row = rows.data() + i * k, *product = products.data() + i * pairs(k);
             for (int64_t j = 0; j < k; ++j) row[j] = Z[j * n + i];
             for (int64_t j = 0; j < k; ++j)
@@ -100,6 +102,7 @@ public:
     }
 
     int64_t size() const { return (s.k + q) * s.m; }
+    double total_weight() const { return s.total; }
 
     void take(const double* columns) {
         own = columns;

@@ -131,7 +131,7 @@ class RacedFit(BracketedFit):
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for removing each variable; thresholds bend the likelihood in ways that no Wald step shows."""
-        if self.model.likelihood.n_further == 0:
+        if self.model.likelihood.brackets:
             return super().loss_bounds(variables, critical)
         evidence = self.losses(variables)
         return Bounds(evidence.statistic, evidence.statistic, evidence.df, self.reference)
