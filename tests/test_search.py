@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from fbed.scan import Finding, OutOfTime, Scan
+from fbed.clock import OutOfTime
+from fbed.scan import Finding, Scan
 from fbed.search import Plan, Trail, search
 
 

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
 from fbed import __version__, blanket, completion, explain, readers
 from fbed.columns import listing
 from fbed.criteria import Criterion, as_criterion
-from fbed.errors import InvalidInput
+from fbed.errors import InvalidInput, SlowSearch
 from fbed.families import FAMILIES
 from fbed.paths import path
 from fbed.report import command as report
 from fbed.result import Result
 from fbed.selection import select
 from fbed.tables import Name
-from fbed.text import style_of, summary
+from fbed.text import notes, paragraph, style_of, summary
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -78,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = parser().parse_args(argv)
         arguments.command = shlex.join(["fbed", *(sys.argv[1:] if argv is None else argv)])
         _tolerate_plain_terminals()
-        status: int = arguments.run(arguments)
+        with _plain_warnings():
+            status: int = arguments.run(arguments)
         sys.stdout.flush()
         return status
     except InvalidInput as error:
@@ -93,13 +97,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Our own warnings in one line; those of others are for programmers, who ask for them by python -W."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **rest: Any) -> None:
+            if issubclass(category, SlowSearch):
+                print(f"fbed: warning: {message}".replace("time_limit", "--time-limit"), file=sys.stderr)
+            elif sys.warnoptions:
+                others(message, category, *where, **rest)
+
+        warnings.showwarning = show
+        yield
+
+
 def _complain(message: str) -> int:
     """One line; the remedies that `select` names are spelt as options of the command."""
+    print(f"fbed: error: {_as_options(message)}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _as_options(message: str) -> str:
+    """A message about arguments of `select` as one about options, in one line."""
     spelt = re.sub(r"\b(exclude|include|categorical)=\[(.+?)\]", _as_option, " ".join(message.split()))
     spelt = re.sub(r"\bgroups\['(.+?)'\]", r"--group \1", spelt)
-    spelt = re.sub(r"\b(missing|cov|test|link)='(\w+)'", r"--\1 \2", spelt)
-    print(f"fbed: error: {spelt}", file=sys.stderr)
-    return BAD_INPUT
+    return re.sub(r"\b(missing|cov|test|link|criterion|family)='(\w+)'", r"--\1 \2", spelt)
 
 
 def _as_option(found: re.Match[str]) -> str:
@@ -117,7 +141,24 @@ class _Parser(argparse.ArgumentParser):
     """Complains in one line, like the rest of the command."""
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidInput(f"{message} (see {self.prog} --help)")
+        raise InvalidInput(f"{message}{_meant(message)} (see {self.prog} --help)")
+
+
+def _meant(message: str) -> str:
+    """Which option a misspelt one may have been."""
+    strange = re.search(r"unrecognized arguments: .*?(--[\w-]+)", message)
+    if strange is None:
+        return ""
+    known = {
+        spelling
+        for action in parser()._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for sub in action.choices.values()
+        for option in sub._actions
+        for spelling in option.option_strings
+    }
+    close = difflib.get_close_matches(strange[1], sorted(known), 1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -176,6 +217,24 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     for name, meaning in _EXTRAS.items():
         data.add_argument(f"--{name}", metavar="COLUMN", help=meaning)
     data.add_argument("--sep", metavar="CHAR", help="separator of a text file (default: ',' or, for .tsv, a tab)")
+    data.add_argument("--decimal", metavar="CHAR", help="decimal point of a text file (default: '.')")
+    data.add_argument("--encoding", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)")
+    data.add_argument(
+        "--na-values",
+        nargs="+",
+        action="extend",
+        metavar="WORD",
+        help="words that mean 'missing', instead of the usual ones; '' is an empty cell",
+    )
+    data.add_argument(
+        "--reference",
+        action="append",
+        default=[],
+        type=_level_of,
+        metavar="COLUMN=LEVEL",
+        help="the level that others of a categorical column are compared with (repeatable; default: the first)",
+    )
+    data.add_argument("--positive", metavar="CLASS", help="which of two classes is modelled (default: the last)")
     for name, meaning in _LISTS.items():
         data.add_argument(f"--{name}", nargs="+", action="extend", default=[], metavar="COLUMN", help=meaning)
     data.add_argument(
@@ -188,6 +247,9 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     )
     data.add_argument(
         "--missing", default="error", help="missing values: error (default), drop (complete rows only) or indicator"
+    )
+    data.add_argument(
+        "--rare-levels", type=float, metavar="N", help="join levels with fewer than N rows (or, below 1, part of them)"
     )
     model = parser.add_argument_group("model")
     model.add_argument("--family", default="auto", help=f"auto (default), {', '.join(FAMILIES)}")
@@ -217,6 +279,13 @@ def _named_group(text: str) -> tuple[str, list[str]]:
     if not name or not listed:
         raise argparse.ArgumentTypeError(f"expected NAME=COLUMN,COLUMN,…, got {text!r}")
     return name, listed
+
+
+def _level_of(text: str) -> tuple[str, str]:
+    name, found, level = text.partition("=")
+    if not name or not found:
+        raise argparse.ArgumentTypeError(f"expected COLUMN=LEVEL, got {text!r}")
+    return name, level
 
 
 def _add_grid_options(parser: argparse.ArgumentParser) -> None:
@@ -251,6 +320,7 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="the whole result as JSON instead of a table")
+    output.add_argument("--save", metavar="FILE", help="write the whole result as JSON to a file, besides the table")
     output.add_argument("--output", metavar="FILE", help="write the kept columns and the target to a file")
     output.add_argument("--report", metavar="FILE", help="write a report for people, one HTML file")
 
@@ -279,8 +349,9 @@ def run_select(arguments: argparse.Namespace) -> int:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
         readers.check_output(arguments.output, arguments.file, survival=arguments.time is not None)
-    if arguments.report:
-        report.check_path(arguments.report, arguments.file)
+    for written in (arguments.report, arguments.save):
+        if written:
+            report.check_path(written, arguments.file)
     data = _read(arguments)
     result = select(
         **about_data(data, arguments),
@@ -289,7 +360,12 @@ def run_select(arguments: argparse.Namespace) -> int:
         early_dropping=not arguments.fbs,
     )
     result = _with_origin(result, arguments, data)
-    print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout)))
+    result = result.settled()
+    print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout), with_notes=False), flush=True)
+    _tell(notes(result))
+    if arguments.save:
+        result.to_json(arguments.save)
+        print(f"fbed: the result is in {arguments.save}", file=sys.stderr)
     if arguments.report:
         result.report(arguments.report)
         print(f"fbed: the report is in {arguments.report}", file=sys.stderr)
@@ -309,7 +385,7 @@ def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Da
         options = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
         vectors = {"y": tuple(_outcome(data, arguments).values())}
         vectors |= {name: (column,) for name, column in options.items() if column is not None}
-    lines = readers.python_lines(arguments.file, arguments.sep, vectors)
+    lines = readers.python_lines(arguments.file, arguments.sep, vectors, _levels(arguments), **_form(arguments))
     return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
 
 
@@ -328,10 +404,42 @@ def run_path(arguments: argparse.Namespace) -> int:
 
 def _read(arguments: argparse.Namespace) -> readers.Data:
     """The file, with what the reader has to say about it."""
-    data = readers.read(arguments.file, arguments.sep)
-    for note in data.notes:
-        print(f"fbed: note: {note}", file=sys.stderr)
-    return data
+    data = readers.read(arguments.file, arguments.sep, **_form(arguments))
+    _tell(data.notes)
+    return with_levels(data, arguments)
+
+
+def with_levels(data: readers.Data, arguments: argparse.Namespace) -> readers.Data:
+    """The data with the reference levels and the modelled class that were asked for."""
+    levels = _levels(arguments)
+    if levels is None:
+        return data
+    if not data.is_frame:
+        raise InvalidInput("--reference and --positive are about columns of categories, which a matrix has none of")
+    if arguments.positive is not None and arguments.target is None:
+        raise InvalidInput("--positive says which class of --target is modelled: name the target")
+    return readers.with_levels(data, *levels)
+
+
+def _levels(arguments: argparse.Namespace) -> tuple[dict[str, str], dict[str, str]] | None:
+    """Columns with the level that shall be first, and that shall be last."""
+    if not arguments.reference and arguments.positive is None:
+        return None
+    last = {} if arguments.positive is None else {str(arguments.target): str(arguments.positive)}
+    return dict(arguments.reference), last
+
+
+def _form(arguments: argparse.Namespace) -> dict[str, Any]:
+    """How a text file is written, as far as it was said."""
+    return {name: getattr(arguments, name) for name in ("decimal", "encoding", "na_values")}
+
+
+def _tell(notes: Iterable[str]) -> None:
+    """Notes go to standard error, so that they are seen whatever becomes of the output."""
+    look = style_of(sys.stderr)
+    for note in map(_as_options, notes):
+        lines = paragraph(f"fbed: note: {note}") if sys.stderr.isatty() else [f"fbed: note: {note}"]
+        print("\n".join(look("warn", lines)), file=sys.stderr)
 
 
 def about_data(data: readers.Data, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -355,6 +463,7 @@ def about_data(data: readers.Data, arguments: argparse.Namespace) -> dict[str, A
         "groups": {name: _variables(data, columns) for name, columns in arguments.group} or None,
         "categorical": _variables(data, arguments.categorical),
         "missing": arguments.missing,
+        "rare_levels": arguments.rare_levels,
         "feature_names": data.names,
         "backward": not arguments.no_backward,
         "max_features": arguments.max_features,
@@ -373,8 +482,7 @@ def _criterion(arguments: argparse.Namespace) -> Criterion:
             raise InvalidInput(
                 f"--{option.replace('_', '-')} belongs to --criterion {owner}, but the criterion is {name!r}"
             )
-    alpha = 0.05 if arguments.alpha is None else arguments.alpha
-    return as_criterion(name, alpha, arguments.gamma, arguments.alpha_backward)
+    return as_criterion(name, arguments.alpha, arguments.gamma, arguments.alpha_backward)
 
 
 def _outcome(data: readers.Data, arguments: argparse.Namespace) -> dict[str, str]:
@@ -417,7 +525,8 @@ def _vector_with_hint(data: readers.Data, name: str, role: str) -> Any:
 def _variables(data: readers.Data, wanted: Sequence[str]) -> list[Name]:
     """Names as they are; a number that is no name is an index."""
     known = set(data.table.columns if data.is_frame else data.names or ())
-    return [int(item) if item not in known and item.isdecimal() else item for item in wanted]
+    parts = [part for item in wanted for part in ([item] if item in known else item.split(",")) if part]
+    return [int(item) if item not in known and item.isdecimal() else item for item in parts]
 
 
 def run_demo(arguments: argparse.Namespace) -> int:

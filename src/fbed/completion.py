@@ -11,6 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from fbed.criteria import OWNED
+from fbed.families import FAMILIES
+from fbed.missing import MISSING
+
 _EXAMPLES = """\
 examples:
   fbed completion bash > ~/.local/share/bash-completion/completions/fbed
@@ -37,6 +41,18 @@ class Command:
     help: str
     options: tuple[Option, ...]
     words: tuple[str, ...]  # that may stand without an option
+
+
+VALUES: dict[str, tuple[str, ...]] = {
+    "family": ("auto", *FAMILIES),
+    "criterion": tuple(OWNED),
+    "missing": MISSING,
+    "test": ("lr", "score", "wald"),
+    "cov": ("HC3", "cluster"),
+    "link": ("identity", "log", "logit", "probit"),
+    "encoding": ("utf-8", "latin-1", "cp1252"),
+}
+"""What options may be given whose values are free text to the parser, since errors about them are told elsewhere."""
 
 
 def add_parser(commands: Any, whole: argparse.ArgumentParser) -> argparse.ArgumentParser:
@@ -74,7 +90,7 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[Command]:
 def _options(parser: argparse.ArgumentParser) -> Iterator[Option]:
     for action in parser._actions:
         if action.option_strings and action.help != argparse.SUPPRESS:
-            choices = tuple(map(str, action.choices or ()))
+            choices = tuple(map(str, action.choices or VALUES.get(action.dest, ())))
             yield Option(tuple(action.option_strings), action.nargs != 0, choices, action.help or "")
 
 

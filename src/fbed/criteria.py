@@ -7,6 +7,7 @@ what the user chose; `bind` ties it to the data (n, p) and gives the `Rule` that
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -253,28 +254,52 @@ def equivalent_level(criterion: Criterion, n: float, p: int, k: int = 0) -> floa
     return float(np.exp(ChiSquare().log_sf(critical, one))[0])
 
 
+OWNED: dict[str, tuple[str, ...]] = {"lr": ("alpha", "alpha_backward"), "aic": (), "bic": (), "ebic": ("gamma",)}
+"""Criteria by name, each with the arguments of `select` that belong to it."""
+
+ALPHA = 0.05
+"""The level of a likelihood-ratio test when none is given."""
+
+
 def as_criterion(
-    criterion: str | Criterion, alpha: float, gamma: float | None, alpha_backward: float | None
+    criterion: str | Criterion,
+    alpha: float | None = None,
+    gamma: float | None = None,
+    alpha_backward: float | None = None,
 ) -> Criterion:
-    """The criterion object behind a name and the keyword arguments that belong to it."""
+    """The criterion object behind a name and the arguments that belong to it; those of another one are refused."""
+    named = (("alpha", alpha), ("gamma", gamma), ("alpha_backward", alpha_backward))
+    given = {name: value for name, value in named if value is not None}
     if not isinstance(criterion, str):
-        return _checked_object(criterion, alpha_backward)
+        return _checked_object(criterion, given)
     name = criterion.lower()
-    if name not in ("lr", "aic", "bic", "ebic"):
+    if name not in OWNED:
         raise InvalidInput(
             f"unknown criterion {criterion!r}: expected 'lr', 'aic', 'bic', 'ebic' or an object such as "
             "fbed.EBIC(gamma=0.5)"
         )
-    if name != "lr" and alpha_backward is not None:
-        raise InvalidInput(f"alpha_backward belongs to criterion='lr', not to {criterion!r}; leave it out")
+    for argument in given:
+        if argument not in OWNED[name]:
+            owner = next(other for other, names in OWNED.items() if argument in names)
+            raise InvalidInput(
+                f"{argument} belongs to criterion={owner!r}, not to {criterion!r}: leave it out, or choose the other "
+                "criterion"
+            )
     if name == "lr":
-        return LikelihoodRatio(alpha, alpha_backward)
+        return LikelihoodRatio(ALPHA if alpha is None else alpha, alpha_backward)
     if name == "ebic":
         return EBIC(gamma)
     return AIC() if name == "aic" else BIC()
 
 
-def _checked_object(criterion: Criterion, alpha_backward: float | None) -> Criterion:
+def belonging(criterion: object, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments without those of other criteria: a grid over criterion × alpha asks for more than one has."""
+    own = OWNED.get(criterion.lower(), ()) if isinstance(criterion, str) else ()
+    others = {argument for names in OWNED.values() for argument in names} - set(own)
+    return {name: value for name, value in arguments.items() if name not in others}
+
+
+def _checked_object(criterion: Criterion, given: Mapping[str, float]) -> Criterion:
     if isinstance(criterion, type) and hasattr(criterion, "bind"):
         raise InvalidInput(f"criterion is the class {criterion.__name__}: pass an object, {criterion.__name__}()")
     if not hasattr(criterion, "bind"):
@@ -282,10 +307,13 @@ def _checked_object(criterion: Criterion, alpha_backward: float | None) -> Crite
             f"criterion must be a name or a criterion object, got {type(criterion).__name__}: pass 'lr', 'aic', "
             "'bic', 'ebic' or e.g. fbed.LikelihoodRatio(0.01)"
         )
-    if alpha_backward is not None:
+    if given:
+        argument, value = next(iter(given.items()))
+        example = f"fbed.EBIC(gamma={value!r})" if argument == "gamma" else "fbed.LikelihoodRatio(alpha=…)"
+        if argument == "alpha_backward":
+            example = f"fbed.LikelihoodRatio(alpha, alpha_backward={value!r})"
         raise InvalidInput(
-            "alpha_backward goes into the criterion object when one is given: "
-            f"fbed.LikelihoodRatio(alpha, alpha_backward={alpha_backward!r})"
+            f"{argument} goes into the criterion object when one is given, such as {example}: leave it out here"
         )
     return criterion
 

@@ -49,6 +49,7 @@ class Design:
     def __init__(self, table: Table, weights: Floats, n_threads: int = 1) -> None:
         self.table = table
         self.weights = weights
+        self.n_threads = n_threads
         self.n = float(weights.sum())
         self.n_rows = table.n_rows
         self.is_sparse = bool(sparse.issparse(table.matrix))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.feature_selection import SelectorMixin
@@ -16,13 +18,14 @@ from sklearn.utils import check_array
 from sklearn.utils._set_output import _get_output_config  # no public way to learn what set_output was given
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fbed.criteria import Criterion
-from fbed.errors import InvalidInput
+from fbed.criteria import Criterion, belonging
+from fbed.errors import InvalidInput, InvalidType
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.labels import by_position
 from fbed.progress import Progress
 from fbed.result import Result
 from fbed.selection import select
+from fbed.sparsity import check_structure
 from fbed.tables import Groups, Name, as_frame
 
 
@@ -44,10 +47,11 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Link function, where the family has a choice.
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
         What a variable must achieve to be selected.
-    alpha : float
-        Significance level of criterion 'lr'.
+    alpha : float, optional
+        Significance level of criterion 'lr'; 0.05 by default. Other criteria ignore it, so that a grid over
+        criteria and levels works.
     gamma : float in [0, 1], optional
-        Parameter of criterion 'ebic'.
+        Parameter of criterion 'ebic'; others ignore it.
     k : int or math.inf
         Number of extra runs that bring dropped variables back.
     early_dropping : bool
@@ -65,6 +69,8 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
     missing : {'error', 'drop', 'indicator'}
         What becomes of missing values in `fit`. `transform` changes no value and drops no row: unless this is 'error',
         it lets missing values pass.
+    rare_levels : int or float, optional
+        Rows (or part of them) below which levels of a category become one in `fit`. `transform` changes no value.
     max_features : int, optional
         Most variables to select, forced ones not counted.
     time_limit : float, optional
@@ -114,7 +120,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         cov: str | None = None,
         link: str | None = None,
         criterion: str | Criterion = "lr",
-        alpha: float = 0.05,
+        alpha: float | None = None,
         gamma: float | None = None,
         k: float = 1,
         early_dropping: bool = True,
@@ -125,6 +131,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         groups: Groups | None = None,
         categorical: Iterable[Name] = (),
         missing: str = "error",
+        rare_levels: float | None = None,
         max_features: int | None = None,
         time_limit: float | None = None,
         n_jobs: int | None = None,
@@ -147,6 +154,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.groups = groups
         self.categorical = categorical
         self.missing = missing
+        self.rare_levels = rare_levels
         self.max_features = max_features
         self.time_limit = time_limit
         self.n_jobs = n_jobs
@@ -201,13 +209,19 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         for role, values in {"y": y, **about_rows}.items():
             _refuse_names(values, role)
         if as_frame(X) is not None:
-            validate_data(self, X, skip_check_array=True)  # the names; the values are select's business
+            self._check_names(X)
         about_rows = {role: by_position(X, values) for role, values in about_rows.items()}
-        result = select(X, by_position(X, _column_as_vector(y)), **about_rows, **self.get_params(deep=False))
+        options = belonging(self.criterion, self.get_params(deep=False))
+        result = select(X, by_position(X, _column_as_vector(y)), **about_rows, **options)
         self._keep(result)
         if result.status == "interrupted":
             raise KeyboardInterrupt  # else a grid search would run on as if nothing had happened
         return self
+
+    def _check_names(self, X: Any) -> None:
+        """scikit-learn's own checks of the names of a frame; the values are select's business."""
+        with _as_invalid_input():
+            validate_data(self, X, skip_check_array=True)
 
     def transform(self, X: Any) -> Any:
         """Reduce X to the selected features, in the order of X.
@@ -225,9 +239,12 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         if frame is not None:
             validate_data(self, X, skip_check_array=True, reset=False)
             return self._from_frame(frame)
+        if sparse.issparse(X):
+            check_structure(X)
         # Excluded columns may hold anything, here as in fit; without any, scikit-learn's own check is the strictest.
         finite = self._finite if self.result_.settings["n_excluded"] == 0 else False
-        checked = validate_data(self, X, dtype=None, accept_sparse="csr", ensure_all_finite=finite, reset=False)
+        with _as_invalid_input():
+            checked = validate_data(self, X, dtype=None, accept_sparse="csr", ensure_all_finite=finite, reset=False)
         return self._checked(self._transform(checked))
 
     def _from_frame(self, frame: nw.DataFrame[Any]) -> Any:
@@ -294,3 +311,14 @@ def _column_as_vector(y: Any) -> Any:
         stacklevel=3,
     )
     return y[:, 0]
+
+
+@contextmanager
+def _as_invalid_input() -> Iterator[None]:
+    """What scikit-learn refuses is refused like everything else, in its words."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError) as error:
+        raise (InvalidType if isinstance(error, TypeError) else InvalidInput)(str(error)) from error

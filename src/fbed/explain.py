@@ -22,14 +22,20 @@ from fbed import readers, views
 from fbed.errors import InvalidInput
 from fbed.problem import read_problem
 from fbed.result import Result, TraceRow
+from fbed.saved import consistent
 from fbed.search import STATUSES
 from fbed.tables import Name, named_columns
 from fbed.text import p_value, paragraph, shortened, table
 from fbed.views import Statistic
 
 _BY_ROW = ("sample_weight", "offset", "exposure", "trials", "strata", "entry", "cluster")
-_ABOUT_DATA = (*_BY_ROW, "family", "test", "cov", "link", "exclude", "groups", "categorical", "missing")
+_ABOUT_DATA = (*_BY_ROW, "family", "test", "cov", "link", "exclude", "groups", "categorical", "missing", "rare_levels")
 _HOPELESS = 1000  # times as many rows: beyond that no one collects them
+
+_UNKNOWN = (
+    "How close it came is not known: bounds were enough to decide. With the data (explain(…, X, y), or --data on the "
+    "command line) its statistics are computed."
+)
 
 _EXAMPLES = """\
 examples:
@@ -252,20 +258,21 @@ def _reasons(result: Result, j: int, met: Sequence[Encounter], now: Statistic | 
     ways = list(_ways(result, last.known))
     if ways:
         yield f"To pass in step {last.step} it would have taken {', or '.join(ways)}."
+    if not last.known.exact:
+        yield _UNKNOWN
     yield from _another_run(result, last, now)
 
 
 def _ways(result: Result, known: Statistic) -> Iterator[str]:
-    """What would have let it pass in the scan that decided; bounds tell what it would have taken at the least."""
-    least = "" if known.exact else " at the least"
-    if views.by_level(result) and not math.isnan(known.log_p_low):
-        yield f"a level alpha above {p_value(known.log_p_low)}{least}"
+    """What would have let it pass in the scan that decided; from bounds only what the statistic had to exceed."""
+    if known.exact and views.by_level(result) and not math.isnan(known.log_p_low):
+        yield f"a level alpha above {p_value(known.log_p_low)}"
     if known.critical is None or not math.isfinite(known.critical) or not 0 < known.upper < known.critical:
         return
     yield f"a statistic above {known.critical:.4g}"
     times = known.critical / known.upper
-    if times < _HOPELESS:
-        yield f"at the same size of effect, about {times * result.n_rows:,.0f} rows instead of {result.n_rows:,}{least}"
+    if known.exact and times < _HOPELESS:
+        yield f"at the same size of effect, about {times * result.n_rows:,.0f} rows instead of {result.n_rows:,}"
 
 
 def _another_run(result: Result, last: Encounter, now: Statistic | None) -> Iterator[str]:
@@ -297,7 +304,8 @@ class _Again:
                 f"this is not the table of the selection: it has {problem.table.n_variables:,} predictors, and the "
                 f"selection was made on {result.n_variables:,}, or they have other names"
             )
-        self.j, self.model, self.made = j, problem.model, dict[frozenset[int], Statistic]()
+        model = problem.paired_model if result.settings.get("paired") else problem.model
+        self.j, self.model, self.made = j, model, dict[frozenset[int], Statistic]()
 
     def test(self, given: Sequence[int], critical: float | None) -> Statistic:
         """The exact statistic of the variable given others."""
@@ -367,19 +375,26 @@ def run(arguments: argparse.Namespace) -> int:
         name = int(arguments.variable)
     if arguments.data is None and (arguments.target or arguments.sep):
         raise InvalidInput("--target and --sep describe the file of --data, which is missing")
-    given = {} if arguments.data is None else _read(result, arguments)
-    print(explain(result, name, **given))
+    with consistent(f"the result saved in {arguments.result}"):
+        given = {} if arguments.data is None else _read(result, arguments)
+        told = str(explain(result, name, **given))
+    print(told)
     return 0
 
 
 def _read(result: Result, arguments: argparse.Namespace) -> dict[str, Any]:
     """Table, outcome and what else has a value a row, read as the command that made the result read them."""
-    from fbed.cli import about_data, parser
+    from fbed.cli import about_data, parser, with_levels
 
     if result.origin is not None and result.origin.command is not None:
-        asked = parser().parse_args(shlex.split(result.origin.command)[1:])
-        data = readers.read(arguments.data, arguments.sep or asked.sep)
+        try:
+            asked = parser().parse_args(shlex.split(result.origin.command)[1:])
+        except SystemExit as error:  # a command that asks for help made no result
+            raise InvalidInput(f"{arguments.result}: the command in it makes no result") from error
+        form = {name: getattr(asked, name) for name in ("decimal", "encoding", "na_values")}
+        data = readers.read(arguments.data, arguments.sep or asked.sep, **form)
         asked.target = arguments.target or asked.target
+        data = with_levels(data, asked)
         about = about_data(data, asked)
         return {name: about[name] for name in ("X", "y", *_BY_ROW) if about[name] is not None}
     data = readers.read(arguments.data, arguments.sep)
@@ -398,5 +413,5 @@ def read_result(path: str) -> Result:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise InvalidInput(f"{path}: this is not a result of fbed, saved by --json or to_json()") from error

@@ -20,6 +20,7 @@ from fbed.tails import Floats
 _MOST = 100  # selected variables whose correlations are kept: more than that nobody reads
 _MOST_CLASSES = 20  # an outcome with more different values is shown as numbers
 _BINS = 24
+_FEW_VALUES, _WIDEST, _SAMPLE = 20, 10_000, 1000  # whole numbers that may be codes; a look at some rows settles most
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
 
 
@@ -39,6 +40,7 @@ class Column:
     low: float | None = None
     high: float | None = None
     uncommon: float | None = None
+    values: tuple[float, ...] = ()  # of a column of whole numbers, when there are few
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,26 @@ def _spread(design: Design, terms: Sequence[str], columns: Floats, center: Float
     counts = [design.weights @ (np.abs(values - value) <= near) for value in (low, high, np.zeros_like(low))]
     uncommon = (design.n - np.max(counts, axis=0)).tolist()
     rows = zip(terms, *(_rounded(part) for part in (scale, center, low, high)), uncommon, strict=True)
-    return [Column((term,), (sd,), mean=m, low=lo, high=hi, uncommon=u) for term, sd, m, lo, hi, u in rows]
+    ends = zip(values.T, _safe(low), _safe(high), strict=True)
+    codes = [_few_whole(column, round(lo), round(hi)) for column, lo, hi in ends]
+    return [
+        Column((term,), (sd,), mean=m, low=lo, high=hi, uncommon=u, values=few)
+        for (term, sd, m, lo, hi, u), few in zip(rows, codes, strict=True)
+    ]
+
+
+def _safe(ends: Floats) -> Floats:
+    return np.nan_to_num(np.clip(ends, -1e9, 1e9))
+
+
+def _few_whole(column: Floats, low: int, high: int) -> tuple[float, ...]:
+    """The different values of whole numbers, when there are few: they may be codes."""
+    if high - low > _WIDEST or np.abs(column[:_SAMPLE] - np.round(column[:_SAMPLE])).max(initial=0.0) > 1e-6:
+        return ()
+    if np.abs(column - np.round(column)).max(initial=0.0) > 1e-6:
+        return ()
+    present = np.flatnonzero(np.bincount(np.round(column).astype(np.intp) - low, minlength=1))
+    return tuple((present + low).astype(float).tolist()) if len(present) <= _FEW_VALUES else ()
 
 
 def _outcome(outcome: Outcome, weights: Floats) -> OutcomeGlance:

@@ -13,13 +13,13 @@ from fbed.apart import ColumnsApart
 from fbed.columns import Factor
 from fbed.encoding import code_type
 from fbed.errors import InvalidInput
-from fbed.tables import Matrix, Table, counted
+from fbed.tables import Matrix, Table, counted, refuse_infinite
 from fbed.tails import Floats
 
 MISSING = ("error", "drop", "indicator")
 """What can be asked for."""
 
-_LEVEL = "(missing)"  # the level that stands for 'missing' in a categorical column
+LEVEL = "(missing)"  # the level that stands for 'missing' in a categorical column
 
 
 def check_missing(missing: Any) -> None:
@@ -108,11 +108,9 @@ def _missing_numbers(table: Table, j: int) -> NDArray[np.intp]:
     else:
         stored = slice(matrix.indptr[place], matrix.indptr[place + 1])
         values, rows = matrix.data[stored], matrix.indices[stored]
-    if np.isinf(values).any():
-        raise InvalidInput(
-            f"column {table.column_name(j)!r} holds {int(np.isinf(values).sum())} infinite values, which are not "
-            "missing: correct them, or leave the column out by exclude"
-        )
+    infinite = int(np.isinf(values).sum())
+    if infinite:
+        refuse_infinite(table, {j: infinite})
     missing = np.flatnonzero(np.isnan(values))
     return missing if rows is None else rows[missing].astype(np.intp)
 
@@ -120,7 +118,7 @@ def _missing_numbers(table: Table, j: int) -> NDArray[np.intp]:
 def _with_level(factor: Factor) -> Factor:
     codes = factor.codes.astype(code_type(len(factor.levels) + 1))
     codes[codes < 0] = len(factor.levels)
-    return Factor(codes, (*factor.levels, _LEVEL))
+    return Factor(codes, (*factor.levels, LEVEL))
 
 
 def _filled(table: Table, where: dict[int, NDArray[np.intp]], weights: Floats) -> Matrix:

@@ -11,7 +11,6 @@ collider that only s opens, because from such a collider it can go straight down
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -19,12 +18,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.criteria import Criterion
 from fbed.errors import InvalidInput
 from fbed.families.base import Indices
 from fbed.graphs import MixedGraph, Node, Nodes
 from fbed.graphs.walks import m_connected
-from fbed.scan import Finding, OutOfTime, Scan
+from fbed.scan import Finding, Scan
 from fbed.tables import Table
 
 NAME = "oracle"
@@ -50,8 +50,6 @@ class Oracle:
     ----------
     table : Table
         The predictors as a table without rows, so that results are made as those of data are.
-    deadline : float or None
-        The time, on the monotonic clock, after which the search is stopped.
     """
 
     def __init__(self, graph: MixedGraph, target: Node) -> None:
@@ -60,7 +58,6 @@ class Oracle:
         names = graph.nodes[: self._target] + graph.nodes[self._target + 1 :]
         nowhere = np.full(len(names), -1, dtype=np.intp)
         self.table = Table(np.empty((0, 0)), nowhere, {}, cast("tuple[str, ...]", names), 0)
-        self.deadline: float | None = None
         self._last: tuple[tuple[int, ...], NDArray[np.bool_]] | None = None
 
     def saturated(self, selected: Sequence[int]) -> bool:
@@ -87,8 +84,7 @@ class Oracle:
 
     def _reached(self, selected: Sequence[int]) -> NDArray[np.bool_]:
         """Which predictors a walk from the target reaches given S."""
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise OutOfTime
+        check_time()
         key = tuple(selected)
         if self._last is None or self._last[0] != key:
             given = [variable + (variable >= self._target) for variable in selected]

@@ -271,7 +271,10 @@ def _raw_values(y: Any) -> tuple[NDArray[Any] | Encoded, bool]:
     series = nw.from_native(y, series_only=True, pass_through=True) if not isinstance(y, nw.Series) else y
     if not isinstance(series, nw.Series):
         frame = nw.from_native(y, eager_only=True, pass_through=True)
-        return np.asarray(frame.to_numpy() if isinstance(frame, nw.DataFrame) else y), False
+        try:
+            return np.asarray(frame.to_numpy() if isinstance(frame, nw.DataFrame) else y), False
+        except ValueError as error:
+            raise InvalidInput(f"y must be a list of values, one a row: {error}") from error
     if series.dtype in (nw.Categorical, nw.Enum):
         return encode_series(series), bool(nw.is_ordered_categorical(series))
     if series.dtype in (nw.String, nw.Object):
@@ -300,13 +303,18 @@ def _check_complete(raw: NDArray[Any]) -> None:
         raise InvalidInput("Complex data not supported: y must hold real numbers or classes")
     if raw.dtype.kind in "mM":
         raise InvalidInput("y holds dates or durations; turn them into numbers first")
-    if raw.dtype.kind == "f" and not np.isfinite(raw).all():
-        _refuse_missing(int((~np.isfinite(raw)).sum()))
+    if raw.dtype.kind == "f" and np.isnan(raw).any():
+        _refuse_missing(int(np.isnan(raw).sum()))
+    if raw.dtype.kind == "f" and np.isinf(raw).any():
+        raise InvalidInput(
+            f"y contains infinity in {int(np.isinf(raw).sum())} rows, which is no missing value: correct those rows, "
+            "or leave them out"
+        )
 
 
 def _refuse_missing(count: int) -> None:
     raise InvalidInput(
-        f"y contains NaN, missing or infinity in {count} rows: drop those rows first, or choose missing='drop'"
+        f"y contains NaN or missing values in {count} rows: drop those rows first, or choose missing='drop'"
     )
 
 

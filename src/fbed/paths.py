@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -20,7 +20,9 @@ from fbed.memo import Memo
 from fbed.oracle import is_wanted
 from fbed.origin import origin
 from fbed.problem import DataOptions, Listener, check_search_options, make_plan, read_problem
+from fbed.readers import opened
 from fbed.result import Result
+from fbed.saved import check_fields, read_object
 from fbed.selection import select
 from fbed.tables import Name, as_list
 
@@ -57,6 +59,25 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class _SavedSetting:
+    """A setting in JSON, where 'inf' stands for infinite K."""
+
+    criterion: str
+    value: float | None
+    k: int | str | None
+
+
+@dataclass(frozen=True)
+class _SavedPath:
+    """A path in JSON; every result is looked at when it is read."""
+
+    settings: tuple[_SavedSetting, ...]
+    results: tuple[Mapping[str, Any], ...]
+    status: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class PathResult(Sequence[Result]):
     """Results in the order of the grid, one a setting; fewer when the search was interrupted or ran out of time."""
 
@@ -90,7 +111,7 @@ class PathResult(Sequence[Result]):
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'fbed[cli]'") from error
+            raise ImportError("to_frame() needs pandas: pip install pandas") from error
         return pd.DataFrame(self.rows())
 
     def summary(self) -> str:
@@ -127,12 +148,12 @@ class PathResult(Sequence[Result]):
     @classmethod
     def from_json(cls, source: str | Path) -> PathResult:
         """Read a path back from its JSON text or file."""
-        text = source.read_text(encoding="utf-8") if isinstance(source, Path) else source
-        if not text.lstrip().startswith("{"):
-            text = Path(text).read_text(encoding="utf-8")
-        plain = json.loads(text)
-        if plain.get("kind") != "path" or plain.get("schema") != SCHEMA:
+        plain = read_object(source, "a path of fbed, saved by to_json()")
+        if plain.pop("kind", None) != "path" or plain.pop("schema", None) != SCHEMA:
             raise InvalidInput("this is not a path that this version of fbed saved")
+        check_fields(plain, _SavedPath)
+        if len(plain["settings"]) != len(plain["results"]):
+            raise InvalidInput("this path has more settings than results, or fewer: it is damaged")
         return cls(
             tuple(_setting_from_plain(setting) for setting in plain["settings"]),
             tuple(Result.from_json(json.dumps(result)) for result in plain["results"]),
@@ -178,7 +199,8 @@ def path(
         Seconds for the whole grid; settings that were not reached are missing from the result.
     **data
         Arguments of `fbed.select` about the data and the model: family, test, cov, link, sample_weight, offset,
-        exposure, trials, strata, entry, cluster, feature_names, groups, categorical, missing, engine.
+        exposure, trials, strata, entry, cluster, feature_names, groups, categorical, missing,
+        rare_levels, engine.
 
     Returns
     -------
@@ -196,6 +218,7 @@ def path(
     >>> grid.get(k=1, alpha=0.001).selected
     (3, 7)
     """
+    X = opened(X)
     common = {"y": y, "backward": backward, "max_features": max_features, "n_jobs": n_jobs, **data}
     started = time.perf_counter()
     grid = _grid(alphas, gammas, ks, fbs)
@@ -206,13 +229,15 @@ def path(
     criteria = [setting.as_criterion() for setting in grid]
     include, exclude = as_list(include), as_list(exclude)
     problem = read_problem(X, y, criteria, exclude, n_jobs=n_jobs, **data)
-    memo = Memo(problem.table.n_variables, problem.table.n_rows)
+    memos: dict[bool, Memo] = {}  # statistics of a category with many levels are not the same for levels and for EBIC
     results: list[Result] = []
     for setting, criterion in zip(grid, criteria, strict=True):
         plan = make_plan(problem.table, include, exclude, setting.k or 0, setting.k is not None, backward, max_features)
         left = None if time_limit is None else max(0.0, started + time_limit - time.perf_counter())
         same = {"criterion": criterion, "k": setting.k or 0, "early_dropping": setting.k is not None}
         alone = origin(select, {**common, "include": include, "exclude": exclude, **same})
+        paired = problem.pairs_rows(criterion)
+        memo = memos.setdefault(paired, Memo(problem.table.n_variables, problem.table.n_rows))
         results.append(replace(problem.run(plan, criterion, left, progress, memo), origin=alone))
         if results[-1].status in UNFINISHED:
             break

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from fbed import views
 from fbed.errors import InvalidInput
-from fbed.text import shortened
+from fbed.text import shortened, shortened_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -113,7 +113,7 @@ class Plots:
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter("{x:g}")
         ax.axvline(shown(0.0), color=_GREY, linestyle="--", linewidth=1, zorder=0)
-        ax.set_yticks(range(len(every)), [_named(effect.term) for effect in every])
+        ax.set_yticks(range(len(every)), _named_all(effect.term for effect in every))
         ax.invert_yaxis()
         ax.margins(y=0.5 / max(len(every), 1))
         ax.set_xlabel(f"{ratio or 'coefficient'} per standard deviation or level, naive 95% interval")
@@ -224,13 +224,18 @@ def _name_settings(ax: Axes, settings: Sequence[Setting]) -> None:
     ax.set_xlabel("alpha" if settings[0].criterion == "lr" else "gamma of EBIC")
 
 
+def _named_all(names: Iterable[object]) -> list[str]:
+    """Names on an axis, different ones different."""
+    return [name.replace("$", r"\$") for name in shortened_apart([str(name) for name in names], _NAME)]
+
+
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     if ax is not None:
         return ax
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'fbed[plot]'") from error
+        raise ImportError("plots need matplotlib: pip install matplotlib") from error
     made: Any = plt.subplots(figsize=size, layout="constrained")[1]
     made.spines[["top", "right"]].set_visible(False)
     return made

@@ -16,23 +16,29 @@ from typing import Any, TypedDict
 import numpy as np
 
 from fbed import families
+from fbed.clock import Clock, OutOfTime
+from fbed.columns import listing
 from fbed.criteria import Criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.extras import EXTRAS, Extras, read_extras
-from fbed.families.base import Model
+from fbed.families.base import Fit, Model
+from fbed.families.many_levels import ManyLevels, sparse_categories
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
+from fbed.fitted.make import finish
 from fbed.glance import glance
 from fbed.labels import check_labels
 from fbed.memo import Memo
 from fbed.missing import check_missing, complete_rows, with_indicators
 from fbed.outcomes import Outcome, known_rows, read_outcome, suggested_family
 from fbed.progress import Progress, reporting
+from fbed.rare import check_rare_levels, few_rows, with_rare_levels_joined
 from fbed.result import Result, build
 from fbed.scan import Scanner
-from fbed.search import Plan, Trail, search
-from fbed.tables import Groups, Name, Table, rare_levels, read_table, refuse_masked, take_column
+from fbed.search import Plan, Trail, keeping, search
+from fbed.settle import Closer, closer
+from fbed.tables import Groups, Name, Table, read_table, refuse_masked, take_column
 from fbed.tails import Floats
 from fbed.threads import one_blas_thread, thread_count
 
@@ -40,6 +46,8 @@ _WIDEST = 1e12  # ratio of weights; sums lose what is a rounding error of the la
 _FEWEST, _MOST = 1e-6, 1e15  # rows that weights may stand for
 
 Listener = bool | Callable[[Progress], None] | None
+
+_GRACE = 0.5  # seconds beyond a time limit in which the null model is fitted and the last one described
 
 
 class DataOptions(TypedDict, total=False):
@@ -60,6 +68,7 @@ class DataOptions(TypedDict, total=False):
     groups: Groups | None
     categorical: Iterable[Name]
     missing: str
+    rare_levels: float | None
     engine: str
 
 
@@ -80,6 +89,8 @@ class Problem:
     notes: tuple[str, ...]
     missing: str = "error"
     n_dropped: int = 0
+    test_named: bool = False
+    rare_levels: float | None = None
 
     @cached_property
     def design(self) -> Design:
@@ -94,6 +105,21 @@ class Problem:
         )
         return self.kind.build(request)
 
+    @cached_property
+    def sparse(self) -> tuple[int, ...]:
+        """Categories with too many levels for χ²."""
+        return sparse_categories(self.model) if self.cov is None else ()
+
+    def pairs_rows(self, criterion: Criterion) -> bool:
+        """Whether p-values of such categories come from pairs of rows: where nobody asked for anything else."""
+        free = self.model.has_likelihood and not self.test_named and not criterion.needs_likelihood
+        return free and bool(self.sparse)
+
+    @cached_property
+    def paired_model(self) -> Model:
+        """The model that tests them so: it needs a basis of the variables, which the one for tall data has not."""
+        return ManyLevels(getattr(self.model, "careful", self.model), self.sparse)
+
     def run(
         self,
         plan: Plan,
@@ -101,37 +127,89 @@ class Problem:
         time_limit: float | None = None,
         progress: Listener = None,
         memo: Memo | None = None,
+        started: float | None = None,
     ) -> Result:
-        """Search by one plan and criterion; a memo shares work with other searches on the same problem."""
-        started = time.perf_counter()
-        deadline = None if time_limit is None else time.monotonic() + time_limit
-        n, p = self.model.n, self.design.n_varying(plan.candidates)
-        threads = thread_count(self.n_jobs)
-        scanner = Scanner(self.model, criterion.bind(n, p), len(plan.forced), threads, deadline, memo)
+        """Search by one plan and criterion; a memo shares work with other searches on the same problem.
+
+        The time limit counts from `started`, a moment on the monotonic clock, or from now.
+        """
+        begun, p = time.perf_counter(), self.design.n_varying(plan.candidates)  # the pass over the rows that always is
+        clock, late = Clock(time_limit, started), _late(time_limit, started)
+        model: Model | None = None
+        latest: Fit | None = None
+        look_closer: Closer | None = None
         with one_blas_thread(), reporting(progress, self.table.name) as listen:
             trail = Trail(list(plan.forced), listen)
-            search(scanner, plan, trail)
-        return build(
-            trail,
-            plan,
-            self.table,
-            model=self.model.describe(trail.selected, scanner.latest),
-            family=self.model.name,
-            criterion=_criterion_text(criterion.describe(n, p), self.test),
-            classes=self.outcome.levels if self.model.name == "binomial" else None,
-            n=n,
-            notes=(*self.notes, *getattr(self.model, "notes", ()), *_remarks(self.design, plan)),
-            settings={
-                **settings(plan, criterion, self.table, self.n_jobs, time_limit),
-                "test": self.test,
-                "cov": self.cov,
-                "link": self.link,
-                "missing": self.missing,
-                "n_rows_dropped": self.n_dropped,
-            },
-            seconds=time.perf_counter() - started,
-            glance=glance(self.design, self.outcome, trail.selected),
-        )
+            with late.running(), keeping(trail):
+                model = self.paired_model if self.pairs_rows(criterion) else self.model
+            if model is not None:
+                rule, threads = criterion.bind(model.n, p), thread_count(self.n_jobs)
+                scanner = Scanner(model, rule, len(plan.forced), threads, memo)
+                with clock.running():
+                    search(scanner, plan, trail)
+                latest = scanner.latest
+                look_closer = closer(model, rule, plan.forced, trail, time.perf_counter() - begun)
+            late = Clock(_GRACE) if trail.status == "interrupted" else late
+            about_model = {**self._described(model, latest, trail, late), "closer": look_closer}
+        about_search = {
+            **settings(plan, criterion, self.table, self.n_jobs, time_limit),
+            "test": self.test,
+            "cov": self.cov,
+            "link": self.link,
+            "missing": self.missing,
+            "n_rows_dropped": self.n_dropped,
+            "rare_levels": self.rare_levels,
+            "paired": [self.table.name(j) for j in self.sparse] if isinstance(model, ManyLevels) else [],
+        }
+        about_model["notes"] += tuple(_remarks(self.design, plan))
+        about_model["notes"] += tuple(self._sparse_notes(plan, criterion) if model is not None else ())
+        rest = {"criterion": _criterion_text(criterion.describe(about_model["n"], p), self.test), **about_model}
+        try:
+            return build(trail, plan, self.table, settings=about_search, **rest, seconds=time.perf_counter() - begun)
+        except KeyboardInterrupt:  # what was found is not lost, whenever Ctrl-C comes
+            trail.status = "interrupted"
+            return build(trail, plan, self.table, settings=about_search, **rest, seconds=time.perf_counter() - begun)
+
+    def _described(self, model: Model | None, latest: Fit | None, trail: Trail, clock: Clock) -> dict[str, Any]:
+        """What the result tells about the model and the data; nothing where there is no time left for it."""
+        told: dict[str, Any] = {
+            "model": None,
+            "glance": None,
+            "family": self.kind.name if model is None else model.name,
+            "n": float(self.weights.sum()) if model is None else model.n,
+            "classes": self.outcome.levels if model is not None and model.name == "binomial" else None,
+            "notes": (*self.notes, *getattr(model, "notes", ())),
+        }
+        try:
+            with clock.running():
+                look = told["glance"] = glance(self.design, self.outcome, trail.selected)
+                if model is not None:
+                    told["model"] = finish(self, model.describe(trail.selected, latest), trail.selected, look)
+        except OutOfTime:
+            told["notes"] += ("there was no time left to describe the model; without a time limit there is",)
+        except KeyboardInterrupt:
+            trail.status = "interrupted"
+        return told
+
+    def _sparse_notes(self, plan: Plan, criterion: Criterion) -> list[str]:
+        """Which categories are not tested by χ², or should not be."""
+        found = [j for j in self.sparse if j in plan.candidates]
+        if not found or criterion.needs_likelihood:
+            return []
+        levels = (f"{self.table.name(j)} ({len(self.table.factors[j].levels)} levels)" for j in found)
+        names = f"too many levels for χ²: {listing(levels, quote=False)}"
+        if self.pairs_rows(criterion):
+            return [f"{names}; p-values of such columns come from pairs of rows of the same level"]
+        error = "find far too much" if self.test == "lr" else "are not to be trusted"
+        return [f"{names}; {self.test} tests of such columns {error}: leave test out, or join levels by rare_levels"]
+
+
+def _late(time_limit: float | None, started: float | None) -> Clock:
+    """The clock of what a result cannot do without: it may go on a little after the time limit."""
+    if time_limit is None:
+        return Clock()
+    begun = time.monotonic() if started is None else started
+    return Clock(max(time_limit, time.monotonic() - begun) + _GRACE, begun)
 
 
 def read_problem(
@@ -149,6 +227,7 @@ def read_problem(
     groups: Groups | None = None,
     categorical: Iterable[Name] = (),
     missing: str = "error",
+    rare_levels: float | None = None,
     engine: str = "certified",
     n_jobs: int | None = None,
     **extras: Any,
@@ -159,6 +238,7 @@ def read_problem(
     if engine not in ("certified", "exhaustive"):
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
     check_missing(missing)
+    check_rare_levels(rare_levels)
     check_labels(X, {"y": y, "sample_weight": sample_weight, **extras})
     named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, named, exclude, groups, categorical)
@@ -179,7 +259,10 @@ def read_problem(
     if missing == "indicator":
         table, told = with_indicators(table, weights)
         notes += told
-    notes += rare_levels(table, weights)
+    if rare_levels is not None:
+        table, told = with_rare_levels_joined(table, weights, rare_levels)
+        notes += told
+    notes += few_rows(table, weights)
     if isinstance(family, str) and family == "auto":
         family, note = suggested_family(outcome) if extras.get("trials") is None else ("binomial", None)
         notes += [note] if note else []
@@ -210,6 +293,8 @@ def read_problem(
         tuple(notes),
         missing,
         int((present & ~keep).sum()),
+        test is not None,
+        rare_levels,
     )
 
 
@@ -242,7 +327,9 @@ def check_search_options(k: float, max_features: int | None, time_limit: float |
         isinstance(max_features, bool) or not isinstance(max_features, (int, np.integer)) or max_features < 0
     ):
         raise InvalidInput(f"max_features must be a whole number that is 0 or more, or None, got {max_features!r}")
-    if time_limit is not None and not time_limit >= 0:
+    if time_limit is None:
+        return
+    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float, np.number)) or not time_limit >= 0:
         raise InvalidInput(f"time_limit must be a number of seconds, 0 or more, got {time_limit!r}")
 
 

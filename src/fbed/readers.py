@@ -10,12 +10,12 @@ import bz2
 import gzip
 import io
 import lzma
+import os
+import stat
 import sys
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed.columns import hint, listing
+from fbed.columns import hint, listing, sorted_values
 from fbed.errors import InvalidInput
+from fbed.sparsity import checked_csc
 from fbed.tables import Name
 
+Source = str | io.BytesIO  # a file by its name, or what came through a pipe
+
 STDIN = "-"
-FORMATS = ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2) or .npz"
+FORMATS = (
+    ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2), .npz, .xlsx, "
+    ".xls, .dta (Stata), .sav (SPSS), .sas7bdat or .xpt (SAS)"
+)
 
 _KINDS = {
     ".csv": "csv",
@@ -42,14 +48,22 @@ _KINDS = {
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
     ".npz": "npz",
+    ".xlsx": "excel",
+    ".xls": "excel",
+    ".dta": "stata",
+    ".sav": "spss",
+    ".zsav": "spss",
+    ".sas7bdat": "sas",
+    ".xpt": "sas",
 }
+_WRITTEN = ("csv", "tsv", "parquet", "feather", "svmlight", "npz")
 _COMPRESSED: dict[str, tuple[Callable[..., Any], set[str]]] = {  # how a file is opened, and for which kinds
     ".gz": (gzip.open, {"csv", "tsv", "svmlight"}),
     ".bz2": (bz2.open, {"csv", "tsv", "svmlight"}),
     ".xz": (lzma.open, {"csv", "tsv"}),
 }
 _OF_SPARSE = {"format", "shape", "data", "indices", "indptr", "row", "col", "offsets", "coords", "_is_array"}
-_BROKEN = (OSError, ValueError, KeyError, EOFError, zlib.error, zipfile.BadZipFile, lzma.LZMAError)
+_MOST_COLUMNS = 2**25  # of a sparse file: each costs a name and a hundred bytes of a search, whether it holds anything
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,8 @@ def kind_of(path: str, sep: str | None = None) -> str:
     """The format of a file by its extension; any other text file when a separator is given."""
     if path == STDIN:
         return "csv"
+    if sep is None and not Path(path).suffixes and is_stream(path):  # as in <(zcat data.csv.gz)
+        return "csv"
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     packing = suffixes.pop() if suffixes and suffixes[-1] in _COMPRESSED else None
     kind = _KINDS.get(suffixes[-1] if suffixes else "", "csv" if sep else None)
@@ -91,34 +107,116 @@ def kind_of(path: str, sep: str | None = None) -> str:
     return kind
 
 
-def read(path: str, sep: str | None = None) -> Data:
-    """Read a file (or '-', standard input)."""
-    if path != STDIN and not Path(path).exists():
+def is_stream(path: str) -> bool:
+    """Whether what is read once from a file is gone: standard input, a pipe, a device."""
+    try:
+        return path == STDIN or not stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):  # it does not exist, or cannot
+        return False
+
+
+def read(
+    path: str,
+    sep: str | None = None,
+    *,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    na_values: Sequence[str] | None = None,
+) -> Data:
+    """Read a file (or '-', standard input); the rest says how a text file is written.
+
+    Parameters
+    ----------
+    path : file whose extension tells its kind.
+    sep : separator of a text file; ',' by default, a tab for .tsv.
+    decimal : decimal point, '.' by default.
+    encoding : 'utf-8' by default.
+    na_values : words that mean 'missing', instead of the usual ones ('', 'NA', 'None', 'nan' and so on).
+    """
+    if path != STDIN and not os.path.exists(path):
         raise InvalidInput(f"{path}: no such file")
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         raise InvalidInput(f"{path}: this is a folder, expected a file")
     kind = kind_of(path, sep)
     with _explained(path, "read"):
+        source = _whole(path) if is_stream(path) else path
         if kind in ("csv", "tsv"):
-            return _read_text(path, separator(sep, kind))
-        return _READERS[kind](path)
+            return _read_text(source, separator(sep, kind), decimal, encoding, na_values)
+        if not (decimal is None and encoding is None and na_values is None):
+            raise InvalidInput("--decimal, --encoding and --na-values are about text files, which this is not")
+        return _READERS[kind](source)
 
 
-def python_lines(path: str, sep: str | None, vectors: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def _whole(path: str) -> io.BytesIO:
+    """All that a stream holds, unpacked: readers look at a table more than once."""
+    if path == STDIN:
+        content = io.BytesIO(sys.stdin.buffer.read())
+    else:
+        with _opened(path, "rb") as file:
+            content = io.BytesIO(file.read())
+    if not content.getbuffer().nbytes:
+        raise InvalidInput("nothing came in, expected a table")
+    return content
+
+
+def opened(X: Any) -> Any:
+    """A table in memory: a file is read by its name, a lazy polars frame collected; anything else is as it is."""
+    if isinstance(X, (str, Path)):
+        data = read(str(X))
+        if not data.is_frame:
+            raise InvalidInput(
+                f"{X} holds a matrix and an outcome beside it: data = fbed.readers.read({str(X)!r}), then "
+                "fbed.select(data.table, data.vectors['y'])"
+            )
+        return data.table
+    if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):
+        return X.collect()
+    return X
+
+
+def with_levels(data: Data, first: Mapping[str, str], last: Mapping[str, str]) -> Data:
+    """The table with some columns as categories that begin with a level of choice (the reference), or end with it."""
+    import pandas as pd
+
+    frame = data.table
+    for places, at_end in ((first, False), (last, True)):
+        for name, level in places.items():
+            column = data.vector(name, "--positive" if at_end else "--reference")
+            levels = sorted_values(set(column.dropna().tolist()))
+            chosen = [value for value in levels if str(value) == level]
+            if not chosen:
+                raise InvalidInput(f"column {name!r} has no level {level!r}: {hint(level, levels, 'levels')}")
+            others = [value for value in levels if value is not chosen[0]]
+            order = [*others, *chosen] if at_end else [*chosen, *others]
+            frame = frame.assign(**{name: pd.Categorical(column, categories=order)})
+    return replace(data, table=frame)
+
+
+def python_lines(
+    path: str,
+    sep: str | None,
+    vectors: Mapping[str, Sequence[str]],
+    levels: tuple[dict[str, str], dict[str, str]] | None = None,
+    **form: Any,
+) -> tuple[str, ...]:
     """Lines of Python that read a file as the command line does; `vectors` are arguments and their arrays in the file.
 
-    Nothing for standard input, which cannot be read again.
+    Nothing for standard input and pipes, which cannot be read again.
     """
-    if path == STDIN:
+    if is_stream(path):
         return ()
-    call = f"readers.read({path!r})" if sep is None else f"readers.read({path!r}, {sep!r})"
+    given = [repr(path), *([] if sep is None else [repr(sep)])]
+    given += [f"{name}={value!r}" for name, value in form.items() if value is not None]
+    call = f"readers.read({', '.join(given)})"
+    if levels is not None:
+        call = f"readers.with_levels({call}, {levels[0]!r}, {levels[1]!r})"
     if not vectors:
         return ("from fbed import readers", "", f"X = {call}.table")
-    given = []
+    lines = []
     for name, arrays in vectors.items():
         parts = ", ".join(f"data.vector({array!r}, {name!r})" for array in arrays)
-        given.append(f"{name} = {parts}")
-    return ("from fbed import readers", "", f"data = {call}", "X = data.table", "feature_names = data.names", *given)
+        lines.append(f"{name} = {parts}")
+    return ("from fbed import readers", "", f"data = {call}", "X = data.table", "feature_names = data.names", *lines)
 
 
 def separator(sep: str | None, kind: str) -> str:
@@ -129,34 +227,18 @@ def separator(sep: str | None, kind: str) -> str:
     return chosen
 
 
-def _read_text(path: str, sep: str) -> Data:
-    pd = _pandas("text tables")
-    content = _standard_input() if path == STDIN else None
-    options = {"sep": sep, "encoding": "utf-8-sig"}
-    header = pd.read_csv(content or path, header=None, nrows=1, dtype=str, keep_default_na=False, **options)
-    _check_header([str(name) for name in header.iloc[0]])
-    if content is not None:
-        content.seek(0)
-    frame = pd.read_csv(content or path, low_memory=False, **options)
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise InvalidInput(
-            f"the rows have more values than the header has names ({len(header.columns)}): give every column a name"
-        )
-    return _without_row_numbers(frame)
+def _read_text(
+    source: Source, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None
+) -> Data:
+    _pandas("text tables")
+    from fbed import text_tables
 
-
-def _standard_input() -> io.BytesIO:
-    content = io.BytesIO(sys.stdin.buffer.read())
-    if not content.getbuffer().nbytes:
-        raise InvalidInput("nothing came in, expected a CSV table with a header line")
-    return content
-
-
-def _check_header(names: Sequence[str]) -> None:
-    """pandas would rename a repeated column without a word."""
-    repeated = sorted({name for name in names if name and names.count(name) > 1})
-    if repeated:
-        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
+    form = text_tables.Form(
+        sep, decimal or ".", encoding or "utf-8-sig", None if na_values is None else tuple(na_values)
+    )
+    frame, notes = text_tables.read(source, form)
+    data = _without_row_numbers(frame)
+    return replace(data, notes=(*data.notes, *notes))
 
 
 def _without_row_numbers(frame: Any) -> Data:
@@ -170,12 +252,37 @@ def _without_row_numbers(frame: Any) -> Data:
     return Data(frame.iloc[:, 1:], notes=("the first column has no name and holds row numbers: left out",))
 
 
-def _read_parquet(path: str) -> Data:
-    return _framed(_pandas("Parquet files").read_parquet(path))
+def _read_parquet(source: Source) -> Data:
+    return _framed(_pandas("Parquet files").read_parquet(source))
 
 
-def _read_feather(path: str) -> Data:
-    return _framed(_pandas("Feather files").read_feather(path))
+def _read_feather(source: Source) -> Data:
+    return _framed(_pandas("Feather files").read_feather(source))
+
+
+def _read_excel(source: Source) -> Data:
+    return _framed(_with("openpyxl", lambda: _pandas("Excel files").read_excel(source)))
+
+
+def _read_stata(source: Source) -> Data:
+    return _framed(_pandas("Stata files").read_stata(source, order_categoricals=False))
+
+
+def _read_spss(source: Source) -> Data:
+    return _framed(_with("pyreadstat", lambda: _pandas("SPSS files").read_spss(source)))
+
+
+def _read_sas(source: Source) -> Data:
+    frame = _pandas("SAS files").read_sas(source, encoding="latin-1")
+    return _framed(frame)
+
+
+def _with(package: str, make: Callable[[], Any]) -> Any:
+    """What pandas needs for a format, by name."""
+    try:
+        return make()
+    except ImportError as error:
+        raise InvalidInput(f"this format needs {package}: pip install {package}") from error
 
 
 def _framed(frame: Any) -> Data:
@@ -183,23 +290,33 @@ def _framed(frame: Any) -> Data:
     return Data(frame)
 
 
-def _read_svmlight(path: str) -> Data:
+def _read_svmlight(source: Source) -> Data:
     """Columns are called by their number in the file, whether it counts from 0 or from 1."""
     from sklearn.datasets import load_svmlight_file
 
-    matrix, y = load_svmlight_file(path, zero_based=True)
-    matrix = sparse.csc_array(matrix)
+    matrix, y = load_svmlight_file(source, zero_based=True)
+    if matrix.shape[1] > _MOST_COLUMNS:
+        raise InvalidInput(
+            f"the largest column number is {matrix.shape[1] - 1:,}, and columns up to it cannot all be held: number "
+            f"them below {_MOST_COLUMNS:,}"
+        )
+    matrix = checked_csc(matrix)
     first = int(matrix.shape[1] > 0 and matrix.indptr[1] == 0)  # nothing in column 0: the file counts from 1
     names = tuple(str(j) for j in range(first, matrix.shape[1]))
     labels = y.astype(np.int64) if np.array_equal(y, np.round(y)) and np.abs(y).max(initial=0) < 2**53 else y
     return Data(matrix[:, first:], names, {"y": labels})
 
 
-def _read_npz(path: str) -> Data:
-    with np.load(path, allow_pickle=False) as file:
+def _read_npz(source: Source) -> Data:
+    loaded = np.load(source, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        raise InvalidInput("this is a single array, expected several with names, as np.savez writes them")
+    with loaded as file:
         arrays = {name: file[name] for name in file.files}
     if {"format", "shape", "data"} <= set(arrays):
-        matrix = sparse.csc_array(sparse.load_npz(path))
+        if isinstance(source, io.BytesIO):
+            source.seek(0)
+        matrix = checked_csc(sparse.load_npz(source))
         arrays = {name: values for name, values in arrays.items() if name not in _OF_SPARSE}
     elif "X" in arrays:
         matrix = arrays.pop("X")
@@ -208,14 +325,20 @@ def _read_npz(path: str) -> Data:
             f"expected an array X, or a matrix saved by scipy.sparse.save_npz, found {listing(arrays) or 'nothing'}"
         )
     names = next((arrays.pop(key) for key in ("feature_names", "names") if key in arrays), None)
+    if names is not None and names.ndim != 1:
+        raise InvalidInput(f"the names of the columns must be one list, got an array of {names.ndim} dimensions")
     return Data(matrix, None if names is None else tuple(str(name) for name in names), arrays)
 
 
-_READERS: dict[str, Callable[[str], Data]] = {
+_READERS: dict[str, Callable[[Source], Data]] = {
     "parquet": _read_parquet,
     "feather": _read_feather,
     "svmlight": _read_svmlight,
     "npz": _read_npz,
+    "excel": _read_excel,
+    "stata": _read_stata,
+    "spss": _read_spss,
+    "sas": _read_sas,
 }
 
 
@@ -243,6 +366,8 @@ def _write(path: str, kept: Any, names: Sequence[str], outcome: Mapping[str, Any
 
 def check_output(path: str, source: str, survival: bool = False) -> None:
     """Find out before the work begins whether its outcome can be written."""
+    if kind_of(path) not in _WRITTEN:
+        raise InvalidInput(f"--output {path}: this kind of file is read only; write .csv, .parquet, .feather or .npz")
     if kind_of(path) == "svmlight" and survival:
         raise InvalidInput("svmlight files hold one outcome, not a time and an event: write .csv, .parquet or .npz")
     if path == STDIN:
@@ -324,9 +449,9 @@ def _write_svmlight(path: str, matrix: Any, names: Sequence[str], outcome: Mappi
         dump_svmlight_file(placed, np.asarray(y), file, zero_based=True)
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str, mode: str = "wb") -> Any:
     opener = _COMPRESSED.get(Path(path).suffix.lower(), (open, set()))[0]
-    return opener(path, "wb")
+    return opener(path, mode)
 
 
 @contextmanager
@@ -338,8 +463,8 @@ def _explained(path: str, verb: str) -> Iterator[None]:
     except InvalidInput as error:
         raise InvalidInput(f"{shown}: {error}") from error
     except ImportError as error:  # pandas is there, what it needs for this format is not
-        raise InvalidInput(f"cannot {verb} {shown} without pyarrow: pip install 'fbed[cli]'") from error
-    except _BROKEN as error:
+        raise InvalidInput(f"cannot {verb} {shown} without pyarrow: pip install pyarrow") from error
+    except Exception as error:  # the parsers of other libraries raise whatever a damaged file makes them raise
         reason = getattr(error, "strerror", None) or str(error).strip().split("\n")[0] or type(error).__name__
         raise InvalidInput(f"cannot {verb} {shown}: {reason}") from error
 
@@ -348,5 +473,5 @@ def _pandas(what: str) -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise InvalidInput(f"{what} need pandas and pyarrow: pip install 'fbed[cli]'") from error
+        raise InvalidInput(f"{what} need pandas and pyarrow: pip install pandas pyarrow") from error
     return pd

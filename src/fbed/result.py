@@ -15,11 +15,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices
+from fbed.families.base import Indices
+from fbed.fitted import FinalModel
 from fbed.glance import Glance
 from fbed.origin import Origin
+from fbed.saved import check_fields, read_object
 from fbed.scan import Finding, Scan
 from fbed.search import STATUSES, Plan, Step, Trail
+from fbed.settle import Closer
+from fbed.sparsity import checked_csc
 from fbed.tables import Name, Table
 from fbed.tails import ChiSquare, ExactF, Floats, Reference
 
@@ -27,8 +31,10 @@ if TYPE_CHECKING:
     from fbed.explain import Explanation
     from fbed.plots import Plots
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the JSON form; it grows when a reader of the old form would misread the new one."""
+
+_READABLE = (2, 3)  # a result of schema 2 has no more of its model than the estimates
 
 
 @dataclass(frozen=True)
@@ -99,19 +105,21 @@ class Result:
     n_variables : number of predictors, that is of columns.
     trace : a row a scan, those that changed nothing included.
     n_tests : tests in the forward and the backward phase.
-    model : coefficients and deviance of the final model; None for the oracle, which fits none.
+    model : the final model: coefficients with ratios and intervals, how well it fits, predictions; None for the oracle,
+        which fits none, and where a time limit or an interrupt left no time for it.
     status : 'converged', 'max_features', 'saturated', 'time_limit' or 'interrupted'.
     notes : remarks on the data that a person should read.
     settings : what was asked for.
     glance : the outcome and the selected columns in figures; None for the oracle.
     origin : the call, the date and the versions that made this result.
+    closer : what makes statistics exact that were only enclosed, as long as the data are at hand.
     """
 
     selected: tuple[Name, ...]
     indices: Indices
     trace: tuple[TraceRow, ...]
     n_tests: TestCount
-    model: FittedModel | None
+    model: FinalModel | None
     status: str
     family: str
     criterion: str
@@ -128,6 +136,23 @@ class Result:
     seconds: float
     glance: Glance | None = field(default=None, repr=False)
     origin: Origin | None = field(default=None, repr=False)
+    closer: Closer | None = field(default=None, repr=False, compare=False)
+
+    def settled(self) -> Result:
+        """The same result with exact statistics where people look, instead of the bounds that were enough to decide.
+
+        Everything that shows or saves a result begins with this. It is quick, and has no more to do afterwards; where
+        the data are no longer at hand, or it would take long, some bounds remain.
+        """
+        return self if self.closer is None else self.closer.settled(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: no data."""
+        return dict(self.settled().__dict__)
+
+    def __repr__(self) -> str:
+        few = ", ".join(map(str, self.selected[:4])) + (", …" if len(self.selected) > 4 else "")
+        return f"<Result: {len(self.selected)} of {self.n_variables:,} selected ({few}); {self.family}, {self.status}>"
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -153,7 +178,7 @@ class Result:
         """The selected columns of a table, in order of selection, those of a group side by side."""
         if sparse.issparse(X):
             self._check_width(X.shape[1])
-            return sparse.csc_array(X)[:, self.indices]
+            return checked_csc(X)[:, self.indices]
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if not isinstance(frame, nw.DataFrame):
             array = np.asarray(X)
@@ -189,11 +214,18 @@ class Result:
         try:
             import pandas as pd
         except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install 'fbed[cli]'") from error
+            raise ImportError("to_frame() needs pandas: pip install pandas") from error
         hidden = ("dropped", "runners_up", "critical", "residual_df")
         fields = [name for name in TraceRow.__dataclass_fields__ if name not in hidden]
         rows = [{name: getattr(row, name) for name in fields} for row in self.trace]
         return pd.DataFrame(rows, columns=fields).rename(columns={"n_dropped": "dropped"})
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What should make a careful reader look twice, a sentence or two each; the notes are among them."""
+        from fbed.cautions import cautions
+
+        return tuple(f"{caution.title}. {caution.text}" for caution in cautions(self.settled()))
 
     def summary(self) -> str:
         """A readable account for a terminal of 80 columns."""
@@ -208,14 +240,14 @@ class Result:
         """How a notebook shows the result."""
         from fbed.report.notebook import compact
 
-        return compact(self)
+        return compact(self.settled())
 
     @property
     def plot(self) -> Plots:
         """Plots of the result: `steps()`, `funnel()`, `effects()` and `ties()`, each returning matplotlib Axes."""
         from fbed.plots import Plots
 
-        return Plots(self)
+        return Plots(self.settled())
 
     def explain(self, variable: Name, X: Any = None, y: Any = None, **values: Any) -> Explanation:
         """Why a variable was selected or not; with the data of the selection, every statistic is exact.
@@ -228,7 +260,7 @@ class Result:
         """
         from fbed.explain import explain
 
-        return explain(self, variable, X, y, **values)
+        return explain(self.settled(), variable, X, y, **values)
 
     def report(self, path: str | Path) -> Path:
         """Write a report for people: one HTML file that needs nothing else, to send, read offline or print."""
@@ -242,7 +274,7 @@ class Result:
         JSON has no infinity and no NaN: where one stands in the result, null is written, and read back as NaN.
         Classes that JSON has no form for, such as intervals or bytes, are written as text.
         """
-        text = json.dumps(_finite(_to_plain(self)), indent=indent, allow_nan=False)
+        text = json.dumps(_finite(_to_plain(self.settled())), indent=indent, allow_nan=False)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -250,15 +282,15 @@ class Result:
     @classmethod
     def from_json(cls, source: str | Path) -> Result:
         """Read a result back from its JSON text or file."""
-        is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-        plain = json.loads(text)
-        if plain.get("schema") != SCHEMA:
+        plain = read_object(source, "a result of fbed, saved by --json or to_json()")
+        found = plain.pop("schema", None)
+        if found not in _READABLE:
             raise InvalidInput(
-                f"this is not a result of schema {SCHEMA} (found {plain.get('schema')!r}): it was saved by another "
-                "version of fbed, or is something else"
+                f"this is not a result of schema 2 or {SCHEMA} (found {found!r}): it was saved by another version of "
+                "fbed, or is something else"
             )
-        return _from_plain(plain)
+        check_fields(plain, cls)
+        return _checked(_from_plain(plain))
 
 
 def build(trail: Trail, plan: Plan, table: Table, **rest: Any) -> Result:
@@ -335,7 +367,7 @@ def _candidates(trail: Trail, p: int) -> Candidates:
 
 
 def _to_plain(result: Result) -> dict[str, Any]:
-    shallow = {name: getattr(result, name) for name in Result.__dataclass_fields__}
+    shallow = {name: getattr(result, name) for name in Result.__dataclass_fields__ if name != "closer"}
     return {
         "schema": SCHEMA,
         **shallow,
@@ -343,7 +375,7 @@ def _to_plain(result: Result) -> dict[str, Any]:
         "indices": result.indices.tolist(),
         "trace": [_row_to_plain(row) for row in result.trace],
         "n_tests": asdict(result.n_tests),
-        "model": None if result.model is None else asdict(result.model),
+        "model": None if result.model is None else result.model.to_plain(),
         "classes": None if result.classes is None else [_class_to_plain(value) for value in result.classes],
         "feature_names": None if result.feature_names is None else list(result.feature_names),
         "groups": {name: list(columns) for name, columns in result.groups.items()},
@@ -380,10 +412,9 @@ def _row_to_plain(row: TraceRow) -> dict[str, Any]:
 
 
 def _from_plain(plain: dict[str, Any]) -> Result:
-    plain = {name: value for name, value in plain.items() if name != "schema"}
     candidates = plain["candidates"]
     values = {
-        k: np.array(_numbers(candidates[k])) for k in ("lower", "upper", "df", "log_p") if candidates[k] is not None
+        k: np.array(_numbers(candidates[k])) for k in ("lower", "upper", "df", "log_p") if candidates.get(k) is not None
     }
     return Result(
         **{
@@ -392,43 +423,56 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "indices": np.array(plain["indices"], dtype=np.intp),
             "trace": tuple(_row_from_plain(row) for row in plain["trace"]),
             "n_tests": TestCount(**plain["n_tests"]),
-            "model": _model_from_plain(plain["model"]),
+            "model": None if plain["model"] is None else FinalModel.from_plain({"n": plain["n"], **plain["model"]}),
             "classes": None if plain["classes"] is None else tuple(plain["classes"]),
             "feature_names": None if plain["feature_names"] is None else tuple(plain["feature_names"]),
             "groups": {name: tuple(columns) for name, columns in plain.get("groups", {}).items()},
             "notes": tuple(plain["notes"]),
             "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
-            "glance": None if plain["glance"] is None else Glance.from_plain(plain["glance"]),
-            "origin": None if plain["origin"] is None else Origin.from_plain(plain["origin"]),
+            "glance": None if plain.get("glance") is None else Glance.from_plain(plain["glance"]),
+            "origin": None if plain.get("origin") is None else Origin.from_plain(plain["origin"]),
         }
     )
+
+
+def _checked(result: Result) -> Result:
+    """Raise when the parts of a result that was read do not fit together; whoever shows it relies on that."""
+    p, known = result.n_variables, result.candidates
+    columns = [result.indices, *(np.array(group, dtype=np.intp) for group in result.groups.values())]
+    columns += [row.dropped for row in result.trace]
+    columns += [np.array([f.variable for f in row.runners_up], dtype=np.intp) for row in result.trace]
+    sizes: list[NDArray[Any]] = [
+        known.row,
+        known.lower,
+        known.upper,
+        known.df,
+        *([] if known.log_p is None else [known.log_p]),
+    ]
+    model, glance = result.model, result.glance
+    faults = {
+        "an unknown status": result.status not in STATUSES,
+        "columns that are not there": any(((part < 0) | (part >= p)).any() for part in columns),
+        "an empty group": not all(result.groups.values()),
+        "names for another number of columns": result.feature_names is not None and len(result.feature_names) != p,
+        "candidates for another number of columns": any(len(part) != p for part in sizes),
+        "candidates of steps that are not there": bool(((known.row < -1) | (known.row >= len(result.trace))).any()),
+        "steps of an unknown kind": any(
+            row.phase not in _PHASES or row.action not in ("add", "remove", "stop") for row in result.trace
+        ),
+        "as many columns as its variables do not have": len(result.indices)
+        != sum(len(result.groups.get(str(name), (0,))) for name in result.selected),
+        "coefficients for other terms": model is not None
+        and {len(model.coefficients), len(model.standard_errors or model.terms)} != {len(model.terms)},
+        "figures of other columns": glance is not None and len(glance.columns) != len(result.selected),
+    }
+    for fault, found in faults.items():
+        if found:
+            raise InvalidInput(f"the saved result contradicts itself: it has {fault}")
+    return result
 
 
 def _numbers(values: list[float | None]) -> tuple[float, ...]:
     return tuple(float("nan") if value is None else value for value in values)
-
-
-def _model_from_plain(plain: dict[str, Any] | None) -> FittedModel | None:
-    if plain is None:
-        return None
-    errors = plain["standard_errors"]
-    deviance, null_deviance = _numbers([plain["deviance"], plain["null_deviance"]])
-    directions = tuple(plain.get("directions", ()))  # infinities, which JSON cannot write
-    values = _numbers(plain["coefficients"])
-    values = tuple(
-        way * np.inf if way else value for way, value in itertools.zip_longest(directions, values, fillvalue=0)
-    )
-    return FittedModel(
-        **{
-            **plain,
-            "terms": tuple(plain["terms"]),
-            "coefficients": values,
-            "directions": directions,
-            "standard_errors": None if errors is None else _numbers(errors),
-            "deviance": deviance,
-            "null_deviance": null_deviance,
-        }
-    )
 
 
 def _row_from_plain(plain: dict[str, Any]) -> TraceRow:

@@ -1,13 +1,12 @@
 """One scan: given S, which candidates pass the criterion, and which is best?
 
 The `Scanner` stands between the search, which knows nothing of models, and a family, which knows nothing of criteria.
-It cuts candidates into blocks, spreads the blocks over threads, keeps an eye on the clock, and settles ties. A family
+It cuts candidates into blocks, spreads the blocks over threads, looks at the clock, and settles ties. A family
 that computes every statistic is answered here; one that encloses them in intervals, in `intervals`.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,16 +15,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.criteria import Evidence, Rule, tied_with_best
 from fbed.families.base import Fit, Indices, Model, is_certified
 from fbed.intervals import Intervals, best_by_intervals, worst_by_intervals
 from fbed.memo import Known, Memo
 from fbed.tails import ChiSquare, Floats, Reference
 from fbed.threads import spread
-
-
-class OutOfTime(Exception):  # no error: it never leaves the search
-    """The time limit was reached."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +78,12 @@ class Scanner:
         rule: Rule,
         n_forced: int,
         n_threads: int = 1,
-        deadline: float | None = None,
         memo: Memo | None = None,
     ) -> None:
         self.model = model
         self.rule = rule
         self.n_forced = n_forced
         self.n_threads = n_threads
-        self.deadline = deadline
         self.memo = memo
         self._last: tuple[tuple[int, ...], Fit] | None = None
         self._last_loss: tuple[frozenset[int], Scan] | None = None
@@ -105,7 +99,7 @@ class Scanner:
 
     def forward(self, selected: Sequence[int], candidates: Indices, everybody: bool = True) -> Scan:
         """Who passes, and whose addition is best? Where only the best matters, everybody else counts as passing."""
-        self.check_time()
+        check_time()
         fit = self._fit(selected)
         k = len(selected) - self.n_forced
         if is_certified(fit):
@@ -122,12 +116,12 @@ class Scanner:
 
     def backward(self, selected: Sequence[int], variables: Indices) -> Scan:
         """Who would be kept, and whose removal costs least? `chosen` is None when every variable is kept."""
-        self.check_time()
+        check_time()
         fit = self._fit(selected)
         k = len(selected) - self.n_forced - 1
         if is_certified(fit):
             known = Intervals(fit, variables, self.memo.losses(selected) if self.memo else None)
-            evidence = worst_by_intervals(known, self.rule, k, self.check_time, self._lost_before(selected, variables))
+            evidence = worst_by_intervals(known, self.rule, k, check_time, self._lost_before(selected, variables))
         else:
             evidence = self._computed(fit.losses, variables, self.memo.losses(selected) if self.memo else None)
             known = Intervals.exact(variables, evidence)
@@ -143,17 +137,14 @@ class Scanner:
         The model without r and x fits no better than the one without x, so that the cost of x cannot have fallen by
         more than r cost.
         """
+        if not self.model.has_likelihood:
+            return np.zeros(len(variables))
         before, scan = self._last_loss or (frozenset(), None)
         if scan is None or scan.chosen is None or before != {*selected, scan.chosen.variable}:
             return np.zeros(len(variables))
         cost = dict(zip(scan.candidates.tolist(), scan.lower.tolist(), strict=True))
         least = np.array([cost.get(variable, 0.0) for variable in variables.tolist()]) - scan.chosen.upper
         return np.maximum(least * (1.0 - 1e-9) - 1e-9, 0.0)
-
-    def check_time(self) -> None:
-        """Raise when the time limit has passed."""
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            raise OutOfTime
 
     def _fit(self, selected: Sequence[int]) -> Fit:
         key = tuple(selected)  # fits outlive the step: the search goes on to change its list
@@ -195,7 +186,7 @@ class Scanner:
         parts = []
         for part in spread(evaluate, blocks, self.n_threads):
             parts.append(part)
-            self.check_time()
+            check_time()
         return parts
 
     def _answer(

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
+from fbed.clock import OutOfTime
 from fbed.families.base import Indices
-from fbed.scan import Finding, OutOfTime, Scan
+from fbed.scan import Finding, Scan
 
 STATUSES = {
     "converged": "no further variable passes the criterion",
@@ -90,16 +92,23 @@ class Trail:
         return scan.chosen
 
 
-def search(ask: Questions, plan: Plan, trail: Trail) -> None:
-    """Forward phase, then backward phase; whatever ends it, the trail holds what was found."""
+@contextmanager
+def keeping(trail: Trail) -> Iterator[None]:
+    """Whatever ends the work inside, the trail holds what was found until then, and says why it ended."""
     try:
-        trail.status = forward_phase(ask, plan, trail)
-        if plan.backward:
-            backward_phase(ask, plan, trail)
+        yield
     except KeyboardInterrupt:
         trail.status = "interrupted"
     except OutOfTime:
         trail.status = "time_limit"
+
+
+def search(ask: Questions, plan: Plan, trail: Trail) -> None:
+    """Forward phase, then backward phase."""
+    with keeping(trail):
+        trail.status = forward_phase(ask, plan, trail)
+        if plan.backward:
+            backward_phase(ask, plan, trail)
 
 
 def forward_phase(ask: Questions, plan: Plan, trail: Trail) -> str:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fbed import oracle
+from fbed.clock import Clock
 from fbed.criteria import Criterion, as_criterion
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.origin import Origin, origin
 from fbed.problem import Listener, check_search_options, make_plan, read_problem, settings
 from fbed.progress import Progress, reporting
+from fbed.readers import opened
 from fbed.result import Result, build
 from fbed.search import Plan, Trail, search
 from fbed.tables import Groups, Name, as_list
@@ -27,7 +29,7 @@ def select(
     cov: str | None = None,
     link: str | None = None,
     criterion: str | Criterion = "lr",
-    alpha: float = 0.05,
+    alpha: float | None = None,
     gamma: float | None = None,
     k: float = 1,
     early_dropping: bool = True,
@@ -38,6 +40,7 @@ def select(
     groups: Groups | None = None,
     categorical: Iterable[Name] = (),
     missing: str = "error",
+    rare_levels: float | None = None,
     max_features: int | None = None,
     sample_weight: Any = None,
     offset: Any = None,
@@ -57,7 +60,8 @@ def select(
     Parameters
     ----------
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
-        Predictors, a row a sample. Text and category columns of a table enter and leave as a unit, with a degree of
+        Predictors, a row a sample; or the name of a file that the command line reads. Text and category columns of a
+        table enter and leave as a unit, with a degree of
         freedom a level but the first.
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair
@@ -82,10 +86,12 @@ def select(
     cluster : array or the name of a column of X, optional
         Subject or other unit that rows belong to.
     criterion : {'lr', 'aic', 'bic', 'ebic'} or a criterion object
-        'lr' is a likelihood-ratio test (exact F for gaussian). Objects such as ``fbed.EBIC(gamma=0.5)`` carry their own
-        parameters, and ``alpha``, ``gamma`` and ``alpha_backward`` are then not used.
-    alpha : float
-        Significance level of criterion 'lr'.
+        'lr' is the test of the family at level alpha, a likelihood ratio as a rule (exact F for gaussian; where a
+        category has too many levels for χ², p-values from pairs of rows). Objects such as ``fbed.EBIC(gamma=0.5)``
+        carry their own parameters; ``alpha``, ``gamma`` and ``alpha_backward`` are refused where the criterion does not
+        use them.
+    alpha : float, optional
+        Significance level of criterion 'lr'; 0.05 by default.
     gamma : float in [0, 1], optional
         Parameter of criterion 'ebic'; by default 1 − ½·log n / log p, clipped to [0, 1], with p the number of
         candidates that are not constant.
@@ -108,6 +114,9 @@ def select(
         Missing values are refused; or rows with any in y or in a column that is considered are left out; or every such
         column is joined by an indicator of where it is missing, as one variable, and its missing numbers are set to
         its mean (a missing category is a level of its own). `notes` tells what was done.
+    rare_levels : int or float, optional
+        Levels of a category with fewer rows than this (or, below 1, with a smaller part of them) become one level,
+        '(other)', where there are several.
     max_features : int, optional
         Most variables to select, forced ones not counted.
     sample_weight : array or the name of a column of X, optional
@@ -115,7 +124,8 @@ def select(
     feature_names : sequence of str, optional
         Names of the columns of an array.
     time_limit : float, optional
-        Seconds after which the search stops and returns what it has found.
+        Seconds after which the search stops and returns what it has found; kept to within a second, or one pass over
+        the rows where that takes longer.
     n_jobs : int, optional
         Threads; −1 for all processors. The answer does not depend on it.
     progress : bool or callable, optional
@@ -138,7 +148,8 @@ def select(
     (3, 7)
     """
     asked = origin(select, locals())
-    started = time.perf_counter()
+    X = opened(X)
+    started, on_clock = time.perf_counter(), time.monotonic()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)
     include, exclude = as_list(include), as_list(exclude)
@@ -153,7 +164,7 @@ def select(
     if oracle.is_wanted(X, family):
         about_data = {"sample_weight": sample_weight, "feature_names": feature_names, "test": test, "cov": cov}
         about_data |= {"groups": groups, "categorical": as_list(categorical) or None}
-        about_data |= {"missing": None if missing == "error" else missing}
+        about_data |= {"missing": None if missing == "error" else missing, "rare_levels": rare_levels}
         perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **extras})
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
@@ -172,12 +183,13 @@ def select(
         groups=groups,
         categorical=categorical,
         missing=missing,
+        rare_levels=rare_levels,
         engine=engine,
         n_jobs=n_jobs,
         **extras,
     )
     plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
-    result = problem.run(plan, chosen, time_limit, progress)
+    result = problem.run(plan, chosen, time_limit, progress, started=on_clock)
     return dataclasses.replace(result, seconds=time.perf_counter() - started, origin=asked)
 
 
@@ -192,8 +204,7 @@ def _select_on_graph(
 ) -> Result:
     """The same search on perfect tests: no rows, no model."""
     started = time.perf_counter()
-    perfect.deadline = None if time_limit is None else time.monotonic() + time_limit
-    with reporting(progress, perfect.table.name) as listen:
+    with Clock(time_limit).running(), reporting(progress, perfect.table.name) as listen:
         trail = Trail(list(plan.forced), listen)
         search(perfect, plan, trail)
     return build(

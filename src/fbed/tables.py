@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -21,10 +21,10 @@ from fbed.apart import as_matrix
 from fbed.columns import OBJECTS, Factor, coded, hint, listing, read_column
 from fbed.encoding import TOGETHER, encode_objects
 from fbed.errors import InvalidInput, InvalidType
+from fbed.sparsity import checked_csc
 
 Name = str | int
 Groups = Mapping[str, Iterable[Name]]
-_FEW_ROWS = 5  # the usual rule for χ² approximations
 
 Matrix = Any  # NDArray (any real dtype), ColumnsApart or scipy.sparse CSC
 
@@ -129,7 +129,14 @@ class Table:
     def rows(self, keep: NDArray[np.intp]) -> Table:
         """The same variables on some of the rows."""
         factors = {j: f.rows(keep) for j, f in self.factors.items()}
-        return replace(self, matrix=self.matrix[keep], factors=factors, n_rows=len(keep))
+        return replace(self, matrix=_some_rows(self.matrix, keep), factors=factors, n_rows=len(keep))
+
+
+def _some_rows(matrix: Matrix, keep: NDArray[np.intp]) -> Matrix:
+    """Rows of a matrix that keeps its layout: NumPy would turn columns into rows."""
+    if isinstance(matrix, np.ndarray) and matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
+        return np.take(matrix.T, keep, axis=1).T
+    return matrix[keep]
 
 
 def read_table(
@@ -154,7 +161,7 @@ def read_table(
     named = None if sparse.issparse(X) else named_columns(X)
     if named is None:
         matrix = _checked_sparse(X) if sparse.issparse(X) else _checked_dense(X)
-        table = _outline(matrix.shape, None if feature_names is None else tuple(str(name) for name in feature_names))
+        table = _outline(matrix.shape, _names(feature_names))
         table = _arranged(table, groups, exclude)
         return _from_matrix(matrix, table, table.find_columns(categorical, "categorical"))
     if feature_names is not None:
@@ -162,6 +169,14 @@ def read_table(
     columns = {name: values for name, values in named.items() if name not in set(leave_out)}
     table = _arranged(_outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
     return _from_columns(columns, table, table.find_columns(categorical, "categorical"))
+
+
+def _names(feature_names: Any) -> tuple[str, ...] | None:
+    if feature_names is None:
+        return None
+    if isinstance(feature_names, str) or not isinstance(feature_names, Iterable):
+        raise InvalidInput(f"feature_names must be a list of names, one a column, got {feature_names!r}")
+    return tuple(str(name) for name in feature_names)
 
 
 def _outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
@@ -222,7 +237,11 @@ def _read_group(table: Table, name: Any, columns: Any) -> Group:
 
 def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
     """Names or indices as a list: a single one may come bare, and an iterator can be read only once."""
-    return [wanted] if isinstance(wanted, (str, int, np.integer)) else list(wanted)
+    if isinstance(wanted, (str, int, np.integer)):
+        return [wanted]
+    if not isinstance(wanted, Iterable):
+        raise InvalidInput(f"expected the names or indices of columns, such as a list, got {wanted!r}")
+    return list(wanted)
 
 
 def take_column(X: Any, name: str, role: str) -> Any:
@@ -243,13 +262,24 @@ def named_columns(X: Any) -> dict[str, Any] | None:
     if isinstance(X, Mapping):
         names = [str(name) for name in X]
         _refuse_repeated(names)  # 1 and '1' are different keys
-        return dict(zip(names, map(np.asarray, X.values()), strict=True))
+        return dict(zip(names, map(_as_column, names, X.values()), strict=True))
     frame = as_frame(X)
     if frame is None:
         return None
     names = [str(name) for name in frame.columns]
     _refuse_repeated(names)
     return dict(zip(names, _columns(frame), strict=True))
+
+
+def _as_column(name: str, values: Any) -> NDArray[Any]:
+    """The values of a mapping's column as an array of one dimension."""
+    try:
+        column = np.asarray(values)
+    except ValueError as error:
+        raise InvalidInput(f"column {name!r} must be a list of values, one a row: {error}") from error
+    if column.ndim != 1:
+        raise InvalidInput(f"column {name!r} must be a list of values, one a row, got shape {column.shape}")
+    return column
 
 
 def _columns(frame: nw.DataFrame[Any]) -> list[Any]:
@@ -298,11 +328,7 @@ def _checked_sparse(X: Any) -> Any:
     if X.ndim != 2:
         raise InvalidInput(f"X must have two dimensions (rows, columns), got {X.ndim}")
     _check_dtype(X.dtype)
-    csc = sparse.csc_array(X)
-    if not csc.has_canonical_format:
-        csc = csc.copy()
-        csc.sum_duplicates()
-    return csc
+    return checked_csc(X)
 
 
 def _checked_dense(X: Any) -> NDArray[Any]:
@@ -357,32 +383,42 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
 def refuse_not_finite(table: Table, counts: NDArray[np.intp]) -> None:
     """Raise when a column that is used holds values that are missing or infinite; `counts` has their number."""
     found = {j: int(counts[j]) for j in np.flatnonzero(counts).tolist() if j not in table.excluded}
+    infinite = {j: count for j, count in ((j, _infinite(table, j)) for j in found) if count}
+    if infinite:
+        refuse_infinite(table, infinite)
     if found:
         raise InvalidInput(
-            f"X contains NaN, missing or infinite values in {len(found)} column{'s' if len(found) != 1 else ''}: "
+            f"X contains NaN or missing values in {len(found)} column{'s' if len(found) != 1 else ''}: "
             f"{counted(table, found)}. Nothing is imputed silently: drop those rows or columns, impute them first, or "
             "choose missing='drop' (complete rows only) or missing='indicator'"
         )
 
 
+def refuse_infinite(table: Table, counts: Mapping[int, int]) -> NoReturn:
+    """An error about infinite values, which are not missing: no choice of `missing` makes them go away."""
+    raise InvalidInput(
+        f"X contains infinite values in {len(counts)} column{'s' if len(counts) != 1 else ''}: "
+        f"{counted(table, counts)}. "
+        "They are not missing values, so that missing= does not help: correct them, replace them by NaN first (pandas: "
+        "X.replace([np.inf, -np.inf], np.nan)), or leave the columns out by exclude"
+    )
+
+
+def _infinite(table: Table, column: int) -> int:
+    """How many values of a column are infinite."""
+    place = int(table.position[column])
+    if place < 0:
+        return 0
+    matrix = table.matrix
+    values = (
+        matrix.data[matrix.indptr[place] : matrix.indptr[place + 1]] if sparse.issparse(matrix) else matrix[:, place]
+    )
+    return int(np.isinf(values).sum())
+
+
 def counted(table: Table, counts: Mapping[int, int]) -> str:
     """Columns with how many values each, for a message."""
     return listing([f"{table.column_name(j)} ({count:,})" for j, count in counts.items()], quote=False)
-
-
-def rare_levels(table: Table, weights: NDArray[np.float64]) -> list[str]:
-    """A remark on categories that few rows have: what is found about them is rough."""
-    rare = {}
-    for j, factor in table.factors.items():
-        few = int((factor.totals(weights) < _FEW_ROWS).sum())
-        if few and len(factor.levels) > 1:
-            rare[j] = f"{table.column_name(j)} ({few} of {len(factor.levels)})"
-    if not rare:
-        return []
-    return [
-        f"levels with fewer than {_FEW_ROWS} rows: {listing(rare.values(), quote=False)}; tests of such columns are "
-        "rough, consider joining levels"
-    ]
 
 
 def _common_length(columns: Mapping[str, Any]) -> int:

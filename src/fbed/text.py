@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import textwrap
 from collections.abc import Sequence
@@ -11,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fbed import views
+from fbed import cautions, views
+from fbed.figures import figure
+from fbed.fitted.table import fit_facts
+from fbed.fitted.table import lines as table_lines
 from fbed.search import STATUSES
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _LABEL = 13  # '  criterion  ', before what it says
+_MOST_TERMS = 60  # of a model that are printed
 _SHORTEST_NAME = 12  # below this a table is better too wide than unreadable
 
 
@@ -48,10 +51,11 @@ def style_of(stream: Any) -> Style:
     return COLOURED if not plain and hasattr(stream, "isatty") and stream.isatty() else PLAIN
 
 
-def summary(result: Result, style: Style = PLAIN) -> str:
+def summary(result: Result, style: Style = PLAIN, with_notes: bool = True) -> str:
     """Settings, steps, final model and what to keep in mind, within 80 columns."""
+    result = result.settled()
     title, *head = _head(result)
-    model = [] if result.model is None else ["", *_model(result, style), *style("warn", _foot(result))]
+    model = [] if result.model is None else ["", *_model(result, style), *style("warn", _foot(result, with_notes))]
     return "\n".join([*style("strong", [title]), *head, "", *_steps(result, style), *model])
 
 
@@ -78,7 +82,7 @@ def _head(result: Result) -> list[str]:
     outcome = f"{result.family}" + (f", modelling {result.classes[-1]!r}" if result.classes else "")
     size = views.sample_size(result)
     rows = _plural(result.n_rows, "row") + (f" ({size})" if size else "")
-    rows = rows if result.model else "a graph, no data"
+    rows = "a graph, no data" if views.is_oracle(result) else rows
     forced = f", {result.n_forced:,} of them forced in" if result.n_forced else ""
     tests = f"{result.n_tests.forward:,} forward, {result.n_tests.backward:,} backward"
     algorithm = str(result.settings.get("algorithm", "FBED"))
@@ -113,7 +117,7 @@ def _steps(result: Result, style: Style) -> list[str]:
 
 
 def _step(row: TraceRow) -> tuple[str, ...]:
-    statistic = "" if row.statistic is None else f"{row.statistic:.4g}"
+    statistic = figure(row.statistic, 4)
     p = "" if row.log_p is None else p_value(row.log_p)
     run = "" if row.run is None else str(row.run)
     variable = "" if row.variable is None else str(row.variable)
@@ -124,35 +128,25 @@ def _step(row: TraceRow) -> tuple[str, ...]:
 def _model(result: Result, style: Style) -> list[str]:
     model = result.model
     assert model is not None
-    errors: Sequence[float | None] = model.standard_errors or (None,) * len(model.terms)
-    rows = [
-        (effect.term, _coefficient(effect.value), "" if error is None else _error(error), _interval(effect))
-        for effect, error in zip(views.terms(result), errors, strict=True)
-    ]
-    lines = [f"final model (deviance {model.deviance:.6g} of {model.null_deviance:.6g}):"]
-    head = ("term", "coefficient", "std. error", "95% interval")
-    first, *rest = table([head, *rows], "<>>>", name_column=0, indent=2) if rows else [""]
-    lines += [*style("strong", [first]), *rest] if rows else []
+    facts = [f"{name} {value}" for name, value in fit_facts(model)]
+    title = f"final model: {'; '.join(facts)}" if facts else "final model:" if model.terms else "no model: tests only"
+    lines = paragraph(title)
+    first, *rest = table_lines(model, _MOST_TERMS, indent=2) or [""]
+    lines += [*style("strong", [first]), *rest] if rest else []
+    if len(model.terms) > _MOST_TERMS:
+        lines += paragraph("  … and more terms; result.model has them all")
     if model.separated:
         lines += style("warn", paragraph(f"  the outcome is separated, at least in part: {views.infinite(model)}"))
     return lines
 
 
-def _coefficient(value: float) -> str:
-    return f"{value:.4g}".replace("inf", "∞")
+def notes(result: Result) -> list[str]:
+    """What a person should know about the data and the model, a sentence each."""
+    return [*result.notes, *(caution.text for caution in cautions.about_data(result))]
 
 
-def _error(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.4g}"
-
-
-def _interval(effect: views.Effect) -> str:
-    return "" if effect.low is None or effect.high is None else f"{effect.low:.4g} to {effect.high:.4g}"
-
-
-def _foot(result: Result) -> list[str]:
-    sentences = [f"note: {note}" for note in result.notes]
-    sentences += [f"note: {caution.text}" for caution in views.data_cautions(result)]
+def _foot(result: Result, with_notes: bool) -> list[str]:
+    sentences = [f"note: {note}" for note in notes(result)] if with_notes else []
     sentences += _near_ties(result)
     if len(result.selected) > result.n_forced:
         sentences.append("p-values, standard errors and intervals are naive: they ignore the selection.")
@@ -183,8 +177,9 @@ def table(
     others = indent + sum(widths) - widths[name_column] + 2 * (len(align) - 1)
     widths[name_column] = min(widths[name_column], max(_SHORTEST_NAME, width - others))
     lines = []
-    for row in rows:
-        cells = [shortened(cell, widths[j]) if j == name_column else cell for j, cell in enumerate(row)]
+    names = shortened_apart([row[name_column] for row in rows], widths[name_column])
+    for row, name in zip(rows, names, strict=True):
+        cells = [name if j == name_column else cell for j, cell in enumerate(row)]
         padded = (f"{cell:{side}{w}}" for cell, side, w in zip(cells, align, widths, strict=True))
         lines.append((" " * indent + "  ".join(padded)).rstrip())
     return lines
@@ -205,6 +200,32 @@ def shortened(name: str, width: int) -> str:
         return name
     half = (width - 1) // 2
     return name[: width - 1 - half] + "…" + name[-half:]
+
+
+def shortened_apart(names: Sequence[str], width: int) -> list[str]:
+    """The names, each cut to the width, such that different names stay different."""
+    short = {name: shortened(name, width) for name in dict.fromkeys(names)}
+    alike: dict[str, list[str]] = {}
+    for name, text in short.items():
+        alike.setdefault(text, []).append(name)
+    for group in alike.values():
+        if len(group) > 1:
+            short |= _told_apart(group, width)
+    return [short[name] for name in names]
+
+
+def _told_apart(names: Sequence[str], width: int) -> dict[str, str]:
+    """Names that look alike when cut in the middle: cut where they differ, or numbered where that does not help."""
+    first = next((i for i, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), 0)
+    start = min(4, width // 4)
+    cut = {name: name[:start] + "…" + shortened(name[max(first - 1, start) :], width - start - 1) for name in names}
+    if len(set(cut.values())) == len(names):
+        return {name: shortened(text, width) for name, text in cut.items()}
+    numbered = {}
+    for i, name in enumerate(names, 1):
+        tag = f"#{i}"
+        numbered[name] = shortened(name, max(1, width - len(tag))) + tag
+    return numbered
 
 
 def _plural(count: int, noun: str) -> str:

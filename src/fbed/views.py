@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+from numpy.typing import NDArray
 
+from fbed.fitted import table
 from fbed.tables import Name
+from fbed.tails import Floats
 
 if TYPE_CHECKING:
     from fbed.families.base import FittedModel, Indices
@@ -25,20 +27,7 @@ if TYPE_CHECKING:
 NEAR = 2.0
 """Scores that differ by less are near ties: the data are at most e times likelier under one model than the other."""
 
-_RARE = 10  # rows below which a level or an uncommon value decides its own coefficient
-_INFLATED = 10.0  # variance inflation from which textbooks speak of collinearity
-_CORRELATED = 0.9
 _NO_BOUND = 1e6  # an upper bound so many times the lower one says nothing
-_RATIOS = {  # what exp(coefficient) is, where it has a name
-    "binomial": "odds ratio",
-    "ordinal": "odds ratio",
-    "multinomial": "odds ratio",
-    "cox": "hazard ratio",
-    "poisson": "rate ratio",
-    "negative_binomial": "rate ratio",
-    "gamma": "ratio of means",
-    "weibull": "time ratio",
-}
 
 
 @dataclass(frozen=True)
@@ -110,17 +99,9 @@ class Tie:
     fate: str
 
 
-@dataclass(frozen=True)
-class Caution:
-    """Something about the data that makes a careful reader look twice."""
-
-    title: str
-    text: str
-
-
 def has_deviance(result: Result) -> bool:
     """Whether the statistics are differences of deviances, so that they add up along the path."""
-    return result.model is not None and result.settings.get("test") in ("lr", "g2")
+    return not is_oracle(result) and result.settings.get("test") in ("lr", "g2")
 
 
 def by_level(result: Result) -> bool:
@@ -130,7 +111,7 @@ def by_level(result: Result) -> bool:
 
 def is_oracle(result: Result) -> bool:
     """Whether a graph and not data answered."""
-    return result.model is None
+    return result.family == "oracle"
 
 
 def sample_size(result: Result) -> str | None:
@@ -248,7 +229,7 @@ def terms(result: Result) -> list[Effect]:
     model = result.model
     if model is None:
         return []
-    half = _quantile(result)
+    half = table.half_width(model)
     known = _columns_by_term(result)
     out = []
     for i, (term, value) in enumerate(zip(model.terms, model.coefficients, strict=True)):
@@ -262,15 +243,7 @@ def terms(result: Result) -> list[Effect]:
 
 def ratio_name(result: Result) -> str | None:
     """What exp(coefficient) is called, or None where it has no meaning."""
-    return None if result.settings.get("link") else _RATIOS.get(result.family)
-
-
-def _quantile(result: Result) -> float:
-    """Half-width of a 95% interval in standard errors: Student's t for the linear model."""
-    left = result.n - len(result.model.terms) if result.model is not None else 0.0
-    if result.family == "gaussian" and left > 0:
-        return float(special.stdtrit(left, 0.975))
-    return float(special.ndtri(0.975))
+    return None if result.model is None else table.ratio_name(result.model)
 
 
 def _columns_by_term(result: Result) -> dict[str, tuple[Name, float]]:
@@ -302,9 +275,10 @@ def infinite(model: FittedModel) -> str:
     if len(terms) == len(model.terms):
         return "all coefficients are infinite, and only their direction has meaning"
     said = "coefficients of" if len(terms) > 1 else "coefficient of"
+    listed = "; ".join(terms[:6]) + ("; and others" if len(terms) > 6 else "")
     return (
-        f"the {said} {_listed(terms)} {'are' if len(terms) > 1 else 'is'} infinite; the others have the estimates and "
-        "standard errors of the rows that are left"
+        f"the {said} {listed} {'are' if len(terms) > 1 else 'is'} infinite; the others have the estimates and standard "
+        "errors of the rows that are left"
     )
 
 
@@ -317,12 +291,25 @@ def ties(result: Result) -> list[Tie]:
 
 
 def _ties_of(result: Result, step: StepView) -> Iterator[Tie]:
-    score = step.row.score
     for finding in step.row.runners_up:
-        best = finding.score + (finding.upper - finding.statistic)
-        behind = 0.0 if is_oracle(result) or score is None else max(score - best, 0.0)
+        if not is_oracle(result) and finding.upper - finding.statistic > 1e-9 * max(1.0, finding.upper):
+            return  # a bound, and all that it might come before
+        behind = _behind(result, step.row, finding)
         fate_of = fate(result, finding.variable)
         yield Tie(step, finding, result.name(finding.variable), behind, behind <= NEAR, fate_of)
+
+
+def _behind(result: Result, row: TraceRow, finding: Finding) -> float:
+    """By how much a runner-up was worse, on the scale of deviances.
+
+    Of the same df, that is the difference of the statistics. Otherwise what was ranked differs: scores, or, by level,
+    log p-values, of which twice the difference is about what it is for statistics.
+    """
+    if is_oracle(result) or row.score is None or row.log_p is None:
+        return 0.0
+    if by_level(result) and finding.df != row.df:
+        return max(2.0 * (finding.log_p - row.log_p), 0.0)
+    return max(row.score - finding.score, 0.0)  # ties go to the lower index, up to rounding
 
 
 def fate(result: Result, variable: int) -> str:
@@ -341,124 +328,44 @@ def fate(result: Result, variable: int) -> str:
 
 
 def closest(result: Result, most: int) -> Indices:
-    """Candidates that were not selected, those first that came closest to passing in their last scan."""
+    """Candidates that were not selected, those first that came closest to passing in their last scan.
+
+    Those whose statistics are not known exactly, and all that they might come before, are left out. Variables that
+    entered and were removed again are always among them.
+    """
     known = result.candidates
     free = (known.row >= 0) & ~result.support
     if known.log_p is not None:
-        distance = np.where(free, known.log_p, np.inf)
+        share = np.where(free & ~np.isnan(known.log_p), -known.log_p, -np.inf)
     else:
-        distance = np.where(free, -_share_of_critical(result), np.inf)
-    distance = np.where(np.isnan(distance), 0.0, distance)
-    order = np.argsort(distance, kind="stable")[: min(most, int(free.sum()))]
-    return order.astype(np.intp)
+        share = np.where(free, _share_of_critical(result), -np.inf)
+    order = np.argsort(-share, kind="stable")[: int(free.sum())]
+    exact = _is_exact(known.lower[order], known.upper[order])
+    certain = order[: len(order) if exact.all() else int(np.argmin(exact))][:most]
+    removed = [row.variable for row in result.trace if row.action == "remove"]
+    index = _index(result)
+    again = [j for j in dict.fromkeys(index[name] for name in removed) if free[j] and j not in certain]
+    return np.array([*certain.tolist(), *again], dtype=np.intp)
 
 
-def _share_of_critical(result: Result) -> np.ndarray:
-    """Each candidate's statistic, at the most, as a part of what it had to exceed."""
+def _is_exact(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    return np.asarray(upper - lower <= 1e-9 * np.maximum(1.0, np.abs(upper)))
+
+
+def _share_of_critical(result: Result) -> Floats:
+    """Each candidate's statistic, at the most, as a part of what it had to exceed; 1 where it had to exceed nothing."""
+    known, critical = result.candidates, critical_values(result)
+    asked = (critical > 0) & np.isfinite(critical)
+    upper = np.where(np.isnan(known.upper), np.inf, known.upper)  # NaN: JSON has no infinity
+    return np.where(asked, upper / np.where(asked, critical, 1.0), 0.0)
+
+
+def critical_values(result: Result) -> Floats:
+    """What each variable had to exceed in its last test; infinite where that is not known."""
     known = result.candidates
     critical = np.full(len(known.row), np.inf)
     for i, row in enumerate(result.trace):
-        here = known.row == i
+        here = np.flatnonzero(known.row == i)
         for df, value in row.critical:
-            critical[here & (known.df == df)] = value
-    upper = np.where(np.isfinite(known.upper), known.upper, known.lower)
-    return np.where((critical > 0) & np.isfinite(critical), upper / np.where(critical > 0, critical, 1.0), 0.0)
-
-
-# -- cautions --------------------------------------------------------------------------------------------------------
-
-
-def cautions(result: Result) -> list[Caution]:
-    """What may mislead a reader of this result."""
-    return [*_ending(result), *_separation(result), *data_cautions(result), *_notes(result)]
-
-
-def data_cautions(result: Result) -> list[Caution]:
-    """What the selected columns should make a reader careful about."""
-    return [*_collinearity(result), *_rare(result)]
-
-
-def _ending(result: Result) -> Iterator[Caution]:
-    if result.status in ("interrupted", "time_limit"):
-        yield Caution(
-            "The search did not finish",
-            "What is shown had been found when it was stopped. More variables might have been selected, and some of "
-            "these might have been removed again.",
-        )
-    if result.status == "max_features":
-        yield Caution(
-            "The search was limited", "It stopped at the largest number of variables allowed, not for want of others."
-        )
-    if result.status == "saturated":
-        yield Caution(
-            "The outcome is explained completely",
-            "No further variable could add anything. With few rows and many variables this happens by chance; a "
-            "variable that is the outcome in disguise does it, too.",
-        )
-
-
-def _separation(result: Result) -> Iterator[Caution]:
-    if result.model is not None and result.model.separated:
-        yield Caution(
-            "The outcome is separated",
-            f"The selected variables predict some rows without error: {infinite(result.model)}.",
-        )
-
-
-def _collinearity(result: Result) -> Iterator[Caution]:
-    if result.glance is None:
-        return
-    inflated = [
-        f"{name} ({value:.3g})" if math.isfinite(value) else f"{name} (no bound)"
-        for name, value in zip(result.selected, result.glance.inflation, strict=False)
-        if value >= _INFLATED
-    ]
-    if inflated:
-        yield Caution(
-            "Selected variables are collinear",
-            f"The others explain most of {_listed(inflated)}; in brackets, how many times larger that makes the "
-            "variance of the coefficient. Read these coefficients together, not one by one.",
-        )
-    pairs = [f"{a} and {b} ({r:.2f})" for a, b, r in correlated_pairs(result) if abs(r) >= _CORRELATED]
-    if pairs:
-        yield Caution("Selected variables are strongly correlated", f"Strongly correlated: {_listed(pairs)}.")
-
-
-def correlated_pairs(result: Result) -> list[tuple[Name, Name, float]]:
-    """Pairs of selected variables with their correlation, strongest first."""
-    if result.glance is None:
-        return []
-    matrix = result.glance.correlations
-    pairs = [
-        (result.selected[i], result.selected[j], matrix[i][j])
-        for i in range(len(matrix))
-        for j in range(i + 1, len(matrix))
-    ]
-    return sorted(pairs, key=lambda pair: -abs(pair[2]))
-
-
-def _rare(result: Result) -> Iterator[Caution]:
-    if result.glance is None:
-        return
-    rare = []
-    for name, column in zip(result.selected, result.glance.columns, strict=True):
-        rare += [f"{name} = {level} ({count:g} rows)" for level, count in column.levels if 0 < count < _RARE]
-        if column.uncommon is not None and column.uncommon < _RARE:
-            rare.append(f"{name} (all rows but {column.uncommon:g} have the same value)")
-    if rare:
-        yield Caution(
-            "Rare values",
-            f"A handful of rows decides about {_listed(rare)}. Check that they are not mistakes.",
-        )
-
-
-def _notes(result: Result) -> Iterator[Caution]:
-    for note in result.notes:
-        yield Caution(
-            "A note on the data", note[:1].upper() + note[1:] + ("" if note.endswith((".", "!", "?")) else ".")
-        )
-
-
-def _listed(items: list[str], most: int = 6) -> str:
-    shown = "; ".join(items[:most])
-    return shown if len(items) <= most else f"{shown}; and {len(items) - most:,} more"
+            critical[here[known.df[here] == df]] = value
+    return critical

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,7 @@ class Bounds:
 class CertifiedFit(Protocol):
     """A fit that answers by certified bounds. No interval for a gain may contain the critical value."""
 
+    span: Span
     reference: Reference
     looks_are_cheap: bool  # whether bounds for an infinite critical value cost little beside those for a finite one
 
@@ -114,6 +115,8 @@ class FittedModel:
     coefficients are infinite: `directions` has 1 or −1 for those that are plus or minus infinity and 0 for the others,
     and is empty when all are finite. An infinite coefficient has no standard error (NaN); the finite ones have those of
     the rows that are not separated. `standard_errors` is None when no term has one.
+    `correlation` is that of the coefficients: times two standard errors it is their covariance. `reached` is where an
+    infinite coefficient was when the likelihood no longer rose: what is predicted with.
     """
 
     family: str
@@ -124,6 +127,8 @@ class FittedModel:
     null_deviance: float
     separated: bool = False
     directions: tuple[int, ...] = ()
+    correlation: tuple[tuple[float, ...], ...] | None = None
+    reached: tuple[float, ...] = ()
 
     @property
     def infinite(self) -> dict[str, int]:
@@ -221,6 +226,11 @@ class Span:
         return _orthonormal(self.Q, self.root[:, None] * self.design.columns(variable))
 
 
+def harmonic_mean(counts: NDArray[Any]) -> float:
+    """Of the rows of every class: dominated by the rarest ones, as the quality of χ² is."""
+    return float(len(counts) / np.sum(1.0 / counts))
+
+
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:
     """How many elements two sequences have in common at their beginning."""
     for i, (a, b) in enumerate(zip(one, other, strict=False)):
@@ -251,8 +261,8 @@ def _orthonormal(basis: Floats, columns: Floats) -> Floats:
 
 def original_scale(
     span: Span, coefficients: Floats, information: Floats | None, sigma: float = 1.0
-) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...] | None]:
-    """Terms, coefficients and standard errors on the user's scale, from coefficients on Z.
+) -> tuple[tuple[str, ...], tuple[float, ...], tuple[float, ...] | None, Correlation | None]:
+    """Terms, coefficients, standard errors and correlation on the user's scale, from coefficients on Z.
 
     `information` is the Fisher information of those coefficients; None leaves the standard errors out. They are
     multiplied by `sigma`, the residual standard deviation of a linear model. A column in the span of earlier ones gets
@@ -270,13 +280,28 @@ def original_scale(
     shift = np.concatenate([[1.0], -center / scale])  # raw intercept = shift @ theta
     raw = (float(shift @ theta), *(theta[1:] / scale).tolist())
     if information is None:
-        return terms, raw, None
+        return terms, raw, None, None
     try:
         covariance = inverse @ np.linalg.inv(information) @ inverse.T
     except np.linalg.LinAlgError:
-        return terms, raw, None
-    variance = np.zeros(len(theta))
-    variance[kept] = np.diag(covariance)
-    variance[0] = shift[kept] @ covariance @ shift[kept]
-    errors = sigma * np.sqrt(np.maximum(variance, 0.0)) / np.concatenate([[1.0], scale])
-    return terms, raw, tuple(errors.tolist())
+        return terms, raw, None, None
+    change = np.eye(len(theta))[:, kept]  # from what was estimated to all coefficients, the raw intercept first
+    change[0] = shift[kept]
+    whole = change @ covariance @ change.T
+    errors = sigma * np.sqrt(np.maximum(np.diag(whole), 0.0)) / np.concatenate([[1.0], scale])
+    return terms, raw, tuple(errors.tolist()), correlation_of(whole)
+
+
+Correlation = tuple[tuple[float, ...], ...]
+
+
+def correlation_of(covariance: Floats | None) -> Correlation | None:
+    """Correlation of estimates; 0 with one that does not vary."""
+    if covariance is None:
+        return None
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    unit = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0.0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        correlation = np.clip(covariance * unit[:, None] * unit, -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    return tuple(map(tuple, correlation.tolist()))

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
+from fbed.clock import check_time
 from fbed.criteria import TIE, Evidence
 from fbed.design import Design
-from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span
+from fbed.families.base import Bounds, Fit, FittedModel, Indices, Span, harmonic_mean
 from fbed.families.certified import CertifiedLogistic, Hints
 from fbed.families.glm import logit_intercept
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
@@ -40,6 +41,7 @@ class Binomial:
 
     name = "binomial"
     has_likelihood = True
+    n_predictors = 1
 
     def __init__(self, design: Design, y: Floats, certified: bool = True, offset: Floats | None = None) -> None:
         self.design = design
@@ -49,6 +51,7 @@ class Binomial:
         self.block_size = design.scan_size if certified else design.block_size
         self.offset = offset
         mean = float(design.weights @ y / design.n)
+        self.events = harmonic_mean(design.n * np.array([mean, 1.0 - mean]))
         self.null_predictor = (
             float(np.log(mean / (1.0 - mean))) if offset is None else logit_intercept(y, design.weights, offset)
         )
@@ -107,6 +110,11 @@ class BinomialFit:
         """Whether the classes are separated, or as good as."""
         return self.deviance <= SATURATED * self.model.null_deviance
 
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """y − μ and μ(1 − μ), weighted."""
+        mean, weights = special.expit(self.predictor), self.model.design.weights
+        return (weights * (self.model.y - mean))[:, None], weights * mean * special.expit(-self.predictor)
+
     @cached_property
     def recession(self) -> Recession:
         """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
@@ -132,6 +140,7 @@ class BinomialFit:
         """Rise of the deviance when each variable is removed."""
         smaller, df = np.zeros(len(variables)), np.zeros(len(variables))
         for i, variable in enumerate(variables):
+            check_time()
             without = BinomialFit(self.model, Span(self.model.design, [s for s in self.span.selected if s != variable]))
             smaller[i], df[i] = without.deviance, self.span.rank - without.span.rank
         return _evidence(smaller - self.deviance, df)
@@ -282,6 +291,7 @@ def maximise(Z: Floats, x: Floats | None, start: Floats, y: Floats, weights: Flo
     left = np.arange(beta.shape[1])  # models still iterating
     stuck = np.ones(beta.shape[1], dtype=bool)
     for _ in range(_MAX_ITERATIONS):
+        check_time()
         columns = None if x is None else x[:, left]
         separated = _all_on_their_side(predictor, y)
         step, decrement = _newton_step(Z, columns, predictor, y, weights, ridge)
@@ -308,6 +318,7 @@ def _with_care(columns: Floats, beta: Floats, value: float, y: Floats, weights: 
     equations square that.
     """
     for _ in range(_MAX_ITERATIONS):
+        check_time()
         predictor = columns @ beta
         if _all_on_their_side(predictor[:, None], y)[0]:
             return beta, 0.0
@@ -393,6 +404,7 @@ def _damped(
     """Halve each step until its deviance falls; one that must be cut to less than a thousandth is not taken."""
     size = np.ones(beta.shape[1])
     while True:
+        check_time()
         trial = beta + size * step
         predictor = _predict(Z, x, trial)
         new = np.atleast_1d(deviance(predictor, y, weights))

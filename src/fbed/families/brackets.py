@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from fbed.criteria import TIE
 from fbed.families.base import Bounds, Indices, single_columns
+from fbed.families.bound_functions import E, P
 from fbed.families.likelihood import Comparison, RegressionFit, likelihood_ratio
 from fbed.families.newton import Columns, Point, newton_step
 from fbed.tails import ChiSquare, Floats
@@ -35,8 +36,6 @@ _ROUNDING = 1e-8
 """What bounds are widened by: sums of a million terms and the solution of the normal equations lose less."""
 
 _FEW = 24  # candidates whose statistics cost no more than their bounds
-
-_NEAR_ZERO = 1e-2  # below this the closed forms cancel, and the series is exact
 
 
 class BracketedPoint(Point, Protocol):
@@ -91,9 +90,9 @@ class BracketedFit(RegressionFit):
         gradient, hessian = self.point.derivatives(columns)
         step, decrement = newton_step(gradient, hessian)
         low, high = self.point.extremes(self._steps(columns, step))
-        lower = decrement * _p(np.maximum(high, 0.0)) * (1.0 - _ROUNDING)
+        lower = decrement * P(np.maximum(high, 0.0)) * (1.0 - _ROUNDING)
         inside = low > -1.0
-        upper = np.where(inside, decrement * _p(np.where(inside, low, 0.0)) * (1.0 + _ROUNDING), np.inf)
+        upper = np.where(inside, decrement * P(np.where(inside, low, 0.0)) * (1.0 + _ROUNDING), np.inf)
         sound = _solved(gradient, hessian, step, decrement)
         lower = np.where(sound, np.maximum(lower, 0.0), 0.0)
         return lower, np.minimum(np.where(sound, upper, np.inf), self.deviance)
@@ -133,8 +132,8 @@ class BracketedFit(RegressionFit):
         steps, left = np.column_stack([step for step, _ in found]), np.array([missing for _, missing in found])
         wald = np.einsum("pv,pq,qv->v", steps, hessian[0], steps)
         low, high = self.point.extremes(-self._steps(self.columns, steps))
-        lower = np.maximum(wald * _e(np.minimum(low, 0.0)) * (1.0 - _ROUNDING) - _ROUNDING, 0.0)
-        upper = wald * _e(np.maximum(high, 0.0)) * (1.0 + _ROUNDING) + _ROUNDING
+        lower = np.maximum(wald * E(np.minimum(low, 0.0)) * (1.0 - _ROUNDING) - _ROUNDING, 0.0)
+        upper = wald * E(np.maximum(high, 0.0)) * (1.0 + _ROUNDING) + _ROUNDING
         sound = (wald >= 0.0) & (left <= _ROUNDING**2 * wald) & (lower <= upper)
         return Bounds(np.where(sound, lower, 0.0), np.where(sound, upper, np.inf), df, self.reference)
 
@@ -172,24 +171,3 @@ def _solved(gradient: Floats, hessian: Floats, step: Floats, decrement: Floats) 
     residual = gradient - np.einsum("bij,jb->ib", hessian, step)
     _, left = newton_step(residual, hessian)
     return np.asarray(np.isfinite(decrement) & (left <= 1e-20 * np.maximum(decrement, 1e-300)))
-
-
-def _p(z: Floats) -> Floats:
-    """P(z) = 2[(1 + z)log(1 + z) − z]/z² = Σ (−1)ʲ 2zʲ/((j + 1)(j + 2)), decreasing from P(−1) = 2 through P(0) = 1."""
-    near = np.abs(z) < _NEAR_ZERO
-    far = np.where(near, 1.0, z)
-    powers = np.arange(9)
-    series = np.polynomial.polynomial.polyval(
-        np.where(near, z, 0.0), (-1.0) ** powers * 2 / ((powers + 1) * (powers + 2))
-    )
-    return np.where(near, series, 2.0 * ((1.0 + far) * np.log1p(np.maximum(far, -1.0 + 1e-300)) - far) / far**2)
-
-
-def _e(z: Floats) -> Floats:
-    """E(z) = 2(eᶻ − 1 − z)/z² = Σ 2zʲ/(j + 2)!, increasing through E(0) = 1."""
-    near = np.abs(z) < _NEAR_ZERO
-    far = np.where(near, 1.0, z)
-    coefficients = [1.0, 1 / 3, 1 / 12, 1 / 60, 1 / 360, 1 / 2520, 1 / 20160]
-    series = np.polynomial.polynomial.polyval(np.where(near, z, 0.0), coefficients)
-    with np.errstate(over="ignore"):
-        return np.where(near, series, 2.0 * (np.expm1(far) - far) / far**2)

@@ -18,6 +18,7 @@ from scipy import linalg, special
 
 from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
 from fbed.families.base import Indices, Span
+from fbed.families.bound_functions import E
 from fbed.families.glm import BINOMIAL, Glm
 from fbed.families.newton import Columns, maximise
 from fbed.tails import Floats
@@ -233,7 +234,7 @@ class CertifiedLogistic:
         u = (design.matrix.dots(which, self.null.score) - center * self.null.score.sum()) / scale
         low, high = (design.low[which] - center) / scale, (design.high[which] - center) / scale
         lower, upper = self.null.kernel.first(u, low, high, float(self.null.curvature.sum()))
-        shifted = np.abs(center) > _SHIFTED * scale
+        shifted = np.abs(center) / _SHIFTED > scale
         return np.where(shifted, 0.0, lower), np.where(shifted, np.inf, upper)
 
     def contest(
@@ -317,7 +318,7 @@ class CertifiedLogistic:
     def _surely_lost(self, wald: Floats, z_min: Floats) -> Floats:
         """E(z_min)·Wald, less what the fit is short of a maximum and what saturated rows might be hiding."""
         null, short = self.null.kernel, self.null.kernel.short
-        least = _e(z_min - null.reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
+        least = E(z_min - null.reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
         return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
 
     def _without(self, variable: int) -> tuple[Floats, Floats]:
@@ -388,10 +389,3 @@ def _solved(matrix: Floats, right: Floats) -> Floats:
 
 def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:
     return (upper > critical * (1.0 - 1e-9)) & (lower <= critical * (1.0 + 2e-9))
-
-
-def _e(z: Floats) -> Floats:
-    """E(z) = 2(exp(z) − 1 − z)/z², for z ≤ 0; by its series near 0, where the formula cancels."""
-    small = z > -1e-2
-    safe = np.where(small, -1.0, z)
-    return np.where(small, 1.0 + z / 3.0 + z**2 / 12.0 + z**3 / 60.0, 2.0 * (np.expm1(safe) - safe) / safe**2)

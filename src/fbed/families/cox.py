@@ -138,6 +138,10 @@ class CoxPoint:
         low, high = (-risk.largest(-u)[risk.term_group], risk.largest(u)[risk.term_group])
         return (low - mean).min(axis=0), (high - mean).max(axis=0)
 
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Martingale residuals, which have variance 1 without censoring."""
+        return self.cox.event_weights[:, None] - self._expected(), None
+
     def separated(self) -> NDArray[np.bool_]:
         """Whoever dies has the largest hazard of all at risk, tied deaths the same one: the likelihood tends to 1.
 

@@ -48,9 +48,9 @@ class Gaussian:
         sigma = self.scale * float(np.sqrt(fit.rss / df)) if df > 0 else np.nan
         on_basis = self.scale * (fit.span.Q.T @ self.y) / np.sqrt(self.n)
         on_basis[0] += self.center
-        terms, coefficients, errors = original_scale(fit.span, on_basis, np.eye(fit.span.rank) * self.n, sigma)
+        shown = original_scale(fit.span, on_basis, np.eye(fit.span.rank) * self.n, sigma)
         rss, tss = (value * self.scale * self.scale for value in (fit.rss, self.total))  # inf beyond 1e308, as it must
-        return FittedModel("gaussian", terms, coefficients, errors, rss, tss)
+        return FittedModel("gaussian", *shown[:3], rss, tss, correlation=shown[3])
 
 
 class GaussianFit:
@@ -103,8 +103,13 @@ class GaussianFit:
         return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
 
     def _statistic(self, smaller: Floats | float, larger: Floats | float) -> Floats:
-        floor = PERFECT * self.model.total
-        return np.asarray(self.model.n * np.log(np.maximum(smaller, floor) / np.maximum(larger, floor)))
+        return n_log_ratio(self.model, smaller, larger)
+
+
+def n_log_ratio(model: Gaussian, smaller: Floats | float, larger: Floats | float) -> Floats:
+    """n·log(RSS₀/RSS₁), from the residual sums of squares of a smaller and a larger model."""
+    floor = PERFECT * model.total
+    return np.asarray(model.n * np.log(np.maximum(smaller, floor) / np.maximum(larger, floor)))
 
 
 class Remainders:
@@ -136,7 +141,7 @@ class Remainders:
     def _products(self, which: Indices, vectors: Floats) -> Floats:
         design = self.design
         out = np.empty((len(which), vectors.shape[1]))
-        raw = design.is_sparse & (np.abs(design.center[which]) <= _SHIFTED * design.scale[which])
+        raw = design.is_sparse & (np.abs(design.center[which]) / _SHIFTED <= design.scale[which])
         some = np.flatnonzero(raw)
         if len(some):
             columns, sums = which[some], vectors.sum(axis=0)

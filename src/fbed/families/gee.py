@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import Fit, FittedModel, Indices, Span
+from fbed.families.base import Fit, FittedModel, Indices, Span, correlation_of
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.families.small_sample import Shares, dispersions, group_test, jackknife_covariance, single_tests
@@ -85,7 +86,8 @@ class Gee:
         fit = self.fit(selected)
         covariance = jackknife_covariance(self.shares(fit.solution, 1))
         shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.solution.coefficients, covariance)
-        return FittedModel(self.name, shown.terms, tuple(shown.values.tolist()), shown.standard_errors(), 0.0, 0.0)
+        values, errors, correlation = shown.values, shown.standard_errors(), correlation_of(shown.covariance)
+        return FittedModel(self.name, shown.terms, tuple(values.tolist()), errors, 0.0, 0.0, correlation=correlation)
 
     def sums(self, rows: Floats) -> Floats:
         """Weighted sums over the rows of each cluster."""
@@ -96,6 +98,7 @@ class Gee:
         """Fisher scoring on sorted rows, the correlation renewed in every step."""
         beta = start.copy()
         for _ in range(_MAX_ITERATIONS):
+            check_time()
             equations = self._at(columns, beta)
             step = np.linalg.solve(equations.bread, equations.score)
             move = float(np.abs(columns @ step).max())

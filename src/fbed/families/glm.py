@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fbed.families.base import harmonic_mean
 from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
 from fbed.families.recession import Constraints
@@ -129,6 +130,14 @@ class Glm(Regression):
             mean = float(weights @ y) / self.n
             self.floor = PERFECT * 2.0 * float(weights @ np.log(mean / y))
 
+    @property
+    def events(self) -> float:
+        """Counts, successes and failures; half the rows where the dispersion is estimated from the same rows."""
+        total = float(self.weights @ self.y)
+        if self.distribution.estimates_dispersion:
+            return self.n / 2.0
+        return total if self.distribution is POISSON else harmonic_mean(np.array([total, self.n - total]))
+
     def start(self, size: int) -> Floats:
         """The link of the mean for the intercept; with an offset, what explains the mean with it."""
         out = np.zeros(size)
@@ -213,6 +222,10 @@ class GlmPoint:
             return u.min(axis=0), u.max(axis=0)
         success, failure = (1.0 - self.transformed) * u, -self.transformed * u
         return np.minimum(success, failure).min(axis=0), np.maximum(success, failure).max(axis=0)
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Residuals, and the information that is expected."""
+        return self.residual(), self.information()[:, 0]
 
     def separated(self) -> NDArray[np.bool_]:
         """Successes or failures only in every row, and the columns put every row on its side of the boundary.

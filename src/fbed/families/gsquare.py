@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
+from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
@@ -102,6 +103,7 @@ class GSquareFit:
         return _tested([fit._test(int(variable)) for fit, variable in zip(others, variables, strict=True)])
 
     def _test(self, variable: int) -> tuple[float, float]:
+        check_time()
         codes, levels = self.model.codes(variable)
         finer, n_finer = _renumbered(self.strata * levels + codes, self.n_strata * levels)
         n_classes = self.model.n_classes

@@ -31,7 +31,7 @@ def kernel_test(kind: str) -> TestFunction:
         from causallearn.utils.KCI.KCI import KCI_CInd, KCI_UInd
         from causallearn.utils.RCIT.RCIT import RCIT, RIT
     except ImportError as error:
-        raise ImportError("family='kernel' needs causal-learn: pip install 'fbed[kernel]'") from error
+        raise ImportError("family='kernel' needs causal-learn: pip install causal-learn momentchi2") from error
     if kind == "kci":
         return lambda x, y, z: _kci(KCI_UInd, KCI_CInd, x, y, z)
     return lambda x, y, z: _rcit(RIT, RCIT, x, y, z)

@@ -65,10 +65,6 @@ class Regression(Likelihood):
         """No parameter has a boundary that it may reach."""
         return parameters
 
-    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
-        """No likelihood of outcomes that are counted grows without bound."""
-        return np.zeros(parameters.shape[1], dtype=bool)
-
     def largest_move(self, columns: Columns, step: Floats) -> Floats:
         """max |Δη|; further parameters make the likelihood bend in ways that Δη does not show."""
         if self.n_further:
@@ -91,6 +87,11 @@ class Regression(Likelihood):
     def precision(self, deviance: Floats) -> Floats:
         """Factor on score and Wald statistics: 1/dispersion."""
         return np.ones_like(deviance)
+
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of for χ² to hold: rows, as a rule."""
+        return self.n
 
     def saturated(self, fit: RegressionFit) -> bool:
         """Whether nothing is left to explain."""
@@ -186,6 +187,7 @@ class RegressionModel:
         self.notes: tuple[str, ...] = ()  # remarks on the outcome that a person should read
         self.name = likelihood.name
         self.n = likelihood.n
+        self.events, self.n_predictors = likelihood.events, likelihood.n_predictors
         self.has_likelihood = test is likelihood_ratio
         self.block_size = design.block_size
         self._kind = kind or RegressionFit
@@ -241,6 +243,10 @@ class RegressionFit:
         """Linear predictors, n × predictors."""
         m, k = self.model.likelihood.n_predictors, self.columns.size
         return self.Z @ self.parameters[: m * k].reshape(m, k).T
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Score of every row in its predictors, and its variance up to a factor (None: the same for all)."""
+        return self.model.likelihood.at(self.columns, self.parameters[:, None]).row_scores()
 
     def gains(self, candidates: Indices) -> Evidence:
         """Evidence for adding each candidate."""

@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, correlation_of, single_columns
 from fbed.families.gaussian import PERFECT
 from fbed.families.likelihood import evidence
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
@@ -100,7 +101,13 @@ class Mixed:
         errors = (*(shown.standard_errors() or ()), np.nan, np.nan)
         terms = (*shown.terms, "sd(cluster)", "sd(residual)")
         return FittedModel(
-            self.name, terms, (*values.tolist(), *spread.tolist()), errors, fit.deviance, self.null_deviance
+            self.name,
+            terms,
+            (*values.tolist(), *spread.tolist()),
+            errors,
+            fit.deviance,
+            self.null_deviance,
+            correlation=correlation_of(shown.covariance),
         )
 
     def likelihood(self, rss: Floats, ratio: Floats) -> Floats:
@@ -176,6 +183,7 @@ class MixedFit:
         """ρ and −2ℓ at the maximum, for every model with one of the unit columns more (None: for S alone)."""
 
         def value(s: Floats) -> Floats:
+            check_time()
             ratio = self.model.unit * np.expm1(s)
             return self.model.likelihood(self._rss(ratio, own), ratio)
 

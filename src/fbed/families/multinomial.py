@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
+from fbed.families.base import harmonic_mean
 from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
 from fbed.families.presentation import Estimates
@@ -29,6 +31,11 @@ class Multinomial(Regression):
         self.n = float(weights.sum())
         self.n_predictors = len(labels) - 1
         self.indicator = (codes[None, :] == np.arange(1, len(labels))[:, None]).astype(float)  # classes × rows
+
+    @property
+    def events(self) -> float:
+        """Rows of a class, on average."""
+        return harmonic_mean(np.bincount(self.codes, self.weights, len(self.labels)))
 
     def start(self, size: int) -> Floats:
         """Log odds of every class against the first."""
@@ -88,6 +95,7 @@ class MultinomialPoint:
         gradient = np.vstack([columns.inner(a * (self.family.indicator[c][:, None] - p[c])) for c in range(m)])
         hessian = np.empty((gradient.shape[1], m * size, m * size))
         for c in range(m):
+            check_time()  # hundreds of classes have tens of thousands of blocks
             for d in range(c + 1):
                 block = columns.gram(a * p[c] * ((1.0 - p[c]) if c == d else -p[d]))
                 hessian[:, c * size : (c + 1) * size, d * size : (d + 1) * size] = block
@@ -99,6 +107,14 @@ class MultinomialPoint:
         mean = np.einsum("crb,crb->rb", np.broadcast_to(self.probability, step.shape), step)
         low, high = np.minimum(step.min(axis=0), 0.0) - mean, np.maximum(step.max(axis=0), 0.0) - mean
         return low.min(axis=0), high.max(axis=0)
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """y_c − p_c of every class but the first; the variance is diag(p) − ppᵀ, relative to its mean over the rows."""
+        p, a = self.probability[:, :, 0], self.family.weights
+        mean = np.diag(p @ a) - (p * a) @ p.T
+        inverse = np.linalg.pinv(mean / a.sum(), hermitian=True)
+        relative = np.diag(inverse) @ p - np.einsum("cr,cd,dr->r", p, inverse, p)
+        return (a * (self.family.indicator - p)).T, a * np.maximum(relative, 0.0)
 
     def separated(self) -> NDArray[np.bool_]:
         """Every row's class has a larger predictor than any other."""

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fbed.families import few_terms
 from fbed.families.glm import log_intercept
 from fbed.families.likelihood import Regression, RegressionFit
-from fbed.families.newton import Columns, Maximum, maximise
+from fbed.families.newton import Columns, Maximum, climb, told
 from fbed.families.presentation import Estimates
 from fbed.families.recession import Constraints, held_further
 from fbed.tails import Floats
@@ -45,6 +45,11 @@ class NegativeBinomial(Regression):
         self.offset = None if offset is None else offset[:, None]
         self.steps, self.n_above = few_terms.of_counts(y, weights)  # the j and N_j of Σ_j, or few that stand for them
 
+    @property
+    def events(self) -> float:
+        """Counts, or half the rows where these are fewer: the dispersion is estimated from them."""
+        return min(float(self.weights @ self.y), self.n / 2.0)
+
     def start(self, size: int) -> Floats:
         """Logarithm of the mean, and the dispersion of the moments."""
         mean = float(self.weights @ self.y) / self.n
@@ -56,20 +61,20 @@ class NegativeBinomial(Regression):
 
     def maximise(self, columns: Columns, start: Floats) -> Maximum:
         """The likelihood may have a maximum at α = 0 and another above it: whoever found one looks for the other."""
-        found = maximise(self, columns, start)
+        found = climb(self, columns, start)
         above = found.parameters[-1] > 0.0
         _improve(found, above, self._held(columns.only(above), found.parameters[:, above], 0.0))
         for alpha in self.dispersions if not above.all() else ():
             below = ~above & (found.parameters[-1] == 0.0)
             held = self._held(columns.only(below), found.parameters[:, below], alpha)
-            _improve(found, below, maximise(self, columns.only(below), held.parameters))
-        return found
+            _improve(found, below, climb(self, columns.only(below), held.parameters))
+        return told(found)
 
     def _held(self, columns: Columns, parameters: Floats, alpha: float) -> Maximum:
         """The maximum at a given α, which is the only one there."""
         if not parameters.shape[1]:
             return Maximum(parameters, np.zeros(0), np.zeros(0, dtype=bool))
-        found = maximise(_AtDispersion(self, alpha), columns, parameters[:-1])
+        found = climb(_AtDispersion(self, alpha), columns, parameters[:-1])
         whole = np.vstack([found.parameters, np.full((1, parameters.shape[1]), alpha)])
         return Maximum(whole, found.deviance, found.finished)
 
@@ -156,6 +161,10 @@ class NegativeBinomialPoint:
         gradient = np.vstack([columns.inner(self.residual()), slope])
         return gradient, _with_corner(inner, cross, bend)
 
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Residuals, and the information that is expected."""
+        return self.residual(), self.information()[:, 0]
+
     def separated(self) -> NDArray[np.bool_]:
         """Counts have no boundary to be separated by."""
         return np.zeros(len(self.alpha), dtype=bool)
@@ -180,10 +189,6 @@ class _AtDispersion:
         """max |Δη|."""
         return np.asarray(np.abs(columns.predict(step)).max(axis=0))
 
-    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
-        """The likelihood of counts has a bound."""
-        return np.zeros(parameters.shape[1], dtype=bool)
-
 
 class _PointAtDispersion(NegativeBinomialPoint):
     """The same point, seen by the coefficients."""
@@ -199,6 +204,7 @@ def _improve(found: Maximum, which: NDArray[np.bool_], other: Maximum) -> None:
     better = other.deviance < found.deviance[which] - 1e-9
     models = np.flatnonzero(which)[better]
     found.parameters[:, models], found.deviance[models] = other.parameters[:, better], other.deviance[better]
+    found.finished[models] = other.finished[better]
 
 
 def _row_deviance(y: Floats, mean: Floats, alpha: Floats) -> Floats:
@@ -206,9 +212,11 @@ def _row_deviance(y: Floats, mean: Floats, alpha: Floats) -> Floats:
     gap = (y - mean) / (1.0 + alpha * mean)
     scaled = alpha * gap
     small = np.abs(scaled) < 1e-300
-    per_alpha = gap * np.where(small, 1.0, np.log1p(scaled) / np.where(small, 1.0, scaled))
+    apart = np.log1p(alpha * y) - np.log1p(alpha * mean)  # of a mean far above its count, where 1 + scaled cancels
+    log = np.where(scaled < -0.5, apart, np.log1p(np.maximum(scaled, -0.75)))
+    per_alpha = gap * np.where(small, 1.0, log / np.where(small, 1.0, scaled))
     ratio = np.where(y > 0, (y - mean) / (mean * (1.0 + alpha * y)), 0.0)
-    far = np.log(np.maximum(y, 1.0) / mean) + np.log1p(alpha * mean) - np.log1p(alpha * y)
+    far = np.log(np.maximum(y, 1.0) / mean) - apart
     return y * np.where(np.abs(ratio) < 0.5, np.log1p(ratio), far) - per_alpha
 
 

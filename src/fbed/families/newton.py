@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.tails import Floats
 
 CONVERGED = 1e-11
@@ -119,6 +120,13 @@ class Point(Protocol):
         Other columns may be given to the point of a single model: what has no coefficient there has coefficient 0.
         """
 
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Of a single model: derivatives in the predictors of every row (rows × predictors), and their variance.
+
+        Both are of all copies of a row together; the variance is known up to a factor, None where it is the same for
+        every row.
+        """
+
     def separated(self) -> NDArray[np.bool_]:
         """Which models reach the supremum, deviance 0, in the limit along their present direction."""
 
@@ -131,9 +139,6 @@ class Likelihood(Protocol):
 
     def project(self, parameters: Floats) -> Floats:
         """The nearest parameters inside a closed domain; most families have none."""
-
-    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
-        """Which models are as good as perfect, where that makes the likelihood grow without bound."""
 
     def largest_move(self, columns: Columns, step: Floats) -> Floats:
         """By how much a step changes the predictors at most; inf where that does not tell how far it goes."""
@@ -148,7 +153,7 @@ class Maximum:
     finished: NDArray[np.bool_]
 
 
-def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
+def climb(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
     """Newton iterations, each step halved until the deviance falls; a separated model has deviance 0.
 
     Models whose steps lead nowhere are taken further one by one, by steps of bounded length.
@@ -160,11 +165,13 @@ def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum
     left = np.arange(parameters.shape[1])  # models still iterating
     moved = np.ones(parameters.shape[1], dtype=bool)
     for _ in range(_MAX_ITERATIONS if parameters.size else 0):
+        check_time()
         step, decrement = newton_step(*point.derivatives())
         separated = point.separated()
         last = ~separated & moved & _is_last(likelihood, columns, step, decrement)
-        known = decrement <= np.maximum(CONVERGED, _NOISE * np.abs(point.value))
-        done = separated | last | known | likelihood.unbounded(parameters)
+        noise = np.where(np.isfinite(point.value), _NOISE * np.abs(point.value), 0.0)
+        known = decrement <= np.maximum(CONVERGED, noise)
+        done = separated | last | known
         found.parameters[:, left] = np.where(last, parameters + step, parameters)
         found.deviance[left] = np.where(separated, 0.0, point.value - np.where(last, decrement, 0.0))
         found.finished[left] = done
@@ -177,6 +184,16 @@ def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum
         moved = (parameters != before).any(axis=0)
     for model in np.flatnonzero(~found.finished):
         _finish(likelihood, everything.only(slice(model, model + 1)), found, int(model))
+    return found
+
+
+def maximise(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
+    """The same, with a warning where the iterations did not arrive."""
+    return told(climb(likelihood, columns, start))
+
+
+def told(found: Maximum) -> Maximum:
+    """Warn of models that were not fitted to the end."""
     if not found.finished.all():
         warnings.warn(
             f"{int((~found.finished).sum())} models could not be fitted to the end: their likelihoods are too small",
@@ -196,12 +213,13 @@ def _finish(likelihood: Likelihood, columns: Columns, found: Maximum, model: int
     point = likelihood.at(columns, parameters)
     damping, reached = 0.0, False
     for _ in range(_MAX_CAREFUL):
+        check_time()
         gradient, hessian = point.derivatives()
         length = float(np.linalg.norm(gradient))
         _, decrement = newton_step(gradient, hessian.copy())
         value = float(point.value[0])
         rounding = _ROUNDING * max(1.0, abs(value))
-        endless = bool(point.separated()[0] or likelihood.unbounded(parameters)[0])
+        endless = bool(point.separated()[0])
         reached = endless or decrement[0] <= max(CONVERGED, rounding) or length * _FAR <= rounding
         if reached:
             break
@@ -263,6 +281,7 @@ def _damped(
     size = np.ones(parameters.shape[1])
     allowed = value + _ROUNDING * np.maximum(1.0, np.abs(value))
     while True:
+        check_time()
         trial = likelihood.project(np.where(size > 0, parameters + size * step, parameters))
         point = likelihood.at(columns, trial)
         worse = ~(point.value <= allowed) & (size > 0)

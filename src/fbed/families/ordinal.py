@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fbed.families.base import harmonic_mean
 from fbed.families.likelihood import Regression, RegressionFit
 from fbed.families.newton import Columns
 from fbed.families.presentation import Estimates
@@ -94,6 +95,11 @@ class Ordinal(Regression):
         self.is_upper = (codes == thresholds).astype(float)  # further thresholds × rows
         self.is_lower = (codes == thresholds + 1).astype(float)
 
+    @property
+    def events(self) -> float:
+        """Rows of a class, on average."""
+        return harmonic_mean(np.bincount(self.codes, self.weights, len(self.labels)))
+
     def start(self, size: int) -> Floats:
         """Thresholds of the null model, whose cells have the observed frequencies."""
         counts = np.bincount(self.codes, self.weights, len(self.labels))
@@ -169,6 +175,11 @@ class OrdinalPoint:
         for j in range(further - 1):
             hessian[:, k + j, k + j + 1] = hessian[:, k + j + 1, k + j] = beside[j]
         return gradient, hessian
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Derivatives in the predictor; their variance depends on it little."""
+        cell = self.family.link.cell(self.u, self.l)
+        return -self.family.weights[:, None] * (cell.u + cell.l), None
 
     def separated(self) -> NDArray[np.bool_]:
         """Every predictor lies between the thresholds of its class."""

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
@@ -73,6 +74,7 @@ class TestedFit:
         return _evidence([fit._test(int(variable)) for fit, variable in zip(others, variables, strict=True)])
 
     def _test(self, variable: int) -> Answer:
+        check_time()
         if self.span.group(variable).shape[1] == 0:  # constant, or in the span of S
             return 0.0, 0.0, 0.0
         answer = self.model.test(self.model.design.columns(variable), self.model.y, self.conditioning)

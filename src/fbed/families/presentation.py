@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from fbed.families.base import FittedModel, Span
+from fbed.design import Design
+from fbed.families.base import FittedModel, Span, correlation_of
 from fbed.families.recession import Recession, infinite_terms
 from fbed.tails import Floats
 
@@ -51,7 +53,10 @@ class Estimates:
             values = [way * math.inf if way else value for way, value in zip(ways, values, strict=True)]
         if errors is not None and any(ways):
             errors = None if all(ways) else tuple(math.nan if w else e for w, e in zip(ways, errors, strict=True))
-        return FittedModel(family, self.terms, tuple(values), errors, deviance, null_deviance, any(ways), ways)
+        correlation = None if errors is None else correlation_of(self.covariance)
+        reached = tuple(self.values.tolist()) if any(ways) else ()
+        told = (deviance, null_deviance, any(ways), ways, correlation, reached)
+        return FittedModel(family, self.terms, tuple(values), errors, *told)
 
 
 class Shape(Protocol):
@@ -107,3 +112,18 @@ def _change_of_basis(span: Span) -> Floats:
     change[1:] /= scale[:, None]
     change[0] -= center @ change[1:]
     return change
+
+
+def standardised_to_users_scale(
+    design: Design, selected: Sequence[int], coefficients: Floats, covariance: Floats, constant: bool = True
+) -> Estimates:
+    """Coefficients of a constant and the user's columns from those of a constant and the standardised ones."""
+    moments = [design.moments(variable) for variable in selected]
+    center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
+    scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
+    change = np.diag(np.concatenate([[1.0], 1.0 / scale]))
+    change[0, 1:] = -center / scale
+    terms = ("(intercept)", *(label for variable in selected for label in design.labels(variable)))
+    if not constant:
+        change, terms = change[1:, 1:], terms[1:]
+    return Estimates(terms, change @ coefficients, change @ covariance @ change.T)

@@ -19,6 +19,7 @@ from typing import Protocol
 import numpy as np
 from scipy import optimize
 
+from fbed.clock import check_time, seconds_left
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
@@ -79,7 +80,16 @@ class Quantile:
             )
         unit = 2.0 ** np.round(np.log2(weights.max()))  # the solver's tolerances and its infinity are absolute
         bounds = np.column_stack([weights * (self.level - 1.0), weights * self.level]) / unit
-        found = optimize.linprog(-y, A_eq=Z.T, b_eq=np.zeros(Z.shape[1]), bounds=bounds, method="highs-ds")
+        found = optimize.linprog(
+            -y,
+            A_eq=Z.T,
+            b_eq=np.zeros(Z.shape[1]),
+            bounds=bounds,
+            method="highs-ds",
+            # looking for a smaller program takes time quadratic in the rows, and does not look at the clock
+            options={"presolve": False, "time_limit": seconds_left()},
+        )
+        check_time()
         if found.x is None:
             raise RuntimeError(f"the linear program of the quantile regression was not solved: {found.message}")
         beta = np.asarray(-found.eqlin.marginals)
@@ -100,6 +110,7 @@ class Huber:
         beta = _least_squares(Z, y, root)
         scale = 0.0
         for iteration in range(1000):
+            check_time()
             residual = y - Z @ beta
             if iteration < _SCALE_ITERATIONS:
                 scale = weighted_median(np.abs(residual), weights) / _NORMAL_MAD

@@ -22,7 +22,7 @@ from scipy import sparse
 from fbed.criteria import Evidence
 from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.families.base import Fit, FittedModel, Indices, Span, single_columns
+from fbed.families.base import Fit, FittedModel, Indices, Span, correlation_of, single_columns
 from fbed.families.gaussian import Gaussian, GaussianFit
 from fbed.families.likelihood import Comparison, RegressionFit, Test, evidence
 from fbed.families.newton import Columns, column_pairs, maximise, polished, unpacked
@@ -145,8 +145,9 @@ class RobustGaussian(Gaussian):
         shown = on_users_scale(fit.span, ONE_PREDICTOR, coefficients, covariance)
         values = shown.values.copy()
         values[0] += self.center
-        errors = shown.standard_errors()
-        return FittedModel(self.name, shown.terms, tuple(values.tolist()), errors, fit.rss * unit, self.total * unit)
+        errors, correlation = shown.standard_errors(), correlation_of(shown.covariance)
+        left, total = fit.rss * unit, self.total * unit
+        return FittedModel(self.name, shown.terms, tuple(values.tolist()), errors, left, total, correlation=correlation)
 
 
 class RobustGaussianFit(GaussianFit):

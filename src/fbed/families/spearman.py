@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from fbed.clock import check_time
 from fbed.design import Design
 from fbed.families.base import Fit, FittedModel
 from fbed.families.gaussian import Gaussian
@@ -39,6 +40,7 @@ def ranked_design(design: Design) -> Design:
     table, matrix = design.table, design.table.matrix
     ranked = np.empty(matrix.shape, order="F")
     for j in range(matrix.shape[1]):
+        check_time()
         column = matrix[:, [j]].toarray()[:, 0] if sparse.issparse(matrix) else matrix[:, j]
         ranked[:, j] = ranks(column, design.weights)
     return Design(dataclasses.replace(table, matrix=ranked), design.weights)

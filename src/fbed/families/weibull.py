@@ -41,6 +41,11 @@ class Weibull(Regression):
         self.log_time = log_time - self.center
         self.spread = float(np.sqrt(weights @ self.log_time**2 / self.n)) or 1.0
 
+    @property
+    def events(self) -> float:
+        """Half the events, since the shape is estimated from them as well."""
+        return float(self.weights @ self.event) / 2.0
+
     def start(self, size: int) -> Floats:
         """Exponential rate of the scaled times; one heavy row leaves others many spreads away."""
         out = np.zeros(size + 1)
@@ -56,10 +61,6 @@ class Weibull(Regression):
     def at(self, columns: Columns, parameters: Floats) -> WeibullPoint:
         """Evaluate many models."""
         return WeibullPoint(self, columns, parameters)
-
-    def unbounded(self, parameters: Floats) -> NDArray[np.bool_]:
-        """Where the shape is that of a perfect fit."""
-        return np.asarray(parameters[-1] * self.spread >= _PERFECT)
 
     def saturated(self, fit: RegressionFit) -> bool:
         """Whether the times are explained without error, or one more column could do so for want of events."""
@@ -109,6 +110,10 @@ class WeibullPoint:
         gradient[k, held] = 0.0
         hessian[held, k, :k] = hessian[held, :k, k] = 0.0
         return gradient, hessian
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Expected less observed events, which have variance 1 without censoring."""
+        return self.family.weights[:, None] * (self.expected - self.family.event[:, None]), None
 
     def _held(self, gradient: Floats, hessian: Floats) -> NDArray[np.bool_]:
         """Which models are at the bound of α and would leave it by Newton's step."""

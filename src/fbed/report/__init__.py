@@ -8,27 +8,31 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from fbed import views
 from fbed.errors import InvalidInput
-from fbed.report import sections
+from fbed.report import data, model, opening, others, small_print
+from fbed.report import path as steps
 from fbed.report.html import Html, tag
 from fbed.result import Result
 
-_SECTIONS: dict[str, tuple[str, sections.Section]] = {
-    "summary": ("Summary", sections.summary),
-    "data": ("Outcome and data", sections.data),
-    "selected": ("Selected", sections.selected),
-    "path": ("Path", sections.path),
-    "dropping": ("Dropping", sections.dropping),
-    "ties": ("Near ties", sections.near_ties),
-    "correlations": ("Correlations", sections.correlations),
-    "others": ("Not selected", sections.not_selected),
-    "settings": ("Settings", sections.settings),
-    "rerun": ("Run again", sections.rerun),
-    "cite": ("Cite", sections.citing),
+Section = Callable[[Result], Html | None]
+
+_SECTIONS: dict[str, tuple[str, Section]] = {
+    "summary": ("Summary", opening.summary),
+    "data": ("Outcome and data", data.data),
+    "selected": ("Selected", model.selected),
+    "path": ("Path", steps.path),
+    "dropping": ("Dropping", steps.dropping),
+    "ties": ("Near ties", others.near_ties),
+    "correlations": ("Correlations", others.correlations),
+    "others": ("Not selected", others.not_selected),
+    "settings": ("Settings", small_print.settings),
+    "rerun": ("Run again", small_print.rerun),
+    "cite": ("Cite", small_print.citing),
 }
 
 
@@ -44,12 +48,13 @@ def write(result: Result, path: str | Path) -> Path:
 
 def render(result: Result) -> str:
     """The report of a result as a page of HTML."""
+    result = result.settled()
     made = {name: (title, build(result)) for name, (title, build) in _SECTIONS.items()}
     shown = {name: (title, part) for name, (title, part) in made.items() if part is not None}
     contents = [(name, title) for name, (title, _) in shown.items()]
     body = tag(
         "body",
-        sections.header(result, contents),
+        opening.header(result, contents),
         tag("main", *(part for _, part in shown.values())),
         tag("div", id="told", class_="hidden", role="status", aria_live="polite"),
         tag("script", _asset("page.js")),

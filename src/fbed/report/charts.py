@@ -10,11 +10,12 @@ import math
 from collections.abc import Sequence
 
 from fbed.report.html import Html, escape, join, tag
-from fbed.text import shortened
+from fbed.text import shortened_apart
 
 WIDTH = 360.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 10.0, 22.0, 34.0
 _ROW = 20.0
+_NUMBERED = 13.0  # side of a square that has room for a number, in hundredths if it is small
 _DARKEST = 0.55  # of a square, so that the number in it can be read
 
 
@@ -157,7 +158,30 @@ def path(
     parts += [
         mark(across(p.x), up(p.y), p.removed, f"step {p.x}: {p.name}, {number(float(f'{p.y:.4g}'))}") for p in points
     ]
+    parts += _named_points(points, across, up)
     return figure(identifier, height, title, description, parts, caption)
+
+
+def _named_points(points: Sequence[Point], across: Axis, up: Axis) -> list[Html]:
+    """Names of the variables beside their points, where they do not get into each other's way."""
+    taken: list[tuple[float, float, float]] = []  # left, right and height of what is written
+    parts = []
+    labels = shortened_apart([p.name for p in points], 16)
+    for p, label in zip(points, labels, strict=True):
+        x, y, width = across(p.x), up(p.y), 5.2 * len(label)
+        for left, level in (
+            (x - width / 2, y - 7),
+            (x - width - 7, y + 3.5),
+            (x + 7, y + 3.5),
+            (x - width / 2, y + 14),
+        ):
+            inside = left >= _LEFT and left + width <= WIDTH - _RIGHT + 8 and level > _TOP - 8
+            if inside and all(left > r or left + width < a or abs(level - h) > 10 for a, r, h in taken):
+                taken.append((left, left + width, level))
+                parts.append(text(left, level, ("− " if p.removed else "") + label, "small"))
+                break
+        taken.append((x - 4, x + 4, y + 3))
+    return parts
 
 
 def _zones(points: Sequence[Point], across: Axis, height: float) -> Html:
@@ -224,10 +248,11 @@ def counts(identifier: str, rows: Sequence[tuple[str, float]], title: str, descr
     total, most = sum(count for _, count in rows), max(count for _, count in rows)
     across = Axis(0.0, most, label, WIDTH - room)
     parts: list[Html] = []
+    labels = shortened_apart([name for name, _ in rows], 17)
     for i, (name, count) in enumerate(rows):
         y = 4 + i * _ROW
         parts += [
-            text(label - 6, y + 12, shortened(name, 17), "small", "end"),
+            text(label - 6, y + 12, labels[i], "small", "end"),
             rectangle(
                 label, y + 2, max(across(count) - label, 1.0), _ROW - 6, "bar", tag("title", f"{name}: {count:,g}")
             ),
@@ -265,7 +290,7 @@ def forest(
     ratio: bool,
 ) -> Html:
     """A point with its interval for each term, around the line of no effect; ratios on a logarithmic axis."""
-    label = 122.0
+    label = 130.0
     values = [end for _, *ends in rows for end in ends if end is not None and math.isfinite(end)] + [0.0]
     margin = 0.04 * (max(values) - min(values)) or 1.0
     low, high = min(values) - margin, max(values) + margin
@@ -283,9 +308,10 @@ def forest(
             text(across(at), bottom + 13, number(float(f"{shown:.6g}")), "small", "middle"),
         ]
     parts.append(line(across(0.0), 2, across(0.0), bottom, "level"))
+    labels = shortened_apart([name for name, *_ in rows], 20)
     for i, (name, value, start, end) in enumerate(rows):
         y = 6 + (i + 0.5) * _ROW
-        parts.append(text(label - 6, y + 3.5, shortened(name, 20), "small", "end"))
+        parts.append(text(label - 6, y + 3.5, labels[i], "small", "end"))
         if start is not None and end is not None:
             parts.append(line(across(start), y, across(end), y, "interval"))
         if math.isinf(value):
@@ -329,8 +355,9 @@ def heatmap(
                     x + 0.5, y + 0.5, size - 1, size - 1, kind, title, fill_opacity=f"{_DARKEST * min(abs(r), 1.0):.2f}"
                 )
             )
-            if size >= 30:
-                parts.append(text(x + size / 2, y + size / 2 + 3.5, f"{r:.2f}".replace("-", "−"), "cell", "middle"))
+            if size >= _NUMBERED:
+                look, shown = ("cell", f"{r:.2f}") if size >= 30 else ("tiny", f"{100 * r:.0f}")
+                parts.append(text(x + size / 2, y + size / 2 + 3.5, shown.replace("-", "−"), look, "middle"))
             elif r < -0.1 and size >= 8:
                 parts.append(line(x + size * 0.3, y + size / 2, x + size * 0.7, y + size / 2, "dash"))
     return figure(

@@ -9,6 +9,7 @@ from typing import Any
 from fbed.errors import InvalidInput
 from fbed.explain import read_result
 from fbed.report import write
+from fbed.saved import consistent
 
 _EXAMPLES = """\
 examples:
@@ -38,7 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Read the result, write the report, say where it is."""
     path = arguments.output or str(Path(arguments.result).with_suffix(".html"))
     check_path(path, arguments.result)
-    print(write(read_result(arguments.result), path))
+    result = read_result(arguments.result)
+    with consistent(f"the result saved in {arguments.result}"):
+        written = write(result, path)
+    print(written)
     return 0
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fbed import views
-from fbed.report import sections
+from fbed import cautions, views
+from fbed.report import cells
 from fbed.report.html import Cell, Html, called, join, tag
 from fbed.result import Result
 
@@ -14,13 +14,13 @@ _LEFT, _RIGHT = "text-align:left", "text-align:right"
 def compact(result: Result) -> str:
     """A heading, a table of the selected, and what to keep in mind; its colours are the notebook's."""
     algorithm = str(result.settings.get("algorithm", "FBED"))
-    title = f"{algorithm} selected {sections.plural(len(result.selected), 'variable')} of {views.n_variables(result):,}"
+    title = f"{algorithm} selected {cells.plural(len(result.selected), 'variable')} of {views.n_variables(result):,}"
     facts = [f"{result.family}", result.criterion, f"{result.n_tests.total:,} tests", result.status.replace("_", " ")]
     return tag(
         "div",
         tag("p", tag("strong", title), tag("br"), join(facts, " · ")),
         _table(result),
-        *(tag("p", tag("strong", f"{caution.title}. "), caution.text) for caution in views.cautions(result)),
+        *(tag("p", tag("strong", f"{caution.title}. "), caution.text) for caution in cautions.cautions(result)),
     )
 
 
@@ -46,11 +46,17 @@ def _table(result: Result) -> Html | None:
     rows = []
     for i, name in enumerate(result.selected[:_MOST]):
         step = entered.get(name)
-        cells: list[object] = ["forced in", "", ""]
+        shown_cells: list[object] = ["forced in", "", ""]
         if step is not None:
-            p = sections.probability(step.row.log_p)
-            cells = [f"{step.number} ({step.zone})", sections.number(step.row.statistic), p.shown]
-        shown = [(i + 1, _RIGHT), (called(name), _LEFT), (cells[0], _LEFT), (cells[1], _RIGHT), (cells[2], _RIGHT)]
+            p = cells.probability(step.row.log_p)
+            shown_cells = [f"{step.number} ({step.zone})", cells.number(step.row.statistic), p.shown]
+        shown = [
+            (i + 1, _RIGHT),
+            (called(name), _LEFT),
+            (shown_cells[0], _LEFT),
+            (shown_cells[1], _RIGHT),
+            (shown_cells[2], _RIGHT),
+        ]
         shown.append((coefficients.get(name, ""), _LEFT))
         rows.append(tag("tr", *(tag("td", content, style=style) for content, style in shown)))
     more = len(result.selected) - len(rows)
@@ -63,7 +69,7 @@ def _coefficients(result: Result) -> dict[object, str]:
     """The coefficient of every variable that has exactly one."""
     found: dict[object, list[str]] = {}
     for effect in views.effects(result):
-        interval: Cell = sections.interval(effect.low, effect.high)
+        interval: Cell = cells.interval(effect.low, effect.high)
         ends = "" if effect.low is None else f" [{interval.shown}]"
-        found.setdefault(effect.variable, []).append(f"{sections.number(effect.value)}{ends}")
+        found.setdefault(effect.variable, []).append(f"{cells.number(effect.value)}{ends}")
     return {name: texts[0] if len(texts) == 1 else f"{len(texts)} coefficients" for name, texts in found.items()}
