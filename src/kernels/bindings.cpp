@@ -322,13 +322,6 @@ static OutMatrix cox_step_moments(Vector event, Which closes, Flags starts, Vect
     return found;
 }
 
-// Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
-static void ask_python() {
-    nb::gil_scoped_acquire acquire;
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    nb::module_::import_("fbed.clock").attr("check_time")();
-}
-
 using namespace nb::literals;
 
 // Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
