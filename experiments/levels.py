@@ -25,7 +25,7 @@ import numpy as np
 import pandas as pd
 
 import fbed
-from fbed.problem import Problem, read_problem
+from fbed.doors.problem import Problem, read_problem
 
 LEVEL = 0.05
 SIZES = (50, 200, 1000)

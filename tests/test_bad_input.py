@@ -16,8 +16,8 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
 import fbed
-from fbed.cli import main
-from fbed.result import Result
+from fbed.cli.command import main
+from fbed.result.result import Result
 
 
 @dataclass

@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import fbed
-from fbed.cli import main
+from fbed.cli.command import main
 
 N = 120
 RNG = np.random.default_rng(7)

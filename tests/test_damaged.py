@@ -14,10 +14,10 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed.cli import main
+from fbed.cli.command import main
 from fbed.errors import InvalidInput
 from fbed.graphs import DiscreteNetwork
-from fbed.sparsity import checked_csc
+from fbed.tables.sparsity import checked_csc
 
 RNG = np.random.default_rng(3)
 

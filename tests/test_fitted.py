@@ -16,7 +16,7 @@ from scipy import sparse
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 import fbed
-from fbed.fitted.table import rows as table_rows
+from fbed.result.fitted.table import rows as table_rows
 
 N = 400
 

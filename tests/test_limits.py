@@ -13,11 +13,11 @@ import pytest
 from tests.limits import CASES, search
 
 import fbed
-from fbed import problem as problem_module
-from fbed.cli import main
+from fbed.cli.command import main
 from fbed.clock import Clock, OutOfTime, check_time, seconds_left
+from fbed.doors import problem as problem_module
 from fbed.errors import InvalidInput, SlowSearch
-from fbed.families.gaussian import Gaussian
+from fbed.models.others.gaussian import Gaussian
 from fbed.threads import spread
 
 LATE = 1.0  # seconds that a search may go on, as the documentation promises; a busy machine gets twice that
@@ -138,7 +138,7 @@ def test_a_model_that_cannot_be_described_in_time_is_left_out(monkeypatch, capsy
             time.sleep(0.01)
             check_time()
 
-    monkeypatch.setattr("fbed.families.likelihood.RegressionModel.describe", slow)
+    monkeypatch.setattr("fbed.models.likelihoods.likelihood.RegressionModel.describe", slow)
     result = fbed.select(X, y, time_limit=0.5)
     assert result.status == "converged"
     assert result.model is None

@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 
 import fbed
-from fbed.cli import main
-from fbed.families.many_levels import ManyLevels
-from fbed.families.residual_pairs import Cells, RowScores
-from fbed.problem import read_problem
+from fbed.cli.command import main
+from fbed.doors.problem import read_problem
+from fbed.models.engines.many_levels import ManyLevels
+from fbed.models.engines.residual_pairs import Cells, RowScores
 
 N = 300
 ALPHA = fbed.LikelihoodRatio(0.05)

@@ -15,7 +15,7 @@ import statsmodels.api as sm
 from scipy import sparse
 
 import fbed
-from fbed.scan import Finding
+from fbed.search.scan import Finding
 
 
 def data(n=150, p=6, seed=0):

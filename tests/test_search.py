@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fbed.clock import OutOfTime
-from fbed.scan import Finding, Scan
-from fbed.search import Plan, Trail, search
+from fbed.search.scan import Finding, Scan
+from fbed.search.search import Plan, Trail, search
 
 
 class Answers:

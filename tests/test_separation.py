@@ -12,8 +12,8 @@ import statsmodels.api as sm
 from scipy import optimize
 
 import fbed
-from fbed import views
-from fbed.families.recession import Constraints, recession
+from fbed.models.recession import Constraints, recession
+from fbed.result import views
 
 FAMILIES = ("binomial", "trials", "offset", "poisson", "negative_binomial", "multinomial", "ordinal", "cox", "weibull")
 

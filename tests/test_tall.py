@@ -16,13 +16,13 @@ from scipy import sparse, special
 import fbed
 from engine_cases import KINDS, of_another_family, trail_of
 from fbed._kernels import cox_means, cox_state, cox_step_moments, model_rows, step_moments
+from fbed.doors.problem import read_problem
 from fbed.families import builders
-from fbed.families.cox import Cox
-from fbed.families.newton import Columns
-from fbed.families.risk_sums import order_of_risk
-from fbed.families.tall import TallFit, TallModel
-from fbed.families.tall_linear import TallGaussianFit
-from fbed.problem import read_problem
+from fbed.models.engines.risk_sums import order_of_risk
+from fbed.models.engines.tall import TallFit, TallModel
+from fbed.models.engines.tall_linear import TallGaussianFit
+from fbed.models.likelihoods.cox import Cox
+from fbed.models.likelihoods.newton import Columns
 from test_certified import assert_same, combination
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fbed import InvalidInput, Result, readers
-from fbed.cli import main
+from fbed import InvalidInput, Result
+from fbed.cli.command import main
+from fbed.tables import readers
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from scipy import sparse
 from tests.fuzz import mutants
 
 import fbed
-from fbed.cli import main
+from fbed.cli.command import main
 from fbed.graphs import DAG
 
 Mutant = tuple[list[list[str]], dict[str, bytes]]

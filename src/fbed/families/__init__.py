@@ -9,10 +9,10 @@ import difflib
 from typing import Any
 
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Model
 from fbed.families.builders import FAMILIES, quantile
-from fbed.families.own import as_family
+from fbed.families.of_ones_own import as_family
 from fbed.families.registry import Family, Request, check_abilities, markdown
+from fbed.models.base import FittedModel, Model
 
 
 def find(family: Any) -> Family:

@@ -10,37 +10,37 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.columns import listing
 from fbed.errors import InvalidInput, SlowSearch
-from fbed.families import scarce
-from fbed.families.base import Model
-from fbed.families.binomial import Binomial
-from fbed.families.brackets import BracketedFit
-from fbed.families.cox import Cox
-from fbed.families.gaussian import Gaussian
-from fbed.families.gee import LINKS as GEE_LINKS
-from fbed.families.gee import Gee, gee_outcome
-from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
-from fbed.families.gsquare import GSquare
-from fbed.families.kernel import kernel_test, outcome_columns
-from fbed.families.likelihood import TESTS, Regression, RegressionModel
-from fbed.families.mixed import Mixed
-from fbed.families.multinomial import Multinomial
-from fbed.families.negative_binomial import NegativeBinomial
-from fbed.families.ordinal import Ordinal
-from fbed.families.own import TestedOneByOne
-from fbed.families.raced import RacedFit
 from fbed.families.registry import Family, Request
-from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scoring
-from fbed.families.risk_sums import RiskSums, in_order, order_of_risk
-from fbed.families.row_blocks import RowBlocks
-from fbed.families.row_sums import RowSums
-from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
-from fbed.families.spearman import Spearman
-from fbed.families.tall import TallModel
-from fbed.families.tall_linear import TallGaussian
-from fbed.families.weibull import Weibull
-from fbed.tails import Floats
+from fbed.matrix.row_blocks import RowBlocks
+from fbed.models.base import Model
+from fbed.models.engines.binomial import Binomial
+from fbed.models.engines.brackets import BracketedFit
+from fbed.models.engines.raced import RacedFit
+from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
+from fbed.models.engines.row_sums import RowSums
+from fbed.models.engines.tall import TallModel
+from fbed.models.engines.tall_linear import TallGaussian
+from fbed.models.likelihoods.cox import Cox
+from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
+from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
+from fbed.models.likelihoods.multinomial import Multinomial
+from fbed.models.likelihoods.negative_binomial import NegativeBinomial
+from fbed.models.likelihoods.ordinal import Ordinal
+from fbed.models.likelihoods.weibull import Weibull
+from fbed.models.others import scarce
+from fbed.models.others.gaussian import Gaussian
+from fbed.models.others.gee import LINKS as GEE_LINKS
+from fbed.models.others.gee import Gee, gee_outcome
+from fbed.models.others.gsquare import GSquare
+from fbed.models.others.kernel import kernel_test, outcome_columns
+from fbed.models.others.mixed import Mixed
+from fbed.models.others.own import TestedOneByOne
+from fbed.models.others.residual_scores import Huber, Quantile, ResidualScores, Scoring
+from fbed.models.others.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
+from fbed.models.others.spearman import Spearman
+from fbed.rules.tails import Floats
+from fbed.tables.columns import listing
 
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
 _MANY_CLASSES = 20  # from which the classes are what takes time
