@@ -16,6 +16,7 @@ TITLES = {
     "families": "Other outcomes",
     "reading": "Reading",
     "tall": "Tall data",
+    "classes": "Classes",
 }
 
 

@@ -133,6 +133,7 @@ public:
         slopes.assign((s.k + q) * tiled(s.m) + kTile, 0.0);
         for (int64_t first = 0; first < s.n; first += s.part) {
             const int64_t rows = std::min(s.part, s.n - first);
+            look_up();
             pull(first, rows);
             if (!fresh) shared.add(weight.data(), s.products.data() + first * pairs(s.k), rows);
             if (q > 0) {

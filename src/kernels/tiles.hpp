@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "linear.hpp"
+#include "pause.hpp"
 
 namespace fbed {
 
@@ -111,6 +112,7 @@ FBED_HOT inline void factorise(Symmetric& A, int64_t known) {
     for (int64_t i = 0; i < k; ++i) diagonal[i] = A.row(i)[i];
     const auto open = [&](int64_t i) { return i < known ? known : i; };  // first column that is not final
     for (int64_t first = 0; first < k; first += kPanel) {
+        look_up();
         const int64_t last = std::min(k, first + kPanel);
         for (int64_t j = first; j < last; ++j) {
             double *row = A.row(j), root = row[j];

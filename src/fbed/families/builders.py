@@ -45,7 +45,7 @@ from fbed.tables.columns import listing
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
 _MANY_CLASSES = 20  # from which the classes are what takes time
 _LONG = 60.0  # seconds of a first scan that a person should know of before
-_SECONDS_A_VALUE = 4e-9  # of the Hessian of a model of two columns, for each row and pair of classes
+_SECONDS_A_VALUE = 8e-10  # of the Hessian of a model of two columns, for each row and pair of classes
 _FITS_A_TEST = 3  # Hessians of a model until it is fitted
 
 
