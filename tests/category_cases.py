@@ -85,7 +85,7 @@ def answers(table, y, how, engine):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = fbed.select(table, y, engine=engine, **how)
+            found = fbed.select(table, y, engine=engine, test="lr", **how)  # by bounds, not by pairs of rows
         except fbed.InvalidInput as error:
             return str(error), ()
     steps = [(row.action, row.variable, row.df, row.tested, row.n_dropped) for row in found.trace]
