@@ -89,7 +89,7 @@ def words(found: dict[str, Any]) -> str:
     wrong = [f"{one['kind']}, {one['search']}" for one in found["rows"] if not one["right"]]
     return "\n\n".join(
         [
-            "Processor seconds of whole searches, logistic, one thread: categories with levels as frequent as words are, "
+            "Processor seconds of whole searches, logistic, one thread: categories with levels as frequent as words, "
             "some of one class only; and a few such categories beside sparse counts.",
             table(["", "seconds", "selected"], rows),
             f"WRONG: {'; '.join(wrong)}"

@@ -1,4 +1,4 @@
-"""Categories and groups in the logistic engine: sums by level, bounds on the way up, and whole searches against fits."""
+"""Categories and groups in the logistic engine: sums by level, bounds on the way up, searches against fits."""
 
 from __future__ import annotations
 
