@@ -1,4 +1,4 @@
-"""Categories and groups in the logistic engine: sums by level, bounds on the way up, searches against fits."""
+"""Categories and groups in the logistic engine: sums by level, bounds on the way up, whole searches against fits."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from scipy import special
 import fbed
 from category_cases import category_case, differ
 from fbed._kernels import logistic_divergence, logistic_reach, logistic_rows, profile_levels, sums_by_level
-from fbed.families.ascent import Ascent, mixed_rows
-from fbed.families.coded import Category, CodedColumns
-from fbed.families.coded_fit import CodedBinomialFit
-from fbed.problem import read_problem
+from fbed.doors.problem import read_problem
+from fbed.models.engines.ascent import Ascent, mixed_rows
+from fbed.models.engines.coded import Category, CodedColumns
+from fbed.models.engines.coded_fit import CodedBinomialFit
 
 RNG = np.random.default_rng(20)
 
@@ -202,7 +202,7 @@ def test_groups_and_categories_are_hardly_ever_fitted(monkeypatch):
     table, y, how = category_case(3)
     fitted = []
     monkeypatch.setattr(
-        "fbed.families.binomial.CertifiedBinomialFit.deviance_with",
+        "fbed.models.engines.binomial.CertifiedBinomialFit.deviance_with",
         lambda self, v: fitted.append(v) or pytest.fail("fit"),
     )
     fbed.select(table, y, **how)
