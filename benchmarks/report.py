@@ -17,6 +17,7 @@ TITLES = {
     "reading": "Reading",
     "tall": "Tall data",
     "categories": "Categories",
+    "classes": "Classes",
 }
 
 

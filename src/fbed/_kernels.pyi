@@ -46,6 +46,40 @@ class SparseColumns:
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
+class SoftmaxClasses:
+    """Softmax of as many predictors as classes less one: a fit on S, from which candidates are raced."""
+
+    def __init__(
+        self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
+    ) -> None: ...
+    def fit(self) -> tuple[Floats, float, bool]:
+        """Parameters and deviance of the fit on S, looked for from `parameters`, and whether it was found."""
+    def race(
+        self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Bounds on the likelihood ratios of models with `width` columns more each, and where their fits ended.
+
+        They are clear of their line; where `best` is finite, those above it are known or below the best; with
+        `exactly`, all are known. An interval that is not so has not been narrowed any further.
+        """
+
+class OrderedClasses:
+    """Proportional odds: a fit on S, from which candidates are raced."""
+
+    def __init__(
+        self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
+    ) -> None: ...
+    def fit(self) -> tuple[Floats, float, bool]:
+        """Parameters and deviance of the fit on S, looked for from `parameters`, and whether it was found."""
+    def race(
+        self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Bounds on the likelihood ratios of models with `width` columns more each, and where their fits ended.
+
+        They are clear of their line; where `best` is finite, those above it are known or below the best; with
+        `exactly`, all are known. An interval that is not so has not been narrowed any further.
+        """
+
 class LogisticNull:
     """A fitted logistic model, asked about columns that could join it.
 

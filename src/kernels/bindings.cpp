@@ -2,6 +2,7 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "arrays.hpp"
+#include "classes.hpp"
 #include "columns.hpp"
 #include "cox.hpp"
 #include "fit.hpp"
@@ -11,6 +12,7 @@
 #include "objects.hpp"
 #include "pause.hpp"
 #include "patterns.hpp"
+#include "pause.hpp"
 #include "rows.hpp"
 #include "whiten.hpp"
 
@@ -321,6 +323,8 @@ static OutMatrix cox_step_moments(Vector event, Which closes, Flags starts, Vect
     return found;
 }
 
+using namespace nb::literals;
+
 // Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
 static void ask_python() {
     nb::gil_scoped_acquire acquire;
@@ -387,7 +391,7 @@ static std::tuple<double, double, double> reach_of_logistic(Vector mean, Vector 
     const size_t n = mean.shape(0);
     require(step.shape(0) == n && curvature.shape(0) == n, "sizes");
     nb::gil_scoped_release release;
-    const Reach found = logistic_reach(mean.data(), step.data(), curvature.data(), n);
+    const LevelReach found = logistic_reach(mean.data(), step.data(), curvature.data(), n);
     return {found.min, found.max, found.largest};
 }
 using namespace nb::literals;
@@ -432,6 +436,8 @@ NB_MODULE(_kernels, m) {
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
+    bind_classes<SoftmaxClasses>(m, "SoftmaxClasses");
+    bind_classes<OrderedClasses>(m, "OrderedClasses");
     m.def("model_rows", &model_rows);
     m.def("step_moments", &step_moments);
     m.def("cox_state", &cox_state);

@@ -135,11 +135,11 @@ class LevelProfile {
 
 // Least and largest z of a step v of the predictors over the rows that count, 0 included: z is (1 − mean)·v for a success and
 // −mean·v for a failure; the largest |v| as well.
-struct Reach {
+struct LevelReach {
     double min = 0, max = 0, largest = 0;
 };
 
-FBED_HOT inline Reach logistic_reach(const double* mean, const double* v, const double* curvature, int64_t n) {
+FBED_HOT inline LevelReach logistic_reach(const double* mean, const double* v, const double* curvature, int64_t n) {
     double low = 0, high = 0, largest = 0;
 #pragma omp simd reduction(min : low) reduction(max : high, largest)
     for (int64_t i = 0; i < n; ++i) {
