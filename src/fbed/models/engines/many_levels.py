@@ -24,7 +24,6 @@ from fbed.models.engines.residual_pairs import RowScores
 from fbed.rules.criteria import Evidence
 from fbed.rules.tails import ChiSquare, Floats, Reference, chi2_of_log_p
 
-
 _DECIDED = 1e-8
 """Part of the largest variance below which a row is decided: in the limit it has none, wherever iterations ended."""
 
