@@ -120,6 +120,11 @@ class CodedBinomialFit:
         """The same fit by orthogonal columns."""
         return self.model.dense_fit(self.selected, self)
 
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """y − μ and μ(1 − μ), weighted; 0 on rows that levels of one class explain."""
+        _, _, _, _, residual, curvature = logistic_rows(self.predictor, self.model.y, self.weight)
+        return residual[:, None], curvature
+
     @property
     def saturated(self) -> bool:
         """Whether the classes are separated, or as good as."""
