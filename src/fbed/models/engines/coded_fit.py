@@ -130,10 +130,6 @@ class CodedBinomialFit:
         """Whether the classes are separated, or as good as."""
         return self.deviance <= _SATURATED * self.model.null_deviance
 
-    def row_scores(self) -> tuple[Floats, Floats | None]:
-        """y − μ and μ(1 − μ), weighted, from the same fit that has the orthogonal columns beside them."""
-        return self.dense.row_scores()
-
     def describe(self) -> FittedModel | None:
         """The model as people see it; None where that takes orthogonal columns."""
         design = self.model.design
