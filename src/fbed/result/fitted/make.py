@@ -35,7 +35,7 @@ def finish(problem: Problem, estimates: FittedModel, selected: Sequence[int], gl
         link=_link(problem),
         classes=_classes(problem),
         inflation=dict(zip(names, glance.inflation, strict=False)),
-        has_offset=problem.extras.offset is not None,
+        has_offset=problem.extras.told_offset is not None,
     )
     known = np.isfinite(estimates.reached or estimates.coefficients).all()
     if estimates.family not in responses.PREDICTING or not known:
@@ -54,7 +54,7 @@ def _classes(problem: Problem) -> tuple[object, ...]:
     name, outcome = problem.model.name, problem.outcome
     if name in _CLASSES:
         return tuple(plain(label) for label in outcome.classes(name)[1])
-    if (name == "binomial" and problem.extras.trials is None) or (name == "gee" and len(outcome.levels) == 2):
+    if (name == "binomial" and problem.extras.several_trials is None) or (name == "gee" and len(outcome.levels) == 2):
         return tuple(plain(level) for level in outcome.levels)
     return ()
 
@@ -106,11 +106,11 @@ def _observed(problem: Problem, family: str) -> Observed:
     outcome, extras = problem.outcome, problem.extras
     if family in _CLASSES:
         y: Floats = outcome.classes(family)[0].astype(float)
-    elif family == "binomial" and extras.trials is None:
+    elif family == "binomial" and extras.several_trials is None:
         y = outcome.zero_one()
     else:
         y = outcome.values
-    return Observed(y, problem.weights, outcome.event, extras.trials, extras.cluster)
+    return Observed(y, problem.weights, outcome.event, extras.several_trials, extras.cluster)
 
 
 def _checks(model: FinalModel, seen: Observed, mean: Floats) -> list[Check]:
