@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fbed.criteria import AIC, BIC, EBIC, LikelihoodRatio
 from fbed.errors import InvalidInput
+from fbed.inference import InclusionResult, inclusion
 from fbed.paths import PathResult, path
 from fbed.progress import Progress
 from fbed.result import Result
@@ -20,11 +21,13 @@ __all__ = [
     "BIC",
     "EBIC",
     "FBEDSelector",
+    "InclusionResult",
     "InvalidInput",
     "LikelihoodRatio",
     "PathResult",
     "Progress",
     "Result",
+    "inclusion",
     "path",
     "select",
 ]

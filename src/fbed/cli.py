@@ -17,6 +17,7 @@ from fbed.columns import listing
 from fbed.criteria import Criterion, as_criterion
 from fbed.errors import InvalidInput
 from fbed.families import FAMILIES
+from fbed.inference import command as inference
 from fbed.paths import path
 from fbed.report import command as report
 from fbed.result import Result
@@ -66,6 +67,7 @@ examples:
   fbed demo                          see it find a Markov blanket
   fbed select data.csv --target y    select variables of a file
   fbed path data.csv --target y      a whole grid of settings
+  fbed inclusion data.csv --target y how stable is the selection?
   fbed report result.json            a report for people, as HTML
   fbed explain result.json age       why is a variable not selected?
   fbed blanket net.bif --target y    Markov blanket of a node of a network
@@ -153,6 +155,7 @@ def parser() -> argparse.ArgumentParser:
     showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
     showing.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulation (default 1)")
     showing.set_defaults(run=run_demo)
+    inference.add_parsers(commands, inference.Door(_add_all_options, _about_search, INTERRUPTED))
     report.add_parser(commands)
     explain.add_parser(commands)
     blanket.add_parser(commands)
@@ -246,6 +249,20 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--fbs", action="store_true", help="no early dropping: plain forward-backward selection")
     search.add_argument("--no-backward", action="store_true", help="skip the backward phase")
     _add_limits(search)
+
+
+def _add_all_options(parser: argparse.ArgumentParser) -> None:
+    _add_data_options(parser)
+    _add_search_options(parser)
+
+
+def _about_search(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Everything that is asked of a search in a file."""
+    if arguments.fbs and arguments.k is not None:
+        raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
+    criterion = _criterion(arguments)
+    runs = {"k": 1 if arguments.k is None else arguments.k, "early_dropping": not arguments.fbs}
+    return {**about_data(_read(arguments), arguments), "criterion": criterion, **runs}
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:

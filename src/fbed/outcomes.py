@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -33,6 +33,16 @@ class Outcome:
     categorical: bool
     ordered: bool = False
     event: NDArray[np.bool_] | None = None
+
+    def rows(self, keep: NDArray[np.intp]) -> Outcome:
+        """The outcome of some of the rows, with the levels that occur there."""
+        values = self.values[keep]
+        if self.event is not None:
+            return replace(self, values=values, event=self.event[keep])
+        if not self.categorical:
+            return replace(self, values=values, levels=tuple(v.item() for v in np.unique(values)[: _FEW + 1]))
+        present, codes = np.unique(values.astype(np.intp), return_inverse=True)
+        return replace(self, values=codes.astype(np.float64), levels=tuple(self.levels[code] for code in present))
 
     def numbers(self, family: str = "gaussian") -> Floats:
         """The outcome as numbers that vary, or an error."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypedDict
 
@@ -20,7 +20,7 @@ from fbed.criteria import Criterion
 from fbed.design import Design
 from fbed.errors import InvalidInput
 from fbed.extras import EXTRAS, Extras, read_extras
-from fbed.families.base import Model
+from fbed.families.base import Indices, Model
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.families.registry import Family
 from fbed.glance import glance
@@ -94,6 +94,42 @@ class Problem:
         )
         return self.kind.build(request)
 
+    def on_rows(
+        self, rows: Indices, weights: Floats | None = None, cluster: Indices | None = None, n_jobs: int | None = None
+    ) -> Problem:
+        """A sibling on some of the rows, which may repeat: what was read and checked is not read again.
+
+        Weights and clusters are those of the rows unless others are given, as a bootstrap needs them: a row by its
+        frequency, a cluster that was drawn twice as two.
+        """
+        extras = self.extras.rows(rows)
+        return replace(
+            self,
+            table=self._by_columns.rows(rows),
+            outcome=self.outcome.rows(rows),
+            weights=self.weights[rows] if weights is None else weights,
+            extras=extras if cluster is None else replace(extras, cluster=cluster),
+            n_jobs=n_jobs,
+        )
+
+    def with_outcome(self, outcome: Outcome, extras: Extras | None = None, n_jobs: int | None = None) -> Problem:
+        """A sibling with another outcome on the same columns, which are not looked at again."""
+        sibling = replace(self, outcome=outcome, extras=self.extras if extras is None else extras, n_jobs=n_jobs)
+        sibling.__dict__["design"] = self.design
+        return sibling
+
+    @cached_property
+    def _by_columns(self) -> Table:
+        """The table as siblings read it: a small matrix that lies row after row is turned once for all."""
+        return self.table.by_columns()
+
+    def scanner(
+        self, plan: Plan, criterion: Criterion, deadline: float | None = None, memo: Memo | None = None
+    ) -> Scanner:
+        """What answers a search by one plan and criterion."""
+        rule = criterion.bind(self.model.n, self.design.n_varying(plan.candidates))
+        return Scanner(self.model, rule, len(plan.forced), thread_count(self.n_jobs), deadline, memo)
+
     def run(
         self,
         plan: Plan,
@@ -105,9 +141,8 @@ class Problem:
         """Search by one plan and criterion; a memo shares work with other searches on the same problem."""
         started = time.perf_counter()
         deadline = None if time_limit is None else time.monotonic() + time_limit
+        scanner = self.scanner(plan, criterion, deadline, memo)
         n, p = self.model.n, self.design.n_varying(plan.candidates)
-        threads = thread_count(self.n_jobs)
-        scanner = Scanner(self.model, criterion.bind(n, p), len(plan.forced), threads, deadline, memo)
         with one_blas_thread(), reporting(progress, self.table.name) as listen:
             trail = Trail(list(plan.forced), listen)
             search(scanner, plan, trail)

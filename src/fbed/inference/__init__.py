@@ -1,0 +1,5 @@
+"""How much of a selection to believe: many searches instead of one, and what they have in common."""
+
+from fbed.inference.inclusion import InclusionResult, inclusion
+
+__all__ = ["InclusionResult", "inclusion"]

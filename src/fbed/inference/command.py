@@ -1,0 +1,102 @@
+"""`fbed inclusion`, `stability`, `multisplit`, `equivalents`: from a file to what can be believed of a selection."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fbed.errors import InvalidInput
+from fbed.inference.inclusion import inclusion
+from fbed.inference.results import Inference
+from fbed.report import command as report
+
+
+@dataclass(frozen=True)
+class Door:
+    """What the command line lends to its commands: options about data and search, and the reading of them."""
+
+    add_options: Callable[[argparse.ArgumentParser], None]
+    arguments: Callable[[argparse.Namespace], dict[str, Any]]
+    interrupted: int
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of one command; `name` is the argument of the function behind it."""
+
+    name: str
+    type: Callable[[str], Any]
+    help: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command and the function that it calls."""
+
+    function: Callable[..., Inference]
+    help: str
+    options: tuple[Option, ...]
+
+
+_RESAMPLES = (
+    Option("n_resamples", int, "how many times rows are drawn"),
+    Option("random_state", int, "a number that makes the same draws again"),
+    Option("stratify", str, "'outcome' or a column: strata that every draw holds in proportion"),
+    Option("units", str, "a column of subjects whose rows are drawn together (default: --cluster)"),
+)
+
+_COMMANDS = {
+    "inclusion": Command(
+        inclusion,
+        "how stable is the selection? inclusion frequencies over resamples",
+        (
+            *_RESAMPLES,
+            Option("resampling", str, "subsample (default) or bootstrap"),
+            Option("fraction", float, "size of a subsample (default 0.5)"),
+            Option("n_bootstrap", int, "bootstrap samples for RMSD and bias"),
+        ),
+    ),
+}
+
+
+def add_parsers(commands: Any, door: Door) -> None:
+    """Add the commands to those of a parser."""
+    for name, command in _COMMANDS.items():
+        parser: argparse.ArgumentParser = commands.add_parser(
+            name,
+            help=command.help,
+            description=f"{command.help[0].upper()}{command.help[1:]}.",
+            epilog="\n".join(
+                ["examples:", f"  fbed {name} data.csv --target y", f"  fbed {name} data.csv --target y --json"]
+            ),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        door.add_options(parser)
+        own = parser.add_argument_group(name)
+        for option in command.options:
+            own.add_argument(f"--{option.name.replace('_', '-')}", type=option.type, metavar="VALUE", help=option.help)
+        output = parser.add_argument_group("output")
+        output.add_argument("--json", action="store_true", help="the whole result as JSON instead of a table")
+        output.add_argument("--report", metavar="FILE", help="write a report for people, one HTML file")
+        parser.set_defaults(run=lambda arguments, command=command: _run(arguments, command, door))
+
+
+def _run(arguments: argparse.Namespace, command: Command, door: Door) -> int:
+    if arguments.report:
+        report.check_path(arguments.report, arguments.file)
+    given = door.arguments(arguments)
+    own = {option.name: getattr(arguments, option.name) for option in command.options}
+    own = {name: value for name, value in own.items() if value is not None}
+    for name in ("stratify", "units"):
+        if name in own and own[name] != "outcome" and not hasattr(given["X"], "columns"):
+            raise InvalidInput(f"--{name} names a column, and this file has none that are named")
+    # a column that says how rows are drawn is no predictor
+    roles = [own[name] for name in ("stratify", "units") if own.get(name, "outcome") != "outcome"]
+    given["exclude"] = [*given["exclude"], *(name for name in roles if name not in given["exclude"])]
+    found = command.function(**given, **own)
+    print(found.to_json() if arguments.json else found.summary())
+    if arguments.report:
+        found.report(arguments.report)
+    return door.interrupted if found.status == "interrupted" else 0
