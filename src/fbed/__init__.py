@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fbed.criteria import AIC, BIC, EBIC, LikelihoodRatio
 from fbed.errors import InvalidInput
-from fbed.inference import InclusionResult, inclusion
+from fbed.inference import InclusionResult, IPSSResult, StabilityResult, inclusion, ipss, stability
 from fbed.paths import PathResult, path
 from fbed.progress import Progress
 from fbed.result import Result
@@ -21,15 +21,19 @@ __all__ = [
     "BIC",
     "EBIC",
     "FBEDSelector",
+    "IPSSResult",
     "InclusionResult",
     "InvalidInput",
     "LikelihoodRatio",
     "PathResult",
     "Progress",
     "Result",
+    "StabilityResult",
     "inclusion",
+    "ipss",
     "path",
     "select",
+    "stability",
 ]
 
 

@@ -1,5 +1,7 @@
 """How much of a selection to believe: many searches instead of one, and what they have in common."""
 
 from fbed.inference.inclusion import InclusionResult, inclusion
+from fbed.inference.ipss import IPSSResult, ipss
+from fbed.inference.stability import StabilityResult, stability
 
-__all__ = ["InclusionResult", "inclusion"]
+__all__ = ["IPSSResult", "InclusionResult", "StabilityResult", "inclusion", "ipss", "stability"]

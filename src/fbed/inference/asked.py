@@ -20,13 +20,14 @@ from fbed.extras import read_extras
 from fbed.families.base import FittedModel, Indices
 from fbed.inference.resamples import Resample, Units, check_size, seeds, units_of
 from fbed.inference.runner import Done, Listener, run_all
+from fbed.memo import Memo
 from fbed.oracle import is_wanted
 from fbed.problem import DataOptions, Problem, check_search_options, make_plan, read_problem
 from fbed.search import Plan, Trail, search
 from fbed.tables import Name, as_list
 from fbed.threads import thread_count
 
-MOSTLY = 0.5  # part of the searches that may fail before the whole does
+MOSTLY = 0.5  # part of the searches at which failures become that of the whole
 
 
 class SelectOptions(DataOptions, total=False):
@@ -174,10 +175,10 @@ def _classes(problem: Problem) -> NDArray[Any]:
     return outcome.values
 
 
-def find(problem: Problem, plan: Plan, criterion: Criterion, describe: bool = False) -> Found:
+def find(problem: Problem, plan: Plan, criterion: Criterion, describe: bool = False, memo: Memo | None = None) -> Found:
     """One search, without the trouble of a whole result; what cannot be searched finds nothing."""
     try:
-        scanner = problem.scanner(plan, criterion)
+        scanner = problem.scanner(plan, criterion, memo=memo)
     except InvalidInput as error:
         return Found((), failed=str(error))
     trail = Trail(list(plan.forced))
@@ -193,7 +194,7 @@ def refuse_failures(found: list[Found], what: str) -> tuple[str, ...]:
     reasons = [one.failed for one in found if one.failed is not None]
     if not reasons:
         return ()
-    if len(reasons) > MOSTLY * len(found):
+    if len(reasons) >= MOSTLY * len(found):
         raise InvalidInput(
             f"{len(reasons)} of {len(found)} {what} cannot be searched: {reasons[0]} (there; the whole data may do). "
             "There are too few rows, events or members of a class to be divided; stratify='outcome' keeps classes and "

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fbed.criteria import LikelihoodRatio
 from fbed.errors import InvalidInput
 from fbed.inference.inclusion import inclusion
+from fbed.inference.ipss import ipss
 from fbed.inference.results import Inference
+from fbed.inference.stability import stability
 from fbed.report import command as report
 
 
@@ -38,6 +41,7 @@ class Command:
     function: Callable[..., Inference]
     help: str
     options: tuple[Option, ...]
+    settled: tuple[tuple[str, Any], ...] = ()  # arguments of a search that the function takes no other value of
 
 
 _RESAMPLES = (
@@ -57,6 +61,28 @@ _COMMANDS = {
             Option("fraction", float, "size of a subsample (default 0.5)"),
             Option("n_bootstrap", int, "bootstrap samples for RMSD and bias"),
         ),
+    ),
+    "stability": Command(
+        stability,
+        "which variables are selected in most halves of the rows? with a bound on false ones",
+        (
+            *_RESAMPLES,
+            Option("pfer", float, "expected number of false selections (default 1)"),
+            Option("threshold", float, "part of the halves that must select a variable (default 0.75)"),
+            Option("q", int, "most entries of a search on a half, instead of --pfer"),
+            Option("assumption", str, "of the bound: none, unimodal (default) or r-concave"),
+        ),
+    ),
+    "ipss": Command(
+        ipss,
+        "which variables are stable over all levels? with approximate false discovery rates",
+        (
+            *_RESAMPLES,
+            Option("fdr", float, "approximate false discovery rate (default 0.2)"),
+            Option("efp", float, "expected number of false selections, instead of --fdr"),
+            Option("n_levels", int, "levels at which each half is searched (default 25)"),
+        ),
+        (("criterion", LikelihoodRatio()),),
     ),
 }
 
@@ -95,6 +121,7 @@ def _run(arguments: argparse.Namespace, command: Command, door: Door) -> int:
     # a column that says how rows are drawn is no predictor
     roles = [own[name] for name in ("stratify", "units") if own.get(name, "outcome") != "outcome"]
     given["exclude"] = [*given["exclude"], *(name for name in roles if name not in given["exclude"])]
+    given = {name: value for name, value in given.items() if (name, value) not in command.settled}
     found = command.function(**given, **own)
     print(found.to_json() if arguments.json else found.summary())
     if arguments.report:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from fbed.inference.inclusion import InclusionResult
+    from fbed.inference.ipss import IPSSResult
+    from fbed.inference.stability import StabilityResult
 
 _MOST = 30  # variables in a plot
 
@@ -91,4 +93,39 @@ class InclusionPlots:
         ax.invert_yaxis()
         ax.set_xlabel("coefficient")
         ax.legend()
+        return ax
+
+
+@dataclass(frozen=True)
+class FrequencyPlots:
+    """As in ``result.plot.frequencies()``."""
+
+    result: StabilityResult | IPSSResult
+
+    def frequencies(self, ax: Axes | None = None) -> Axes:
+        """How often each variable was selected; full bars are stable, the line is the threshold."""
+        rows = sorted(self.result.rows(), key=lambda row: -row["frequency"])[:_MOST]
+        chosen = set(self.result.selected)
+        names, values = [row["variable"] for row in rows], [row["frequency"] for row in rows]
+        threshold = getattr(self.result, "threshold", None)
+        ax = bars(ax, names, values, [name in chosen for name in names], "part of the halves", threshold)
+        ax.set_xlim(0.0, 1.0)
+        return ax
+
+    def paths(self, ax: Axes | None = None) -> Axes:
+        """How often each variable was selected at every level; those that are selected in blue."""
+        levels = getattr(self.result, "levels", None)
+        if levels is None:
+            raise InvalidInput("complementary pairs have one level only: fbed.ipss has paths")
+        ax = axes(ax, (6.0, 3.6))
+        chosen, paths = set(self.result.selected), getattr(self.result, "paths")  # noqa: B009
+        for name, path in zip(self.result.candidates, paths.T, strict=True):
+            if path.any():
+                strong = name in chosen
+                ax.plot(
+                    levels, path, color=BLUE if strong else GREY, linewidth=1.5 if strong else 0.5, zorder=1 + strong
+                )
+        ax.set_xscale("log")
+        ax.set_xlabel("level")
+        ax.set_ylabel("part of the halves")
         return ax
