@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from fbed.criteria import AIC, BIC, EBIC, LikelihoodRatio
 from fbed.errors import InvalidInput
-from fbed.inference import InclusionResult, IPSSResult, StabilityResult, inclusion, ipss, stability
+from fbed.inference import (
+    InclusionResult,
+    IPSSResult,
+    MultisplitResult,
+    StabilityResult,
+    inclusion,
+    ipss,
+    multisplit,
+    stability,
+)
 from fbed.paths import PathResult, path
 from fbed.progress import Progress
 from fbed.result import Result
@@ -25,12 +34,14 @@ __all__ = [
     "InclusionResult",
     "InvalidInput",
     "LikelihoodRatio",
+    "MultisplitResult",
     "PathResult",
     "Progress",
     "Result",
     "StabilityResult",
     "inclusion",
     "ipss",
+    "multisplit",
     "path",
     "select",
     "stability",

@@ -11,6 +11,7 @@ from fbed.criteria import LikelihoodRatio
 from fbed.errors import InvalidInput
 from fbed.inference.inclusion import inclusion
 from fbed.inference.ipss import ipss
+from fbed.inference.multisplit import multisplit
 from fbed.inference.results import Inference
 from fbed.inference.stability import stability
 from fbed.report import command as report
@@ -83,6 +84,15 @@ _COMMANDS = {
             Option("n_levels", int, "levels at which each half is searched (default 25)"),
         ),
         (("criterion", LikelihoodRatio()),),
+    ),
+    "multisplit": Command(
+        multisplit,
+        "p-values after selection: select on one half, test on the other, many times",
+        (
+            *_RESAMPLES,
+            Option("level", float, "probability of any false selection, or rate of false ones (default 0.05)"),
+            Option("error", str, "fwer (default) or fdr"),
+        ),
     ),
 }
 

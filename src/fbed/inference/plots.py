@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from fbed.inference.inclusion import InclusionResult
     from fbed.inference.ipss import IPSSResult
+    from fbed.inference.multisplit import MultisplitResult
     from fbed.inference.stability import StabilityResult
 
 _MOST = 30  # variables in a plot
@@ -128,4 +129,31 @@ class FrequencyPlots:
         ax.set_xscale("log")
         ax.set_xlabel("level")
         ax.set_ylabel("part of the halves")
+        return ax
+
+
+@dataclass(frozen=True)
+class SplitPlots:
+    """As in ``result.plot.p_values()``."""
+
+    result: MultisplitResult
+
+    def p_values(self, ax: Axes | None = None) -> Axes:
+        """−log₁₀ of the adjusted p-values; full bars are selected, the line is the level."""
+        rows = [row for row in self.result.rows() if row["p_value"] < 1.0][:_MOST]
+        values = [-float(np.log10(max(row["p_value"], 1e-300))) for row in rows]
+        chosen = [row["selected"] for row in rows]
+        return bars(ax, [row["variable"] for row in rows], values, chosen, "−log₁₀ p", -np.log10(self.result.level))
+
+    def intervals(self, ax: Axes | None = None) -> Axes:
+        """Estimates and confidence intervals of what was selected; those that are infinite are left out."""
+        shown = [each for each in self.result.intervals if np.isfinite([each.low, each.high]).all()][:_MOST]
+        ax = axes(ax, (6.0, 1.2 + ROW * max(1, len(shown))))
+        at = np.arange(len(shown))
+        ax.hlines(at, [each.low for each in shown], [each.high for each in shown], color=BLUE)
+        ax.plot([each.estimate for each in shown], at, "o", color=BLUE)
+        ax.axvline(0.0, color=GREY, linewidth=0.8)
+        ax.set_yticks(at, [named(each.variable) for each in shown])
+        ax.invert_yaxis()
+        ax.set_xlabel("coefficient")
         return ax

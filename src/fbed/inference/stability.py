@@ -102,8 +102,9 @@ class StabilityResult(Inference):
             f"Variables were selected by complementary pairs stability selection (Shah and Samworth, 2013) with "
             f"{self.settings['algorithm']} (Borboudakis and Tsamardinos, 2019; {self.settings['criterion']}, no "
             f"backward phase) stopped after q = {self.q} variables as the base procedure, "
-            f"{self.n_resamples // 2} complementary pairs of halves and threshold {self.threshold:.3g}. The expected number of selected variables with low "
-            f"selection probability is at most {self.bound:.3g} ({self.assumption} bound). Seed: {self.random_state}."
+            f"{self.n_resamples // 2} complementary pairs of halves and threshold {self.threshold:.3g}. The expected "
+            f"number of selected variables with low selection probability is at most {self.bound:.3g} "
+            f"({self.assumption} bound). Seed: {self.random_state}."
         )
 
     @property
