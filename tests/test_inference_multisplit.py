@@ -155,7 +155,7 @@ def test_tests_without_coefficients_have_p_values():
     X, y = data(120, 6)
     found = fbed.multisplit(X, y, family="spearman", n_resamples=10, random_state=1)
     assert 3 in found.selected
-    own = fbed.multisplit(X, y, family=lambda x, y, given: 0.5, n_resamples=4, random_state=1)
+    own = fbed.multisplit(X, y, family=lambda x, y, given: (0.0, 1.0, -0.1), n_resamples=4, random_state=1)
     assert own.selected == ()
     assert own.intervals == ()
 

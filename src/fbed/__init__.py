@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fbed.criteria import AIC, BIC, EBIC, LikelihoodRatio
 from fbed.errors import InvalidInput
-from fbed.inference import (
-    InclusionResult,
-    IPSSResult,
-    MultisplitResult,
-    StabilityResult,
-    inclusion,
-    ipss,
-    multisplit,
-    stability,
-)
 from fbed.paths import PathResult, path
 from fbed.progress import Progress
 from fbed.result import Result
@@ -23,12 +14,19 @@ from fbed.selection import select
 
 if TYPE_CHECKING:
     from fbed.estimator import FBEDSelector
+    from fbed.inference.equivalents import EquivalentsResult, equivalents
+    from fbed.inference.familywise import SelectionTest, selection_test
+    from fbed.inference.inclusion import InclusionResult, inclusion
+    from fbed.inference.ipss import IPSSResult, ipss
+    from fbed.inference.multisplit import MultisplitResult, multisplit
+    from fbed.inference.stability import StabilityResult, stability
 
 __version__ = "0.1.0"
 __all__ = [
     "AIC",
     "BIC",
     "EBIC",
+    "EquivalentsResult",
     "FBEDSelector",
     "IPSSResult",
     "InclusionResult",
@@ -38,22 +36,40 @@ __all__ = [
     "PathResult",
     "Progress",
     "Result",
+    "SelectionTest",
     "StabilityResult",
+    "equivalents",
     "inclusion",
     "ipss",
     "multisplit",
     "path",
     "select",
+    "selection_test",
     "stability",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """`FBEDSelector` on first use: importing scikit-learn takes several times as long as everything else here."""
-    if name == "FBEDSelector":
-        from fbed.estimator import FBEDSelector
+_LATER = {
+    "FBEDSelector": "fbed.estimator",
+    "EquivalentsResult": "fbed.inference.equivalents",
+    "IPSSResult": "fbed.inference.ipss",
+    "InclusionResult": "fbed.inference.inclusion",
+    "MultisplitResult": "fbed.inference.multisplit",
+    "SelectionTest": "fbed.inference.familywise",
+    "StabilityResult": "fbed.inference.stability",
+    "equivalents": "fbed.inference.equivalents",
+    "inclusion": "fbed.inference.inclusion",
+    "ipss": "fbed.inference.ipss",
+    "multisplit": "fbed.inference.multisplit",
+    "selection_test": "fbed.inference.familywise",
+    "stability": "fbed.inference.stability",
+}
 
-        return FBEDSelector
+
+def __getattr__(name: str) -> Any:
+    """Some on first use: importing scikit-learn and scipy.stats takes several times as long as everything else here."""
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

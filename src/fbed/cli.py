@@ -37,6 +37,7 @@ _SELECT_EXAMPLES = """\
 examples:
   fbed select data.csv --target y
   fbed select data.csv --target y --criterion ebic --output kept.csv
+  fbed select data.csv --target y --familywise 0.05
   fbed select genes.parquet --target relapse --alpha 0.01 -k inf
   fbed select counts.npz --json > result.json
   fbed select data.csv --target y --report report.html
@@ -239,11 +240,15 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="no progress on the terminal")
 
 
+_FAMILYWISE = "probability that anything is selected when nothing matters; sets alpha"
+
+
 def _add_search_options(parser: argparse.ArgumentParser) -> None:
     search = parser.add_argument_group("search")
     search.add_argument("--criterion", default="lr", help="lr (likelihood-ratio test, default), aic, bic or ebic")
     search.add_argument("--alpha", type=float, help="significance level of criterion lr (default 0.05)")
     search.add_argument("--alpha-backward", type=float, metavar="ALPHA", help="level for staying (default: alpha)")
+    search.add_argument("--familywise", type=float, metavar="LEVEL", help=_FAMILYWISE)
     search.add_argument("--gamma", type=float, help="parameter of criterion ebic (default: 1 - log n / (2 log p))")
     search.add_argument("-k", type=_runs, metavar="N", help="extra runs: 0, 1, 2, … or inf (default 1)")
     search.add_argument("--fbs", action="store_true", help="no early dropping: plain forward-backward selection")
@@ -260,6 +265,8 @@ def _about_search(arguments: argparse.Namespace) -> dict[str, Any]:
     """Everything that is asked of a search in a file."""
     if arguments.fbs and arguments.k is not None:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
+    if arguments.familywise is not None:
+        raise InvalidInput("--familywise sets the level of a single search: use it with fbed select")
     criterion = _criterion(arguments)
     runs = {"k": 1 if arguments.k is None else arguments.k, "early_dropping": not arguments.fbs}
     return {**about_data(_read(arguments), arguments), "criterion": criterion, **runs}
@@ -302,6 +309,7 @@ def run_select(arguments: argparse.Namespace) -> int:
     result = select(
         **about_data(data, arguments),
         criterion=criterion,
+        familywise=arguments.familywise,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
     )

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fbed import oracle
-from fbed.criteria import Criterion, as_criterion
+from fbed.criteria import Criterion, LikelihoodRatio, as_criterion
+from fbed.errors import InvalidInput
 from fbed.families.own import ConditionalTest, TestFunction
 from fbed.origin import Origin, origin
-from fbed.problem import Listener, check_search_options, make_plan, read_problem, settings
+from fbed.problem import Listener, Problem, check_search_options, make_plan, read_problem, settings
 from fbed.progress import Progress, reporting
 from fbed.result import Result, build
 from fbed.search import Plan, Trail, search
@@ -33,6 +34,7 @@ def select(
     early_dropping: bool = True,
     backward: bool = True,
     alpha_backward: float | None = None,
+    familywise: float | None = None,
     include: Iterable[Name] = (),
     exclude: Iterable[Name] = (),
     groups: Groups | None = None,
@@ -97,6 +99,10 @@ def select(
         Whether the backward phase is run.
     alpha_backward : float, optional
         Level for staying in the backward phase; alpha by default.
+    familywise : float, optional
+        Probability that anything at all is selected when nothing matters: alpha is set so that it is at most this, by
+        permutations of the outcome (by simulation, where there is an offset, an exposure or something forced in). Weak
+        control: it says nothing about further variables once one matters.
     include, exclude : names or indices
         Variables forced into every model, and variables that are not considered; groups by their names.
     groups : mapping of names to lists of columns, optional
@@ -153,7 +159,7 @@ def select(
     if oracle.is_wanted(X, family):
         about_data = {"sample_weight": sample_weight, "feature_names": feature_names, "test": test, "cov": cov}
         about_data |= {"groups": groups, "categorical": as_list(categorical) or None}
-        about_data |= {"missing": None if missing == "error" else missing}
+        about_data |= {"familywise": familywise, "missing": None if missing == "error" else missing}
         perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **extras})
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
@@ -177,8 +183,22 @@ def select(
         **extras,
     )
     plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
+    if familywise is not None:
+        chosen, problem = _with_level(problem, plan, chosen, familywise)
     result = problem.run(plan, chosen, time_limit, progress)
     return dataclasses.replace(result, seconds=time.perf_counter() - started, origin=asked)
+
+
+def _with_level(problem: Problem, plan: Plan, criterion: Criterion, familywise: float) -> tuple[Criterion, Problem]:
+    """The criterion at the level that holds familywise, and the problem with a note on it."""
+    from fbed.inference.familywise import familywise_level
+
+    if criterion != LikelihoodRatio():
+        raise InvalidInput(
+            "familywise sets the level of criterion='lr': leave out criterion, alpha and alpha_backward, or familywise"
+        )
+    found = familywise_level(problem, plan, familywise)
+    return LikelihoodRatio(found.alpha), dataclasses.replace(problem, notes=(*problem.notes, found.note))
 
 
 def _select_on_graph(

@@ -7,13 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import fbed
 from fbed.criteria import LikelihoodRatio
 from fbed.errors import InvalidInput
-from fbed.inference.inclusion import inclusion
-from fbed.inference.ipss import ipss
-from fbed.inference.multisplit import multisplit
-from fbed.inference.results import Inference
-from fbed.inference.stability import stability
 from fbed.report import command as report
 
 
@@ -37,9 +33,8 @@ class Option:
 
 @dataclass(frozen=True)
 class Command:
-    """A command and the function that it calls."""
+    """A command: the function of `fbed` that has its name, on a file."""
 
-    function: Callable[..., Inference]
     help: str
     options: tuple[Option, ...]
     settled: tuple[tuple[str, Any], ...] = ()  # arguments of a search that the function takes no other value of
@@ -54,7 +49,6 @@ _RESAMPLES = (
 
 _COMMANDS = {
     "inclusion": Command(
-        inclusion,
         "how stable is the selection? inclusion frequencies over resamples",
         (
             *_RESAMPLES,
@@ -64,7 +58,6 @@ _COMMANDS = {
         ),
     ),
     "stability": Command(
-        stability,
         "which variables are selected in most halves of the rows? with a bound on false ones",
         (
             *_RESAMPLES,
@@ -75,7 +68,6 @@ _COMMANDS = {
         ),
     ),
     "ipss": Command(
-        ipss,
         "which variables are stable over all levels? with approximate false discovery rates",
         (
             *_RESAMPLES,
@@ -85,8 +77,18 @@ _COMMANDS = {
         ),
         (("criterion", LikelihoodRatio()),),
     ),
+    "equivalents": Command(
+        "which sets of variables do as well as the selected one?",
+        (
+            Option("level", float, "of the tests that two variables say the same (default: that of the search)"),
+            Option("limit", int, "most sets that are listed (default 100)"),
+        ),
+    ),
+    "selection_test": Command(
+        "is there anything in it? one p-value for the selection as a whole, by permutation",
+        _RESAMPLES[:2],
+    ),
     "multisplit": Command(
-        multisplit,
         "p-values after selection: select on one half, test on the other, many times",
         (
             *_RESAMPLES,
@@ -100,40 +102,46 @@ _COMMANDS = {
 def add_parsers(commands: Any, door: Door) -> None:
     """Add the commands to those of a parser."""
     for name, command in _COMMANDS.items():
+        typed = name.replace("_", "-")
         parser: argparse.ArgumentParser = commands.add_parser(
-            name,
+            typed,
             help=command.help,
             description=f"{command.help[0].upper()}{command.help[1:]}.",
             epilog="\n".join(
-                ["examples:", f"  fbed {name} data.csv --target y", f"  fbed {name} data.csv --target y --json"]
+                ["examples:", f"  fbed {typed} data.csv --target y", f"  fbed {typed} data.csv --target y --json"]
             ),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         door.add_options(parser)
-        own = parser.add_argument_group(name)
+        own = parser.add_argument_group(typed)
         for option in command.options:
             own.add_argument(f"--{option.name.replace('_', '-')}", type=option.type, metavar="VALUE", help=option.help)
         output = parser.add_argument_group("output")
         output.add_argument("--json", action="store_true", help="the whole result as JSON instead of a table")
         output.add_argument("--report", metavar="FILE", help="write a report for people, one HTML file")
-        parser.set_defaults(run=lambda arguments, command=command: _run(arguments, command, door))
+        parser.set_defaults(run=lambda arguments, name=name: _run(arguments, name, door))
 
 
-def _run(arguments: argparse.Namespace, command: Command, door: Door) -> int:
+def _run(arguments: argparse.Namespace, name: str, door: Door) -> int:
+    command = _COMMANDS[name]
     if arguments.report:
         report.check_path(arguments.report, arguments.file)
     given = door.arguments(arguments)
     own = {option.name: getattr(arguments, option.name) for option in command.options}
-    own = {name: value for name, value in own.items() if value is not None}
-    for name in ("stratify", "units"):
-        if name in own and own[name] != "outcome" and not hasattr(given["X"], "columns"):
-            raise InvalidInput(f"--{name} names a column, and this file has none that are named")
+    own = {key: value for key, value in own.items() if value is not None}
+    for role in ("stratify", "units"):
+        if role in own and own[role] != "outcome" and not hasattr(given["X"], "columns"):
+            raise InvalidInput(f"--{role} names a column, and this file has none that are named")
     # a column that says how rows are drawn is no predictor
-    roles = [own[name] for name in ("stratify", "units") if own.get(name, "outcome") != "outcome"]
-    given["exclude"] = [*given["exclude"], *(name for name in roles if name not in given["exclude"])]
-    given = {name: value for name, value in given.items() if (name, value) not in command.settled}
-    found = command.function(**given, **own)
+    roles = [own[role] for role in ("stratify", "units") if own.get(role, "outcome") != "outcome"]
+    given["exclude"] = [*given["exclude"], *(column for column in roles if column not in given["exclude"])]
+    given = {key: value for key, value in given.items() if not _is_settled(key, value, command)}
+    found = getattr(fbed, name)(**given, **own)
     print(found.to_json() if arguments.json else found.summary())
     if arguments.report:
         found.report(arguments.report)
     return door.interrupted if found.status == "interrupted" else 0
+
+
+def _is_settled(key: str, value: Any, command: Command) -> bool:
+    return any(key == name and type(value) is type(only) and value == only for name, only in command.settled)
