@@ -87,6 +87,15 @@ def test_discoveries_by_hand():
         np.testing.assert_array_equal(discoveries(p_values) <= rate, p_values <= cut)
 
 
+def test_p_values_of_one_are_no_discoveries():
+    """Among a thousand candidates i·q exceeds 1, which a p-value that was cut at 1 would pass."""
+    p_values = np.ones(1000)
+    p_values[:2] = 1e-5, 0.9
+    q_values = discoveries(p_values)
+    assert q_values[0] == pytest.approx(1e-5 * sum(1 / i for i in range(1, 1001)))
+    assert (q_values[1:] == 1.0).all()
+
+
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "cox"])
 def test_p_values_are_those_of_a_loop_by_hand(family):
     X, y = data()

@@ -38,12 +38,14 @@ def combined_sparse(p_values: Floats, n: int, smallest: float = SMALLEST_QUANTIL
 def discoveries(p_values: Floats) -> Floats:
     """q-values from p-values that hold familywise: the rate of false discoveries, whatever their dependence.
 
-    The i-th smallest p-value is compared with i·q / Σ 1/j (Meinshausen, Meier and Bühlmann 2009, section 3).
+    The i-th smallest p-value is compared with i·q / Σ 1/j (Meinshausen, Meier and Bühlmann 2009, section 3). A p-value
+    of 1 was cut there: it may stand for any larger number, and is no discovery at any rate.
     """
     p = len(p_values)
     order = np.argsort(p_values, kind="stable")
     ratio = p_values[order] / np.arange(1, p + 1) * (1.0 / np.arange(1, p + 1)).sum()
     out = np.empty(p)
+    ratio[p_values[order] >= 1.0] = 1.0
     out[order] = np.minimum(1.0, np.minimum.accumulate(ratio[::-1])[::-1])
     return out
 
