@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed import families
 from fbed.criteria import Criterion
@@ -64,7 +65,10 @@ class DataOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Problem:
-    """Data that were read and checked; `kind` is the family that answers, by the test in force."""
+    """Data that were read and checked; `kind` is the family that answers, by the test in force.
+
+    `kept` are the user's rows that the problem has, and `unfilled` is the table before indicators told what is missing.
+    """
 
     table: Table
     outcome: Outcome
@@ -79,6 +83,27 @@ class Problem:
     notes: tuple[str, ...]
     missing: str = "error"
     n_dropped: int = 0
+    kept: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    unfilled: Table | None = None
+
+    @property
+    def observed(self) -> Table:
+        """The table as it came, missing values included."""
+        return self.table if self.unfilled is None else self.unfilled
+
+    def on_rows(self, rows: NDArray[np.intp]) -> Problem:
+        """The same problem on some of its rows, which nothing from the others reaches: means and levels are their own."""
+        table, weights = self.observed.rows(rows), self.weights[rows]
+        filled = with_indicators(table, weights)[0] if self.missing == "indicator" else table
+        return replace(
+            self,
+            table=filled,
+            outcome=self.outcome.rows(rows),
+            weights=weights,
+            extras=self.extras.rows(rows),
+            kept=self.kept[rows],
+            unfilled=table,
+        )
 
     @cached_property
     def design(self) -> Design:
@@ -93,6 +118,24 @@ class Problem:
         )
         return self.kind.build(request)
 
+    def search(
+        self,
+        plan: Plan,
+        criterion: Criterion,
+        time_limit: float | None = None,
+        progress: Listener = None,
+        memo: Memo | None = None,
+    ) -> tuple[Trail, Scanner]:
+        """Search by one plan and criterion; a memo shares work with other searches on the same problem."""
+        deadline = None if time_limit is None else time.monotonic() + time_limit
+        n, p = self.model.n, self.design.n_varying(plan.candidates)
+        threads = thread_count(self.n_jobs)
+        scanner = Scanner(self.model, criterion.bind(n, p), len(plan.forced), threads, deadline, memo)
+        with one_blas_thread(), reporting(progress, self.table.name) as listen:
+            trail = Trail(list(plan.forced), listen)
+            search(scanner, plan, trail)
+        return trail, scanner
+
     def run(
         self,
         plan: Plan,
@@ -101,15 +144,10 @@ class Problem:
         progress: Listener = None,
         memo: Memo | None = None,
     ) -> Result:
-        """Search by one plan and criterion; a memo shares work with other searches on the same problem."""
+        """Search by one plan and criterion, and describe what was found."""
         started = time.perf_counter()
-        deadline = None if time_limit is None else time.monotonic() + time_limit
         n, p = self.model.n, self.design.n_varying(plan.candidates)
-        threads = thread_count(self.n_jobs)
-        scanner = Scanner(self.model, criterion.bind(n, p), len(plan.forced), threads, deadline, memo)
-        with one_blas_thread(), reporting(progress, self.table.name) as listen:
-            trail = Trail(list(plan.forced), listen)
-            search(scanner, plan, trail)
+        trail, scanner = self.search(plan, criterion, time_limit, progress, memo)
         seconds = time.perf_counter() - started
         look = glance(self.design, self.outcome, trail.selected)
         estimates = self.model.describe(trail.selected, scanner.latest)
@@ -179,6 +217,7 @@ def read_problem(
     if not keep.all():  # rows of weight 0, and those dropped, leave before anything is computed
         kept = np.flatnonzero(keep)
         table, weights, row_extras = table.rows(kept), weights[kept], row_extras.rows(kept)
+    observed = table
     if missing == "indicator":
         table, told = with_indicators(table, weights)
         notes += told
@@ -213,6 +252,8 @@ def read_problem(
         tuple(notes),
         missing,
         int((present & ~keep).sum()),
+        np.flatnonzero(keep),
+        observed,
     )
 
 

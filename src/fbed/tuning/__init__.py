@@ -1,0 +1,1 @@
+"""From a selection to predictions: folds, tuning, final models and honest performance."""
