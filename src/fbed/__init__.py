@@ -10,15 +10,20 @@ from fbed.paths import PathResult, path
 from fbed.progress import Progress
 from fbed.result import Result
 from fbed.selection import select
+from fbed.tuning.tune import tune
 
 if TYPE_CHECKING:
     from fbed.estimator import FBEDSelector
+    from fbed.tuning.predictors import FBEDClassifier, FBEDCox, FBEDRegressor
 
 __version__ = "0.1.0"
 __all__ = [
     "AIC",
     "BIC",
     "EBIC",
+    "FBEDClassifier",
+    "FBEDCox",
+    "FBEDRegressor",
     "FBEDSelector",
     "InvalidInput",
     "LikelihoodRatio",
@@ -27,15 +32,20 @@ __all__ = [
     "Result",
     "path",
     "select",
+    "tune",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """`FBEDSelector` on first use: importing scikit-learn takes several times as long as everything else here."""
+    """Estimators on first use: importing scikit-learn takes several times as long as everything else here."""
     if name == "FBEDSelector":
         from fbed.estimator import FBEDSelector
 
         return FBEDSelector
+    if name in ("FBEDClassifier", "FBEDRegressor", "FBEDCox"):
+        from fbed.tuning import predictors
+
+        return getattr(predictors, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -26,6 +26,7 @@ from fbed.tables import Name, Table
 from fbed.tails import ChiSquare, ExactF, Floats, Reference
 
 if TYPE_CHECKING:
+    from fbed.tuning.performance import Performance
     from fbed.explain import Explanation
     from fbed.plots import Plots
 
@@ -110,6 +111,7 @@ class Result:
     settings : what was asked for.
     glance : the outcome and the selected columns in figures; None for the oracle.
     origin : the call, the date and the versions that made this result.
+    performance : what predictions are worth, out of fold, where the settings were chosen by `fbed.tune`.
     closer : what makes statistics exact that were only enclosed, as long as the data are at hand.
     """
 
@@ -134,6 +136,7 @@ class Result:
     seconds: float
     glance: Glance | None = field(default=None, repr=False)
     origin: Origin | None = field(default=None, repr=False)
+    performance: Performance | None = field(default=None, repr=False)
     closer: Closer | None = field(default=None, repr=False, compare=False)
 
     def settled(self) -> Result:
@@ -377,6 +380,7 @@ def _to_plain(result: Result) -> dict[str, Any]:
         "candidates": _candidates_to_plain(result.candidates),
         "glance": None if result.glance is None else result.glance.to_plain(),
         "origin": None if result.origin is None else result.origin.to_plain(),
+        "performance": None if result.performance is None else result.performance.to_plain(),
     }
 
 
@@ -426,8 +430,17 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
             "glance": None if plain["glance"] is None else Glance.from_plain(plain["glance"]),
             "origin": None if plain["origin"] is None else Origin.from_plain(plain["origin"]),
+            "performance": _performance(plain.get("performance")),
         }
     )
+
+
+def _performance(plain: dict[str, Any] | None) -> Performance | None:
+    if plain is None:
+        return None
+    from fbed.tuning.performance import Performance
+
+    return Performance.from_plain(plain)
 
 
 def _numbers(values: list[float | None]) -> tuple[float, ...]:

@@ -61,7 +61,10 @@ def _codes(column: Column, factor: Factor, rows: Rows) -> Rows:
 
 @dataclass(frozen=True)
 class Held:
-    """What a model says of rows that were held out: predictor, mean (a column a class), deviance of each row."""
+    """What a model says of rows that were held out: predictor, mean (a column a class), deviance of each row.
+
+    The mean of a survival time is the probability of an event up to the median time of events.
+    """
 
     risk: Floats
     mean: Floats
@@ -84,6 +87,7 @@ class HeldOut:
         offset = problem.extras.offset
         self.offset = None if offset is None else offset[rows]
         self.labels = class_labels(problem)
+        self.horizon = horizon_of(problem)
 
     def predicted_by(self, model: FinalModel) -> Held:
         """The predictions of a model that was fitted on other rows."""
@@ -92,16 +96,28 @@ class HeldOut:
         if self.offset is not None:
             eta = eta + self.offset[:, None]
         with np.errstate(over="ignore"):
-            mean = responses.mean(model, eta)
+            mean = responses.mean(model, eta) if self.horizon is None else self._event_probability(model, eta)
         mean = self._all_classes(model, mean) if mean.ndim == 2 else mean
         risk = eta[:, 0] - model.center if self.name == "cox" else eta[:, 0]
         return Held(risk, mean, deviances(model, eta[:, 0], mean, self.seen))
+
+    def _event_probability(self, model: FinalModel, eta: Floats) -> Floats:
+        """Not known of strata, each of which has a hazard of its own."""
+        if self.problem.extras.strata is not None:
+            return np.full(len(eta), np.nan)
+        return 1.0 - responses.survival(model, eta, np.array([self.horizon]))[:, 0]
 
     def _all_classes(self, model: FinalModel, probability: Floats) -> Floats:
         """Probability 0 for classes that the fold's rows do not have."""
         out = np.zeros((len(probability), len(self.labels)))
         out[:, [self.labels.index(label) for label in model.classes]] = probability
         return out
+
+
+def horizon_of(problem: Problem) -> float | None:
+    """The median time of events, at which survival is looked at; None where there are no times."""
+    outcome = problem.outcome
+    return None if outcome.event is None else float(np.median(outcome.values[outcome.event]))
 
 
 def class_labels(problem: Problem) -> list[Any]:
