@@ -200,12 +200,12 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             "cluster": cluster,
         }
         for role, values in {"y": y, **about_rows}.items():
-            _refuse_names(values, role)
+            refuse_names(values, role)
         if as_frame(X) is not None:
             validate_data(self, X, skip_check_array=True)  # the names; the values are select's business
         about_rows = {role: by_position(X, values) for role, values in about_rows.items()}
         options = belonging(self.criterion, self.get_params(deep=False))
-        result = select(X, by_position(X, _column_as_vector(y)), **about_rows, **options)
+        result = select(X, by_position(X, column_as_vector(y)), **about_rows, **options)
         self._keep(result)
         if result.status == "interrupted":
             raise KeyboardInterrupt  # else a grid search would run on as if nothing had happened
@@ -276,7 +276,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return tags
 
 
-def _refuse_names(values: Any, role: str) -> None:
+def refuse_names(values: Any, role: str) -> None:
     """A column of X cannot be the outcome here: a pipeline may have renamed or removed it before."""
     if isinstance(values, str):
         raise InvalidInput(
@@ -285,7 +285,7 @@ def _refuse_names(values: Any, role: str) -> None:
         )
 
 
-def _column_as_vector(y: Any) -> Any:
+def column_as_vector(y: Any) -> Any:
     """An n × 1 array as a vector, with scikit-learn's warning."""
     if not isinstance(y, np.ndarray) or y.ndim != 2 or y.shape[1] != 1:
         return y

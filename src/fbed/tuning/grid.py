@@ -146,10 +146,28 @@ class CrossPath:
     """
 
     def __init__(self, problem: Problem, folds: Sequence[Fold], searches: Searches) -> None:
-        self.problem, self.folds, self.searches = problem, list(folds), searches
+        self._problem: Problem | None = problem
+        self._names: dict[int, Name] = {}  # of selected variables, once the data are gone
+        self.folds, self.searches = list(folds), searches
         self.runs = [FoldRun(i, test) for i, (_, test) in enumerate(folds)]
         self.status = "time_limit"
         self.seconds = 0.0
+
+    @property
+    def problem(self) -> Problem:
+        """The data; what was pickled has none."""
+        if self._problem is None:
+            raise InvalidInput("folds that were pickled hold no data, and cannot go on or predict again")
+        return self._problem
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: no data."""
+        seen = {v for run in self.runs for selected in run.selected for v in selected}
+        names = self._names if self._problem is None else {v: self._problem.table.name(v) for v in seen}
+        return {**self.__dict__, "_problem": None, "_names": names}
+
+    def _name(self, variable: int) -> Name:
+        return self._names[variable] if self._problem is None else self._problem.table.name(variable)
 
     @property
     def n_settings(self) -> int:
@@ -262,7 +280,7 @@ class CrossPath:
     def chosen_in(self, configuration: int) -> list[tuple[Name, ...]]:
         """The variables that a configuration selected in every fold."""
         setting = configuration // len(self.searches.way.penalties)
-        return [tuple(self.problem.table.name(v) for v in run.selected[setting]) for run in self.runs]
+        return [tuple(self._name(v) for v in run.selected[setting]) for run in self.runs]
 
 
 _PARTS = ("risk", "mean", "loss")

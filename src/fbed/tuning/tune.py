@@ -48,10 +48,15 @@ class Tuned:
     cross: CrossPath
     out_of_fold: OutOfFold
     boot: Bootstrapped
-    score: Score
     chosen: int
     values: Floats
     errors: Floats
+
+    @property
+    def score(self) -> Score:
+        """By which the configuration was chosen."""
+        found = self.out_of_fold
+        return find_score(self.performance.selected_by, found.family, found.seen.trials is not None)
 
     @property
     def configuration(self) -> Configuration:
@@ -199,7 +204,7 @@ def tune(
         notes=result.notes + _notes(cross),
         performance=told,
     )
-    return Tuned(**{**judged, "performance": told}, result=result, cross=cross, score=score, chosen=chosen)
+    return Tuned(**{**judged, "performance": told}, result=result, cross=cross, chosen=chosen)
 
 
 def _judged(
