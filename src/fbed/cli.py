@@ -23,6 +23,7 @@ from fbed.result import Result
 from fbed.selection import select
 from fbed.tables import Name
 from fbed.text import notes, paragraph, style_of, summary
+from fbed.tuning import commands as tuning
 
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
@@ -66,6 +67,9 @@ examples:
   fbed demo                          see it find a Markov blanket
   fbed select data.csv --target y    select variables of a file
   fbed path data.csv --target y      a whole grid of settings
+  fbed tune data.csv --target y      choose settings, save a model, tell its worth
+  fbed predict model.json new.csv    predictions of a saved model
+  fbed validate model.json new.csv --target y    what it is worth on new rows
   fbed report result.json            a report for people, as HTML
   fbed explain result.json age       why is a variable not selected?
   fbed blanket net.bif --target y    Markov blanket of a node of a network
@@ -157,6 +161,7 @@ def parser() -> argparse.ArgumentParser:
     showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
     showing.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulation (default 1)")
     showing.set_defaults(run=run_demo)
+    tuning.add_parsers(commands, _add_data_options, _add_grid_options)
     report.add_parser(commands)
     explain.add_parser(commands)
     blanket.add_parser(commands)
@@ -294,17 +299,17 @@ def run_select(arguments: argparse.Namespace) -> int:
         readers.check_output(arguments.output, arguments.file, survival=arguments.time is not None)
     if arguments.report:
         report.check_path(arguments.report, arguments.file)
-    data = _read(arguments)
+    data = read_data(arguments)
     result = select(
         **about_data(data, arguments),
         criterion=criterion,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
     )
-    result = _with_origin(result, arguments, data)
+    result = with_origin(result, arguments, data)
     result = result.settled()
     print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout), with_notes=False), flush=True)
-    _tell(notes(result))
+    tell(notes(result))
     if arguments.report:
         result.report(arguments.report)
         print(f"fbed: the report is in {arguments.report}", file=sys.stderr)
@@ -315,7 +320,7 @@ def run_select(arguments: argparse.Namespace) -> int:
     return INTERRUPTED if result.status == "interrupted" else 0
 
 
-def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Data) -> Result:
+def with_origin(result: Result, arguments: argparse.Namespace, data: readers.Data) -> Result:
     """The result with the command that made it, and the Python lines that read its data."""
     if result.origin is None:
         return result
@@ -330,7 +335,7 @@ def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Da
 
 def run_path(arguments: argparse.Namespace) -> int:
     """`fbed path`: read, select by every setting, show."""
-    data = _read(arguments)
+    data = read_data(arguments)
     grid = {"alphas": arguments.alphas, "gammas": arguments.gammas, "ks": arguments.k}
     found = path(
         **about_data(data, arguments),
@@ -341,10 +346,10 @@ def run_path(arguments: argparse.Namespace) -> int:
     return INTERRUPTED if found.status == "interrupted" else 0
 
 
-def _read(arguments: argparse.Namespace) -> readers.Data:
+def read_data(arguments: argparse.Namespace) -> readers.Data:
     """The file, with what the reader has to say about it."""
     data = readers.read(arguments.file, arguments.sep, **_form(arguments))
-    _tell(data.notes)
+    tell(data.notes)
     return data
 
 
@@ -353,7 +358,7 @@ def _form(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in ("decimal", "encoding", "na_values")}
 
 
-def _tell(notes: Iterable[str]) -> None:
+def tell(notes: Iterable[str]) -> None:
     """Notes go to standard error, so that they are seen whatever becomes of the output."""
     look = style_of(sys.stderr)
     for note in map(_as_options, notes):

@@ -271,7 +271,7 @@ class Result:
         JSON has no infinity and no NaN: where one stands in the result, null is written, and read back as NaN.
         Classes that JSON has no form for, such as intervals or bytes, are written as text.
         """
-        text = json.dumps(_finite(_to_plain(self.settled())), indent=indent, allow_nan=False)
+        text = json.dumps(finite(_to_plain(self.settled())), indent=indent, allow_nan=False)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -389,14 +389,14 @@ def _candidates_to_plain(candidates: Candidates) -> dict[str, Any]:
     return {name: None if value is None else value.tolist() for name, value in values.items()}
 
 
-def _finite(plain: Any) -> Any:
+def finite(plain: Any) -> Any:
     """The same lists and mappings with None for numbers that JSON cannot write, and Python's numbers for NumPy's."""
     if isinstance(plain, Mapping):
-        return {name: _finite(value) for name, value in plain.items()}
+        return {name: finite(value) for name, value in plain.items()}
     if isinstance(plain, (list, tuple)):
-        return [_finite(value) for value in plain]
+        return [finite(value) for value in plain]
     if isinstance(plain, np.generic):
-        return _finite(plain.item())
+        return finite(plain.item())
     return None if isinstance(plain, float) and not np.isfinite(plain) else plain
 
 

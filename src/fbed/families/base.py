@@ -28,6 +28,9 @@ from fbed.tails import Floats, Reference
 COLLINEAR = 1e-12
 """A column whose residual on S has less than this part of its centred norm² is in the span of S."""
 
+MAXIMUM_LIKELIHOOD = "maximum likelihood"
+"""How models are estimated unless somebody asks for another way."""
+
 Indices = NDArray[np.intp]
 
 

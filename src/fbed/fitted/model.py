@@ -17,7 +17,7 @@ from scipy import special
 
 from fbed.errors import InvalidInput
 from fbed.extras import read_extras
-from fbed.families.base import FittedModel
+from fbed.families.base import MAXIMUM_LIKELIHOOD, FittedModel
 from fbed.fitted import responses
 from fbed.fitted.checks import Baseline, Check
 from fbed.fitted.columns import Column, plain
@@ -27,8 +27,6 @@ from fbed.tails import Floats
 
 KINDS = ("response", "link", "class", "survival")
 """What can be predicted."""
-
-MAXIMUM_LIKELIHOOD = "maximum likelihood"
 
 
 @dataclass(frozen=True)

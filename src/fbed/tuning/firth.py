@@ -17,6 +17,8 @@ from fbed.families.glm import BINOMIAL, Glm, GlmPoint
 from fbed.tails import Floats
 from fbed.tuning.likelihood import Standardised, descend
 
+_ARRIVED = 1e-12  # scoring converges a digit at a time where classes separate: a millionth of a standard error is enough
+
 
 def firth(on: Standardised) -> tuple[Floats, Floats]:
     """Parameters and their covariance: the inverse information there, of logistic regression that of the data which the
@@ -42,7 +44,7 @@ def firth(on: Standardised) -> tuple[Floats, Floats]:
     start = on.start
     if not len(start):
         return start, np.zeros((0, 0))
-    found = descend(evaluate, start)
+    found = descend(evaluate, start, arrived=_ARRIVED)
     return found, _covariance(on, found)
 
 
@@ -64,7 +66,7 @@ def _per_unit(point: GlmPoint) -> Floats:
 
 def _leverage(on: Standardised, point: GlmPoint, covariance: Floats) -> Floats:
     Z = on.columns.Z
-    return np.asarray(point.curvature()[:, 0] * np.einsum("ij,jk,ik->i", Z, covariance, Z))
+    return np.asarray(point.curvature()[:, 0] * ((Z @ covariance) * Z).sum(axis=1))
 
 
 def _logistic(on: Standardised, point: GlmPoint, covariance: Floats) -> Floats:

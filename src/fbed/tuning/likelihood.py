@@ -21,7 +21,7 @@ from fbed.problem import Problem
 from fbed.tails import Floats
 
 _MOST = 200  # iterations
-_ARRIVED = 1e-16  # squared decrement, relative to the value
+_ARRIVED = 1e-16
 
 
 class Squares(Regression):
@@ -134,8 +134,13 @@ Evaluate = Callable[[Floats], tuple[float, Callable[[], tuple[Floats, Floats]]]]
 """A function to make small: its value, and when asked for, minus half its gradient and half its Hessian."""
 
 
-def descend(evaluate: Evaluate, start: Floats, free: NDArray[np.bool_] | None = None) -> Floats:
-    """Damped Newton steps until they no longer matter; parameters that are not `free` stay where they are."""
+def descend(
+    evaluate: Evaluate, start: Floats, free: NDArray[np.bool_] | None = None, arrived: float = _ARRIVED
+) -> Floats:
+    """Damped Newton steps until they no longer matter; parameters that are not `free` stay where they are.
+
+    `arrived` is the squared decrement, relative to the value, at which they end.
+    """
     parameters = start.copy()
     free = np.ones(len(start), dtype=bool) if free is None else free
     value, derivatives = evaluate(parameters)
@@ -151,7 +156,7 @@ def descend(evaluate: Evaluate, start: Floats, free: NDArray[np.bool_] | None = 
                 break
             size /= 2.0
         parameters, value = parameters + size * step, trial
-        if decrement <= _ARRIVED * max(1.0, abs(value)) or size < 1e-6:
+        if decrement <= arrived * max(1.0, abs(value)) or size < 1e-6:
             break
     return parameters
 
