@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fbed import views
 from fbed.errors import InvalidInput
-from fbed.report import data, model, opening, others, small_print
+from fbed.report import data, model, opening, others, performance, small_print
 from fbed.report import path as steps
 from fbed.report.html import Html, tag
 from fbed.result import Result
@@ -25,6 +25,7 @@ _SECTIONS: dict[str, tuple[str, Section]] = {
     "summary": ("Summary", opening.summary),
     "data": ("Outcome and data", data.data),
     "selected": ("Selected", model.selected),
+    "performance": ("Performance", performance.performance),
     "path": ("Path", steps.path),
     "dropping": ("Dropping", steps.dropping),
     "ties": ("Near ties", others.near_ties),

@@ -94,7 +94,7 @@ def _split_by(cv: Any, problem: Problem, groups: Any, n_rows: int) -> Iterable[F
     """The splits of a splitter or a list, without the rows that the problem does not have."""
     place = np.full(n_rows, -1, dtype=np.intp)
     place[problem.kept] = np.arange(len(problem.kept))
-    if hasattr(cv, "split"):
+    if hasattr(cv, "split") and not isinstance(cv, str):
         y = np.zeros(n_rows, dtype=np.intp)
         y[problem.kept] = _labels(problem)
         splits = cv.split(np.zeros((n_rows, 1)), y, groups)

@@ -217,6 +217,7 @@ def _partial_likelihood(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats
 
 _CLASSES = ("binomial", "multinomial", "ordinal")
 _TIMES = ("cox", "weibull")
+_EXPLAINED = ("gaussian", "mixed", "poisson", "gamma", *_CLASSES)
 _NUMBERS = ("gaussian", "mixed", "poisson", "negative_binomial", "gamma")
 
 DEVIANCE = Score("deviance", "minus the deviance", _mean_of(_deviance))
@@ -232,7 +233,7 @@ SCORES = {
         Score("r2", "R²", _against(_squares, _spread), _NUMBERS),
         Score("neg_mean_squared_error", "minus the mean squared error", _mean_of(_squares), _NUMBERS),
         Score("neg_mean_absolute_error", "minus the mean absolute error", _mean_of(_absolute), _NUMBERS),
-        Score("d2", "part of the deviance explained", _against(_deviance, _null_deviance), (*_NUMBERS, *_CLASSES)),
+        Score("d2", "part of the deviance explained", _against(_deviance, _null_deviance), _EXPLAINED),
         Score("c_index", "concordance index", _concordance),
     )
 }
@@ -242,8 +243,9 @@ SHOWN = {
     "binomial": ("roc_auc", "neg_log_loss", "neg_brier_score", "d2", "accuracy"),
     "multinomial": ("neg_log_loss", "accuracy", "neg_brier_score", "d2"),
     "ordinal": ("c_index", "neg_log_loss", "accuracy", "d2"),
-    "cox": ("c_index", "deviance"),
+    "cox": ("c_index",),  # a partial likelihood depends on how many rows are compared: samples are not comparable
     "weibull": ("c_index", "deviance"),
+    "negative_binomial": ("r2", "neg_mean_absolute_error"),  # its deviance has a dispersion of its own in every model
     "gaussian": ("r2", "neg_mean_squared_error", "neg_mean_absolute_error"),
     "mixed": ("r2", "neg_mean_squared_error", "neg_mean_absolute_error"),
 }
