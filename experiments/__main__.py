@@ -4,6 +4,7 @@
     python -m experiments --quick               # three datasets, three repetitions, coarse λ grids: some minutes
     python -m experiments run madelon hiva      # the protocol on some datasets
     python -m experiments timing | null | report
+    python -m experiments tuning                # is the performance that fbed.tune tells honest? some minutes
     python -m experiments data                  # which datasets are there, and whether they are right
     python -m experiments fetch secom           # download a dataset into the folder
 
@@ -17,7 +18,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments import data, fetch, protocol, report, store, tables, timing
+from experiments import data, fetch, protocol, report, store, tables, timing, tuning
 from experiments.store import Store, Task
 
 HERE = Path(__file__).parent
@@ -30,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        if options.part != "null":  # simulated data need no folder
+        if options.part not in ("null", "tuning"):  # simulated data need no folder
             options.data = options.data or data.folder_of_data()
             if not options.data.is_dir():
                 raise data.DataError(f"{options.data} is no folder: set FBED_DATA_DIR or give --data")
@@ -97,6 +98,11 @@ def _null(options: argparse.Namespace) -> None:
     report.null(_output(options), options.quick, options.repetitions, options.jobs)
 
 
+def _tuning(options: argparse.Namespace) -> None:
+    """Is the performance that tuning tells honest?"""
+    print(tuning.run(options.repetitions or (10 if options.quick else 200), options.seed))
+
+
 def _report(options: argparse.Namespace) -> None:
     """Write tables and figures from the cells that are there."""
     cells = Store(options.cells)
@@ -138,6 +144,7 @@ def _all(options: argparse.Namespace) -> None:
 
 PARTS = {
     "all": _all,
+    "tuning": _tuning,
     "run": _run,
     "timing": _timing,
     "null": _null,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tuning_cases import SMALL, outcome, table
 
 import fbed
 from fbed.errors import InvalidInput
@@ -11,7 +12,6 @@ from fbed.problem import read_problem
 from fbed.tuning.final_models import FinalWay, find_way
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of
 from fbed.tuning.shrinkage import changes
-from tests.tuning_cases import SMALL, outcome, table
 
 RNG = np.random.default_rng
 SELECTED = [0, 1, 3]
@@ -160,7 +160,8 @@ def test_global_shrinkage_is_the_slope_on_predictions_without_the_row():
     factor = sm.OLS(y, sm.add_constant(left_out)).fit().params[1]
     full = sm.OLS(y, design).fit().params[1:]
     np.testing.assert_allclose(model.coefficients[1:], factor * full, rtol=1e-8)
-    assert 0 < factor < 1 and "factor" in model.estimation
+    assert 0 < factor < 1
+    assert "factor" in model.estimation
     assert np.mean(model.predict(X)) == pytest.approx(np.mean(y))
 
 
@@ -185,7 +186,8 @@ def test_separated_classes_get_finite_predictions():
     y = (X[:, 0] > 0).astype(int)
     tuned = fbed.tune(X, y, **SMALL)
     assert tuned.model.estimation.startswith("Firth's penalised likelihood, since")
-    assert np.isfinite(tuned.model.coefficients).all() and np.isfinite(tuned.out_of_fold.loss).all()
+    assert np.isfinite(tuned.model.coefficients).all()
+    assert np.isfinite(tuned.out_of_fold.loss).all()
 
 
 def test_prediction_intervals_are_those_of_statsmodels_and_refused_elsewhere():
@@ -212,7 +214,8 @@ def test_what_a_model_does_not_know_may_be_its_mean():
         model.predict(new)
     assert np.isnan(model.predict(new, unseen="missing")).tolist() == [True, True, False]
     values, notes = model.predict_with_notes(new, unseen="mean")
-    assert np.isfinite(values).all() and any("the mean stands for it" in note for note in notes)
+    assert np.isfinite(values).all()
+    assert any("the mean stands for it" in note for note in notes)
     shares = frame["kind"].value_counts(normalize=True)
     others = [model.predict(new.assign(kind=level), unseen="mean")[0] for level in "xyz"]
     assert values[0] == pytest.approx(sum(shares[level] * v for level, v in zip("xyz", others, strict=True)))

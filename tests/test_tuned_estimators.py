@@ -11,11 +11,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.tuning_cases import SMALL, extras, outcome, table
 
 import fbed
 from fbed.cli import main
 from fbed.errors import InvalidInput
-from tests.tuning_cases import SMALL, extras, outcome, table
 
 TINY = {"cv": 3, "n_bootstraps": 10, "alphas": (), "gammas": (None,), "ks": (0,), "fbs": False}
 
@@ -32,8 +32,10 @@ def test_a_classifier_has_what_was_promised():
     assert model.classes_.tolist() == ["no", "yes"]
     assert np.array_equal(model.predict(frame), model.classes_[model.predict_proba(frame).argmax(axis=1)])
     np.testing.assert_allclose(model.decision_function(frame), np.log(np.divide(*model.predict_proba(frame).T[::-1])))
-    assert model.selected_ == model.result_.selected and model.support_.sum() == len(model.selected_)
-    assert len(model.fold_selected_) == 3 and set(model.selection_frequency_.values()) <= {1 / 3, 2 / 3, 1.0}
+    assert model.selected_ == model.result_.selected
+    assert model.support_.sum() == len(model.selected_)
+    assert len(model.fold_selected_) == 3
+    assert set(model.selection_frequency_.values()) <= {1 / 3, 2 / 3, 1.0}
     assert model.bbc_interval_[0] < model.bbc_score_ < model.bbc_interval_[1]
     assert model.best_params_ == model.cv_results_["params"][model.best_index_]
     assert clone(model).get_params()["cv"] == 3
@@ -77,8 +79,10 @@ def test_survival_by_the_conventions_of_scikit_survival(family):
     assert 0.5 < model.score(X, y) <= 1.0
     curves = model.predict_survival_function(X[:4])
     array = model.predict_survival_function(X[:4], return_array=True)
-    assert array.shape == (4, len(model.unique_times_)) and (np.diff(array, axis=1) <= 0).all()
-    assert curves[0](0.0) == 1.0 and curves[1](model.unique_times_[3]) == array[1, 3]
+    assert array.shape == (4, len(model.unique_times_))
+    assert (np.diff(array, axis=1) <= 0).all()
+    assert curves[0](0.0) == 1.0
+    assert curves[1](model.unique_times_[3]) == array[1, 3]
     hazard = model.predict_cumulative_hazard_function(X[:4], return_array=True)
     np.testing.assert_allclose(np.exp(-hazard), array)
     assert (np.argsort(model.predict(X[:4])) == np.argsort(-array[:, 5])).all()
@@ -95,7 +99,7 @@ def test_mixed_models_keep_clusters_in_one_fold():
         assert not set(cluster[train]) & set(cluster[test])
 
 
-# -- commands ------------------------------------------------------------------------------------------------------------
+# -- commands --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -112,7 +116,8 @@ def test_tune_predict_and_validate_from_files(files, capsys):
     tune = ["tune", str(files / "old.csv"), "--target", "y", "--save", model, "--report", str(files / "r.html"), *grid]
     assert main(tune) == 0
     shown = capsys.readouterr()
-    assert "performance, out of fold" in shown.out and "the model is in" in shown.err
+    assert "performance, out of fold" in shown.out
+    assert "the model is in" in shown.err
     assert max(map(len, shown.out.splitlines())) <= 80
     assert 'id="performance"' in (files / "r.html").read_text(encoding="utf-8")
     assert main(["predict", model, new, "--keep", "id"]) == 0
@@ -123,7 +128,8 @@ def test_tune_predict_and_validate_from_files(files, capsys):
     np.testing.assert_allclose([float(row["P(yes)"]) for row in rows], expected, rtol=1e-12)
     assert main(["validate", model, new, "--target", "y", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["n_rows"] == 60 and told["scores"][0]["name"] == "roc_auc"
+    assert told["n_rows"] == 60
+    assert told["scores"][0]["name"] == "roc_auc"
     assert main(["validate", model, new, "--target", "y"]) == 0
     assert "Calibration slope" in capsys.readouterr().out
 
@@ -138,8 +144,10 @@ def test_predict_says_what_it_did_and_refuses_what_does_not_fit(files, capsys):
     new.to_csv(files / "new.csv", index=False)
     assert main(["predict", model, str(files / "new.csv"), "--interval", "0.9"]) == 0
     shown = capsys.readouterr()
-    assert shown.out.splitlines()[1] == ",," and shown.out.splitlines()[2] == ",,"
-    assert "strange" in shown.err and "'a' is missing in 1 rows" in shown.err
+    assert shown.out.splitlines()[1] == ",,"
+    assert shown.out.splitlines()[2] == ",,"
+    assert "strange" in shown.err
+    assert "'a' is missing in 1 rows" in shown.err
     assert main(["predict", model, str(files / "new.csv"), "--unseen", "error"]) == 2
     new.drop(columns="a").to_csv(files / "new.csv", index=False)
     assert main(["predict", model, str(files / "new.csv")]) == 2

@@ -13,6 +13,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold
+from tests.tuning_cases import FAMILIES, SMALL, extras, outcome, table
 
 import fbed
 from fbed.errors import InvalidInput
@@ -24,7 +25,6 @@ from fbed.tuning.concordance import area_parts, concordance_parts, uncensored
 from fbed.tuning.folds import make_folds
 from fbed.tuning.scores import SCORES, find_score
 from fbed.tuning.validate import validate
-from tests.tuning_cases import FAMILIES, SMALL, extras, outcome, table
 
 RNG = np.random.default_rng
 
@@ -32,7 +32,9 @@ RNG = np.random.default_rng
 def tuned(family: str, missing: bool = False, **more: Any) -> fbed.tuning.Tuned:
     frame = table(missing=missing)
     how = {"missing": "indicator"} if missing else {}
-    return fbed.tune(frame, outcome(family, frame), family=family, **extras(family, len(frame)), **how, **{**SMALL, **more})
+    return fbed.tune(
+        frame, outcome(family, frame), family=family, **extras(family, len(frame)), **how, **{**SMALL, **more}
+    )
 
 
 # -- folds -----------------------------------------------------------------------------------------------------------
@@ -44,7 +46,8 @@ def test_folds_hold_every_row_out_once_and_have_their_share_of_each_class():
     folds = make_folds(problem, 5, None, 0, 90)
     assert sorted(np.concatenate([test for _, test in folds]).tolist()) == list(range(90))
     for train, test in folds:
-        assert not set(train) & set(test) and len(train) + len(test) == 90
+        assert not set(train) & set(test)
+        assert len(train) + len(test) == 90
         assert [(y[test] == c).sum() for c in "abc"] == [10, 6, 2]
 
 
@@ -90,7 +93,7 @@ def test_out_of_fold_predictions_are_those_of_a_selection_on_the_other_rows(fami
     made = fbed.tune(frame, y, family=family, **more, **how, **SMALL)
     found, kind = made.out_of_fold, "link"
     for number, (train, test) in enumerate(made.cross.folds):
-        at = [(part[train] if not isinstance(y, tuple) else part[train]) for part in (y if isinstance(y, tuple) else (y,))]
+        at = [part[train] for part in (y if isinstance(y, tuple) else (y,))]
         own = fbed.select(
             frame.iloc[train].reset_index(drop=True),
             tuple(at) if len(at) > 1 else at[0],
@@ -145,8 +148,10 @@ def test_a_time_limit_leaves_settings_that_all_folds_have_done():
     y = X[:, 0] + rng.normal(size=300)
     seen = []
     made = fbed.tune(X, y, time_limit=60.0, progress=seen.append, **{**SMALL, "alphas": (0.01, 0.05, 0.1)})
-    assert made.cross.status == "converged" and made.cross.n_settings == 3
-    assert [p.step for p in seen] == list(range(1, 10)) and seen[-1].remaining == 0
+    assert made.cross.status == "converged"
+    assert made.cross.n_settings == 3
+    assert [p.step for p in seen] == list(range(1, 10))
+    assert seen[-1].remaining == 0
     again = pickle.loads(pickle.dumps(made))
     assert again.cross.chosen_in(again.chosen) == made.cross.chosen_in(made.chosen)
     assert again.cv_results()["mean_n_selected"].tolist() == made.cv_results()["mean_n_selected"].tolist()
@@ -324,10 +329,11 @@ def test_bbc_is_not_fooled_by_the_best_of_many_useless_configurations():
 def test_configurations_with_the_same_predictions_are_computed_once():
     made = tuned("gaussian", alphas=(0.05, 0.05000001, 0.2))
     first, which = distinct(made.out_of_fold)
-    assert which[0] == which[1] and len(first) < 3
+    assert which[0] == which[1]
+    assert len(first) < 3
 
 
-# -- calibration and validation -----------------------------------------------------------------------------------------
+# -- calibration and validation --------------------------------------------------------------------------------------
 
 
 def test_calibration_finds_the_slope_and_shift_that_were_put_in():
@@ -340,7 +346,8 @@ def test_calibration_finds_the_slope_and_shift_that_were_put_in():
     assert found.slope.low < 0.5 < found.slope.high
     assert found.slope.high - found.slope.low < 0.1
     assert len(found.bins) == 10
-    assert found.bins[0].observed > found.bins[0].predicted and found.bins[-1].observed < found.bins[-1].predicted
+    assert found.bins[0].observed > found.bins[0].predicted
+    assert found.bins[-1].observed < found.bins[-1].predicted
     y = 3.0 + 2.0 * eta + rng.normal(size=20_000)
     found = calibrate("gaussian", eta, eta, Observed(y, np.ones(20_000)))
     assert found.slope.value == pytest.approx(2.0, abs=0.03)
@@ -352,9 +359,11 @@ def test_validation_on_the_training_rows_and_on_new_ones(family):
     made = tuned(family)
     new = table(120, seed=11)
     told = validate(made.model, new, outcome(family, new, seed=12), n_bootstraps=20)
-    assert told.n_rows == 120 and told.n_without == 0
+    assert told.n_rows == 120
+    assert told.n_without == 0
     for score in told.scores:
-        assert score.low <= score.value + 0.2 and math.isfinite(score.value)
+        assert score.low <= score.value + 0.2
+        assert math.isfinite(score.value)
     if family == "gaussian":
         y = outcome(family, new, seed=12)
         r2 = next(s for s in told.scores if s.name == "r2")
@@ -385,7 +394,8 @@ def test_offsets_and_trials_reach_the_folds():
     trials = rng.integers(1, 9, size=200)
     y = rng.binomial(trials, 1 / (1 + np.exp(-frame["a"])))
     made = fbed.tune(frame, y, trials=trials, **SMALL)
-    assert made.performance.scores[0].name == "d2" and made.performance.scores[0].value > 0
+    assert made.performance.scores[0].name == "d2"
+    assert made.performance.scores[0].value > 0
     assert "a" in made.result.selected
 
 
@@ -393,7 +403,8 @@ def test_the_report_has_a_chapter_on_performance(tmp_path):
     for family in ("binomial", "cox", "multinomial"):
         made = tuned(family)
         page = made.result.report(tmp_path / f"{family}.html").read_text(encoding="utf-8")
-        assert 'id="performance"' in page and "Honest: BBC-CV" in page
+        assert 'id="performance"' in page
+        assert "Honest: BBC-CV" in page
         assert ("ROC curve of the out-of-fold predictions" in page) == (family == "binomial")
         again = fbed.Result.from_json(made.result.to_json())
         assert 'id="performance"' in again.report(tmp_path / "again.html").read_text(encoding="utf-8")

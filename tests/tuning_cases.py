@@ -26,7 +26,9 @@ SMALL = {"alphas": (0.01, 0.1), "gammas": (), "ks": (0,), "fbs": False, "n_boots
 def table(n: int = 150, seed: int = 0, missing: bool = False) -> pd.DataFrame:
     """Numbers on different scales, a category, and on request missing values in both."""
     rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(rng.normal(size=(n, 6)) * [1, 100, 0.01, 1, 1, 1] + [0, 50, 1, 0, 0, 0], columns=list("abcdef"))
+    frame = pd.DataFrame(
+        rng.normal(size=(n, 6)) * [1, 100, 0.01, 1, 1, 1] + [0, 50, 1, 0, 0, 0], columns=list("abcdef")
+    )
     frame["kind"] = rng.choice(["x", "y", "z"], size=n)
     if missing:
         frame.loc[rng.random(n) < 0.2, "a"] = np.nan

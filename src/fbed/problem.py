@@ -92,7 +92,7 @@ class Problem:
         return self.table if self.unfilled is None else self.unfilled
 
     def on_rows(self, rows: NDArray[np.intp]) -> Problem:
-        """The same problem on some of its rows, which nothing from the others reaches: means and levels are their own."""
+        """The same problem on some of its rows; nothing of the others reaches it, means and levels are their own."""
         table, weights = self.observed.rows(rows), self.weights[rows]
         filled = with_indicators(table, weights)[0] if self.missing == "indicator" else table
         return replace(

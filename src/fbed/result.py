@@ -26,9 +26,9 @@ from fbed.tables import Name, Table
 from fbed.tails import ChiSquare, ExactF, Floats, Reference
 
 if TYPE_CHECKING:
-    from fbed.tuning.performance import Performance
     from fbed.explain import Explanation
     from fbed.plots import Plots
+    from fbed.tuning.performance import Performance
 
 SCHEMA = 3
 """Version of the JSON form; it grows when a reader of the old form would misread the new one."""

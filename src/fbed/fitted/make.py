@@ -139,6 +139,7 @@ def _null(model: FinalModel, found: float | None) -> float | None:
 
 
 def observed(problem: Problem, family: str) -> Observed:
+    """The outcome of a problem, as the likelihoods of a family want it."""
     outcome, extras = problem.outcome, problem.extras
     if family in _CLASSES:
         y: Floats = outcome.classes(family)[0].astype(float)

@@ -230,8 +230,8 @@ class FinalModel(FittedModel):
         errors = self.covariance
         if self.family != "gaussian" or errors is None or self.df_residual <= 0:
             raise InvalidInput(
-                "prediction intervals are for linear models (family 'gaussian') by maximum likelihood that leave degrees "
-                f"of freedom; this one is of family {self.family!r}, by {self.estimation}"
+                "prediction intervals are for linear models (family 'gaussian') by maximum likelihood that leave "
+                f"degrees of freedom; this one is of family {self.family!r}, by {self.estimation}"
             )
         if not 0.0 < level < 1.0:
             raise InvalidInput(f"level must be between 0 and 1, such as 0.95, got {level!r}")

@@ -15,7 +15,9 @@ _HEIGHT = 230.0
 class Frame:
     """Two axes with their grid and titles."""
 
-    def __init__(self, x: tuple[float, float], y: tuple[float, float], titles: tuple[str, str], log: bool = False) -> None:
+    def __init__(
+        self, x: tuple[float, float], y: tuple[float, float], titles: tuple[str, str], log: bool = False
+    ) -> None:
         self.across = Axis(*x, _LEFT, WIDTH - _RIGHT, log)
         self.up = Axis(*y, _HEIGHT - _BOTTOM, _TOP)
         self.parts: list[Html] = []
@@ -59,7 +61,7 @@ def sizes(
     margin = 0.06 * (high - low) or 0.01
     most = max(p[0] for p in known)
     frame = Frame((0.0, most * 1.04 + 0.5), (low - margin, high + margin), ("variables, mean of the folds", score))
-    for i, (size, value, error, name) in enumerate(points):
+    for i, (size, value, _, name) in enumerate(points):
         if math.isfinite(value) and i != chosen:
             frame.dot(size, value, True, f"{name}: {size:.1f} variables, {value:.4g}")
     size, value, error, name = points[chosen]

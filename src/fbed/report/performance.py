@@ -71,11 +71,11 @@ def _sizes(told: Performance) -> Html:
         (p.n_selected, p.score, p.error, setting_words(p.algorithm, p.criterion, p.parameter, p.penalty))
         for p in told.points
     ]
-    size, value, error, name = points[told.chosen]
+    size, value, _, name = points[told.chosen]
     said = f"{len(points)} configurations; chosen: {name}, {size:.1f} variables, score {number(value)}"
     caption = (
-        "Every configuration by its number of variables and its out-of-fold score, higher is better. The filled point was "
-        "chosen; its line is one standard error each way."
+        "Every configuration by its number of variables and its out-of-fold score, higher is better. The filled point "
+        "was chosen; its line is one standard error each way."
     )
     return curves.sizes("sizes", points, told.chosen, score, said, caption)
 
@@ -85,7 +85,7 @@ def _roc(told: Performance) -> Html | None:
         return None
     area = next((s for s in told.scores if s.name == "roc_auc"), None)
     said = "" if area is None else f"area {number(area.value)}, 95% interval {number(area.low)} to {number(area.high)}"
-    caption = f"ROC curve of the out-of-fold predictions{f': {said}' if said else ''}. The dashed line is no information."
+    caption = f"ROC curve of the out-of-fold predictions{f': {said}' if said else ''}. The dashed line: no information."
     return curves.roc("roc", told.roc, said or "ROC curve", caption)
 
 
@@ -169,4 +169,3 @@ def _configurations(told: Performance) -> Html:
     more = f" The first {_MOST_ROWS} of {len(told.points):,}." if len(told.points) > _MOST_ROWS else ""
     caption = f"Score: {NAMES.get(told.selected_by, told.selected_by)}, out of fold; higher is better.{more}"
     return tag("details", tag("summary", "All configurations"), table(caption, heads, rows))
-

@@ -18,7 +18,7 @@ def check_rule(rule: str) -> None:
     """Refuse what is no rule."""
     if rule not in RULES:
         raise InvalidInput(
-            "choose must be 'min' (the best score) or '1se' (the fewest variables within a standard error of the best), "
+            "choose must be 'min' (the best score) or '1se' (the fewest variables within a standard error of it), "
             f"got {rule!r}"
         )
 

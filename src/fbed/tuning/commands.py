@@ -79,7 +79,7 @@ def add_parsers(commands: Any, add_data: Add, add_grid: Add) -> None:
     predicting.add_argument("--kind", default="response", help="response (default), link, class or survival")
     predicting.add_argument("--times", nargs="+", type=float, metavar="TIME", help="of --kind survival")
     predicting.add_argument("--interval", type=float, metavar="LEVEL", help="prediction intervals, of linear models")
-    predicting.add_argument("--keep", nargs="+", default=[], metavar="COLUMN", help="columns to write beside predictions")
+    predicting.add_argument("--keep", nargs="+", default=[], metavar="COLUMN", help="columns to write beside them")
     predicting.add_argument("-o", "--output", metavar="FILE", help="where to (default: standard output, as CSV)")
     predicting.set_defaults(run=run_predict)
     validating = commands.add_parser(
@@ -102,7 +102,7 @@ def add_parsers(commands: Any, add_data: Add, add_grid: Add) -> None:
 def _add_tuning(parser: argparse.ArgumentParser) -> None:
     tuning = parser.add_argument_group("tuning")
     tuning.add_argument("--cv", type=int, default=5, metavar="N", help="folds (default 5)")
-    tuning.add_argument("--fold-groups", metavar="COLUMN", help="rows that stay in one fold together (default: --cluster)")
+    tuning.add_argument("--fold-groups", metavar="COLUMN", help="rows that stay in one fold (default: --cluster)")
     tuning.add_argument("--scoring", metavar="NAME", help="deviance (default), roc_auc, r2, c_index, …")
     tuning.add_argument("--choose", default="min", metavar="RULE", help=f"{' or '.join(RULES)} (default min)")
     tuning.add_argument("--final", default="ml", metavar="WAY", help=f"{', '.join(WAYS)} (default ml)")
@@ -262,10 +262,10 @@ def run_validate(arguments: argparse.Namespace) -> int:
     else:
         y = data.vector(arguments.target, "--target")
     given = {"sample_weight": ("--weights", arguments.weights), "trials": ("--trials", arguments.trials)}
-    extras = {n: None if column is None else np.asarray(data.vector(column, role)) for n, (role, column) in given.items()}
+    extras: dict[str, Any] = {
+        n: None if column is None else np.asarray(data.vector(column, role)) for n, (role, column) in given.items()
+    }
     told = validate(model, data.table, y, unseen=arguments.unseen, **extras, **_known_part(data, arguments))
     print(json.dumps(finite(told.to_plain()), allow_nan=False) if arguments.json else validation_text(told))
     tell(told.notes)
     return 0
-
-

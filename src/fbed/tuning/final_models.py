@@ -41,7 +41,7 @@ class FinalWay:
         """A model for every penalty, from the maximum-likelihood estimates of the selected variables."""
         if self.name == "ml" and not _is_infinite(estimates):
             return [predictive_with_baseline(problem, estimates, selected)]
-        return [made for made in _MADE[self.name](self, problem, estimates, selected)]
+        return _MADE[self.name](self, problem, estimates, selected)
 
     def with_penalty(self, penalty: float | None) -> FinalWay:
         """The same way with one penalty."""

@@ -1,13 +1,14 @@
 """Firth's penalised likelihood for two classes and for survival times: ℓ + ½·log|I|, finite where classes separate.
 
-Logistic regression (Heinze & Schemper 2002): the score gains Σ h(½ − μ)x, with h the leverages. Cox regression (Heinze &
-Schemper 2001): it gains half the trace of I⁻¹ times the derivative of I, which is a third central moment of the columns
-over every risk set.
+Logistic regression (Heinze & Schemper 2002): the score gains Σ h(½ − μ)x, with h the leverages. Cox regression (Heinze
+& Schemper 2001): it gains half the trace of I⁻¹ times the derivative of I, a third central moment of the columns over
+every risk set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,9 @@ from fbed.families.glm import BINOMIAL, Glm, GlmPoint
 from fbed.tails import Floats
 from fbed.tuning.likelihood import Standardised, descend
 
-_ARRIVED = 1e-12  # scoring converges a digit at a time where classes separate: a millionth of a standard error is enough
+_ARRIVED = (
+    1e-12  # scoring converges a digit at a time where classes separate: a millionth of a standard error is enough
+)
 
 
 def firth(on: Standardised) -> tuple[Floats, Floats]:
@@ -26,7 +29,7 @@ def firth(on: Standardised) -> tuple[Floats, Floats]:
     """
     like = on.likelihood
     if isinstance(like, Glm) and like.distribution is BINOMIAL:
-        gain = _logistic
+        gain: Callable[[Standardised, Any, Floats], Floats] = _logistic
     elif isinstance(like, Cox):
         gain = _cox
     else:

@@ -50,7 +50,7 @@ def group_codes(groups: Any, n_rows: int) -> Rows | None:
 def _dealt(problem: Problem, n_folds: int, units: Rows | None, random_state: int | None) -> list[Fold]:
     """Units dealt out like cards, sorted by kind of outcome and shuffled within a kind; whole groups stay together."""
     if n_folds < 2:
-        raise InvalidInput(f"cv must be 2 folds or more, a splitter of scikit-learn, or a list of splits, got {n_folds}")
+        raise InvalidInput(f"cv must be 2 or more folds, a splitter, or a list of splits: got {n_folds}")
     kind = _kinds(problem)
     rng = np.random.default_rng(random_state)
     if units is None:

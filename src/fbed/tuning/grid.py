@@ -296,8 +296,8 @@ def check_family(problem: Problem) -> None:
     if not kind.likelihood:
         raise InvalidInput(
             f"family {kind.name!r} has no likelihood, so that held-out rows have no deviance to choose by: choose "
-            "'gaussian', 'binomial', 'multinomial', 'ordinal', 'poisson', 'negative_binomial', 'gamma', 'cox', 'weibull' "
-            "or 'mixed'"
+            "'gaussian', 'binomial', 'multinomial', 'ordinal', 'poisson', 'negative_binomial', 'gamma', 'cox', "
+            "'weibull' or 'mixed'"
         )
 
 

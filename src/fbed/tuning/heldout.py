@@ -148,7 +148,7 @@ def deviances(model: FinalModel, eta: Floats, mean: Floats, seen: Observed) -> F
         if family == "weibull":
             scale = model.coefficients[model.terms.index("scale")]
             z = (np.log(y) - eta) / scale
-            return -2.0 * (np.where(seen.event, z - np.log(scale), 0.0) - np.exp(z))
+            return -2.0 * (np.where(np.asarray(seen.event), z - np.log(scale), 0.0) - np.exp(z))
         if family == "cox":
             return np.full(len(y), np.nan)  # a row alone has no partial likelihood
         return (y - mean) ** 2

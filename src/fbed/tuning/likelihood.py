@@ -163,7 +163,7 @@ def descend(
 
 def _solved(hessian: Floats, gradient: Floats) -> Floats:
     jitter = 1e-14 * float(np.trace(hessian)) / len(hessian) + 1e-300
-    return np.linalg.solve(hessian + jitter * np.eye(len(hessian)), gradient)
+    return np.asarray(np.linalg.solve(hessian + jitter * np.eye(len(hessian)), gradient), dtype=np.float64)
 
 
 def likelihood_of(on: Standardised, columns: Columns | None = None) -> Evaluate:

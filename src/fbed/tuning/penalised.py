@@ -32,7 +32,7 @@ def ridge(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
     information = float(np.diag(evaluate(null)[1]()[1])[slopes].mean()) if slopes.any() else 0.0
     found, out = null, []
     for penalty in penalties:
-        found = descend(_with_squares(evaluate, penalty * information * slopes), found)
+        found = descend(_with_squares(evaluate, np.where(slopes, penalty * information, 0.0)), found)
         out.append(found)
     return out
 
@@ -58,7 +58,7 @@ def lasso(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
     largest = float(np.abs(evaluate(null)[1]()[0][slopes]).max(initial=0.0))
     found, out = null, []
     for penalty in penalties:
-        found = _proximal(evaluate, found, penalty * largest * slopes)
+        found = _proximal(evaluate, found, np.where(slopes, penalty * largest, 0.0))
         out.append(found)
     return out
 

@@ -202,7 +202,7 @@ def areas_at(found: OutOfFold, seed: int = 0) -> tuple[AtTime, ...]:
     rng = np.random.default_rng(seed)
     n = len(found.weights)
     counts = rng.multinomial(n, np.full(n, 1.0 / n), size=_RESAMPLED) if n else np.empty((0, 0))
-    rows = np.vstack([np.ones((1, n)), counts]) * found.weights
+    rows: Floats = np.vstack([np.ones((1, n)), counts]).astype(np.float64) * found.weights
     free = concordance.uncensored(found.seen.y, event, found.weights[found.row])
     sign = -1.0 if found.family == "weibull" else 1.0
     out = []

@@ -125,7 +125,9 @@ class _Tuned(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type h
             validate_data(self, X, skip_check_array=True, reset=False)
             return X
         finite: bool | str = True if self.missing == "error" else "allow-nan"
-        checked = validate_data(self, X, dtype=None, accept_sparse=["csc", "csr"], ensure_all_finite=finite, reset=False)
+        checked = validate_data(
+            self, X, dtype=None, accept_sparse=["csc", "csr"], ensure_all_finite=finite, reset=False
+        )
         if self.result_.feature_names is None:
             return checked
         return _named(checked, self.result_.feature_names)
@@ -158,8 +160,8 @@ class FBEDClassifier(ClassifierMixin, _Tuned):  # type: ignore[misc]
     """Classes predicted from few variables: selection by FBED^K, settings chosen by cross-validation, honest scores.
 
     Every fold searches the whole grid of levels, EBIC parameters and K once, sharing work; the configuration with the
-    least out-of-fold deviance (or the one-standard-error rule) is searched again on all rows. BBC-CV says what the whole
-    procedure is worth, with no further fits.
+    least out-of-fold deviance (or the one-standard-error rule) is searched again on all rows. BBC-CV says what the
+    whole procedure is worth, with no further fits.
 
     Parameters
     ----------
@@ -356,9 +358,7 @@ bbc_interval_, bbc_scores_, fold_selected_, selection_frequency_, model_, result
     def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None, exposure: Any = None) -> Floats:
         """Prediction intervals of a linear model by maximum likelihood, a row (low, high) each."""
         unseen = "mean" if self.missing == "indicator" else "error"
-        return self.model_.predict_interval(
-            self._new_rows(X), level, offset=offset, exposure=exposure, unseen=unseen
-        )
+        return self.model_.predict_interval(self._new_rows(X), level, offset=offset, exposure=exposure, unseen=unseen)
 
 
 class FBEDCox(_Tuned):

@@ -66,7 +66,7 @@ def _meta(cross: CrossPath) -> dict[str, Any]:
 def fingerprint(cross: CrossPath) -> str:
     """Of the outcome, the rows of the folds, sums of the columns, and the searches."""
     problem, digest = cross.problem, hashlib.sha256()
-    parts = [problem.outcome.values, problem.weights, problem.design.center, problem.design.scale]
+    parts: list[Any] = [problem.outcome.values, problem.weights, problem.design.center, problem.design.scale]
     parts += [part for fold in cross.folds for part in fold]
     for part in parts:
         digest.update(np.ascontiguousarray(part).tobytes())

@@ -37,7 +37,9 @@ def performance_text(told: Performance) -> str:
     rule = "least" if told.rule == "min" else "fewest variables within a standard error of the least"
     by = "out-of-fold deviance" if told.selected_by == "deviance" else f"minus {told.selected_by}"
     lines = ["performance, out of fold", ""]
-    lines += paragraph(f"{chosen} was chosen of {len(told.points)} configurations in {told.n_folds} folds: {rule} {by}.")
+    lines += paragraph(
+        f"{chosen} was chosen of {len(told.points)} configurations in {told.n_folds} folds: {rule} {by}."
+    )
     lines += ["", *score_lines(told.scores, naive=True), ""]
     lines += paragraph(
         f"BBC-CV, {told.n_bootstraps} samples: what the whole procedure is worth on new rows, the choice included. "

@@ -21,8 +21,8 @@ from fbed.result import Result
 from fbed.selection import select
 from fbed.tables import Name, as_list, take_column
 from fbed.tails import Floats
-from fbed.tuning.bbc import Bootstrapped, bootstrapped
 from fbed.tuning import choice
+from fbed.tuning.bbc import Bootstrapped, bootstrapped
 from fbed.tuning.final_models import FinalWay, check_way, find_way
 from fbed.tuning.folds import group_codes, make_folds
 from fbed.tuning.grid import Configuration, CrossPath, Searches, check_family
@@ -81,7 +81,10 @@ class Tuned:
         params = [c.params for c in self.cross.configurations]
         return {
             "params": params,
-            **{f"param_{name}": [p.get(name) for p in params] for name in ("criterion", "alpha", "gamma", "k", "penalty")},
+            **{
+                f"param_{name}": [p.get(name) for p in params]
+                for name in ("criterion", "alpha", "gamma", "k", "penalty")
+            },
             "mean_test_score": self.values.copy(),
             "std_test_score": self.errors.copy(),
             "rank_test_score": order + 1,
@@ -285,5 +288,3 @@ def _length(X: Any, problem: Problem) -> int:
 def _check_bootstraps(n: int) -> None:
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise InvalidInput(f"n_bootstraps must be a whole number, 1 or more, got {n!r}")
-
-

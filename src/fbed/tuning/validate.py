@@ -82,7 +82,9 @@ def validate(
     mean = found.mean[:, 0] if found.mean.ndim == 2 else found.risk[:, 0]
     if horizon is not None:
         one = model.family == "weibull" or len(model.baseline) == 1
-        mean = 1.0 - responses.survival(model, eta[rows], np.array([horizon]))[:, 0] if one else np.full(len(rows), np.nan)
+        mean = (
+            1.0 - responses.survival(model, eta[rows], np.array([horizon]))[:, 0] if one else np.full(len(rows), np.nan)
+        )
     weighted = Observed(found.seen.y, found.weights, found.seen.event, found.seen.trials)
     return Validation(
         model.family,
@@ -116,7 +118,9 @@ def _codes(model: FinalModel, outcome: Outcome) -> Floats:
     """The place of every row's class among those of the model."""
     known: Mapping[Any, int] = {str(label): code for code, label in enumerate(model.classes)}
     raw = [str(plain(value)) for value in outcome.raw().tolist()]
-    as_number = {str(float(label)): code for label, code in zip(model.classes, known.values(), strict=True) if _is_number(label)}
+    as_number = {
+        str(float(label)): code for label, code in zip(model.classes, known.values(), strict=True) if _is_number(label)
+    }
     strange = sorted({value for value in raw if value not in known and value not in as_number})
     if strange:
         raise InvalidInput(f"the outcome holds classes that the model does not know: {listing(strange)}")
