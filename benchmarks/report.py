@@ -15,6 +15,7 @@ TITLES = {
     "path": "A grid of configurations",
     "families": "Other outcomes",
     "reading": "Reading",
+    "tall": "Tall data",
 }
 
 

@@ -14,11 +14,12 @@ from scipy import optimize, stats
 from statsmodels.duration.hazard_regression import PHReg
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
+import small_sample_twin as twin
 from fbed import families
-from fbed.design import Design
-from fbed.extras import read_extras
-from fbed.outcomes import read_outcome
-from fbed.tables import read_table
+from fbed.matrix.design import Design
+from fbed.tables.extras import read_extras
+from fbed.tables.outcomes import read_outcome
+from fbed.tables.table import read_table
 
 Answer = tuple[float, float, float]  # statistic, df, log p
 Test = Callable[[np.ndarray, np.ndarray, Any, dict[str, Any]], Answer]
@@ -265,25 +266,21 @@ def g_square(smaller: np.ndarray, larger: np.ndarray, y: np.ndarray, extras: dic
     return statistic, df, float(stats.chi2.logsf(statistic, df)) if df else 0.0
 
 
-def cluster_fit(family: Any) -> Callable[[np.ndarray, Any, dict[str, Any]], Any]:
-    def fit(Z: np.ndarray, y: Any, extras: dict[str, Any]) -> Any:
-        model = sm.OLS(y, Z) if family is None else sm.GLM(y, Z, family=family)
-        options = {} if family is None else {"tol": 1e-13, "maxiter": 200}
-        return model.fit(cov_type="cluster", cov_kwds={"groups": extras["cluster"]}, **options)
+def by_left_out(fit: Callable[[np.ndarray, Any, dict[str, Any]], Any], own_dispersion: bool = False) -> Test:
+    """The robust Wald test of the last columns, by whole matrices; the statistic is that of χ² with its p-value."""
 
-    return fit
+    def test(smaller: np.ndarray, larger: np.ndarray, y: Any, extras: dict[str, Any]) -> Answer:
+        own = dict(extras)
+        Z = standardised(larger)  # the intercept is not tested, and the equations are solved more exactly
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            D, variance, residual, params = fit(Z, y, own)
+        df = larger.shape[1] - smaller.shape[1]
+        groups = twin.rows_of(own["cluster"] if "cluster" in own else np.arange(len(y)))
+        log_p = twin.left_out_test(D, variance, residual, params[-df:], groups, own_dispersion)[2]
+        return float(stats.chi2.isf(np.exp(log_p), df)), df, log_p
 
-
-def gee_fit(family: Any) -> Callable[[np.ndarray, Any, dict[str, Any]], Any]:
-    def fit(Z: np.ndarray, y: Any, extras: dict[str, Any]) -> Any:
-        order = np.argsort(extras["cluster"], kind="stable")
-        Z = standardised(Z)  # the intercept is not tested, and the equations are solved more exactly
-        model = sm.GEE(
-            y[order], Z[order], extras["cluster"][order], family=family, cov_struct=sm.cov_struct.Exchangeable()
-        )
-        return model.fit(maxiter=200, ctol=1e-10)
-
-    return fit
+    return test
 
 
 def score_by_statsmodels(smaller: np.ndarray, larger: np.ndarray, y: np.ndarray, extras: dict[str, Any]) -> Answer:
@@ -362,6 +359,14 @@ def draw_clustered_counts(rng: np.random.Generator, eta: np.ndarray) -> tuple[An
     return rng.poisson(np.exp(0.5 + eta)), {"cluster": rng.integers(0, 25, len(eta))}
 
 
+def draw_clustered_gamma(rng: np.random.Generator, eta: np.ndarray) -> tuple[Any, dict[str, Any]]:
+    return rng.gamma(2.0, np.exp(eta) / 2.0), {"cluster": rng.integers(0, 25, len(eta))}
+
+
+def draw_clustered_overdispersed(rng: np.random.Generator, eta: np.ndarray) -> tuple[Any, dict[str, Any]]:
+    return draw_overdispersed(rng, eta)[0], {"cluster": rng.integers(0, 25, len(eta))}
+
+
 def draw_heavy_tailed(rng: np.random.Generator, eta: np.ndarray) -> tuple[Any, dict[str, Any]]:
     return eta + 0.7 * rng.standard_t(2, len(eta)), {}
 
@@ -405,20 +410,41 @@ CASES = {
         {"test": "wald"},
         tolerance=1e-5,
     ),
-    "gaussian HC3": Case(
-        "gaussian",
-        draw_heteroscedastic,
-        by_wald(lambda Z, y, extras: sm.OLS(y, Z).fit(cov_type="HC3")),
-        {"cov": "HC3"},
+    "gaussian HC3": Case("gaussian", draw_heteroscedastic, by_left_out(twin.linear), {"cov": "HC3"}),
+    "gaussian cluster": Case("gaussian", draw_clustered, by_left_out(twin.linear), {"cov": "cluster"}),
+    "binomial cluster": Case(
+        "binomial", draw_two_classes, by_left_out(twin.generalised(_BINOMIAL)), {"cov": "cluster"}, tolerance=1e-6
     ),
-    "gaussian cluster": Case("gaussian", draw_clustered, by_wald(cluster_fit(None)), {"cov": "cluster"}),
-    "binomial cluster": Case("binomial", draw_two_classes, by_wald(cluster_fit(_BINOMIAL)), {"cov": "cluster"}),
-    "poisson cluster": Case("poisson", draw_clustered_counts, by_wald(cluster_fit(_POISSON)), {"cov": "cluster"}),
+    "poisson cluster": Case(
+        "poisson",
+        draw_clustered_counts,
+        by_left_out(twin.generalised(_POISSON), own_dispersion=True),
+        {"cov": "cluster"},
+    ),
+    "gamma cluster": Case(
+        "gamma",
+        draw_clustered_gamma,
+        by_left_out(twin.generalised(sm.families.Gamma(sm.families.links.Log())), own_dispersion=True),
+        {"cov": "cluster"},
+        tolerance=1e-6,
+    ),
+    "negative_binomial cluster": Case(
+        "negative_binomial",
+        draw_clustered_overdispersed,
+        by_left_out(twin.negative_binomial, own_dispersion=True),
+        {"cov": "cluster"},
+        tolerance=1e-5,
+    ),
     "mixed": Case("mixed", draw_clustered, by_likelihood(mixed_log_likelihood)),
-    "gee": Case("gee", draw_clustered, by_wald(gee_fit(sm.families.Gaussian())), tolerance=1e-6, slow=True),
-    "gee two classes": Case("gee", draw_two_classes, by_wald(gee_fit(_BINOMIAL)), tolerance=1e-6, slow=True),
+    "gee": Case("gee", draw_clustered, by_left_out(twin.equations(sm.families.Gaussian())), tolerance=1e-6, slow=True),
+    "gee two classes": Case("gee", draw_two_classes, by_left_out(twin.equations(_BINOMIAL)), tolerance=1e-6, slow=True),
     "gee counts": Case(
-        "gee", draw_clustered_counts, by_wald(gee_fit(_POISSON)), {"link": "log"}, tolerance=1e-6, slow=True
+        "gee",
+        draw_clustered_counts,
+        by_left_out(twin.equations(_POISSON), own_dispersion=True),
+        {"link": "log"},
+        tolerance=1e-6,
+        slow=True,
     ),
     "quantile": Case("quantile", draw_heavy_tailed, rank_score),
     "robust": Case("robust", draw_heavy_tailed, huber_score, tolerance=1e-6),

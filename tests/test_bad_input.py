@@ -16,8 +16,8 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
 import fbed
-from fbed.cli import main
-from fbed.result import Result
+from fbed.cli.command import main
+from fbed.result.result import Result
 
 
 @dataclass
@@ -264,6 +264,9 @@ def test_partial_separation_is_told(n):
     rare, x = (rng.random(n) < 0.1).astype(float), rng.normal(size=n)
     y = np.where(rare == 1, 1, x + rng.logistic(size=n) > 0)
     model = fbed.select(np.column_stack([x, rare]), y, include=[0, 1]).model
+    rest = fbed.select(x[rare == 0][:, None], y[rare == 0], include=[0]).model
     assert model.separated
-    assert model.standard_errors is None
-    assert model.deviance > 0
+    assert model.infinite == {"1": 1}
+    np.testing.assert_allclose(model.coefficients, [*rest.coefficients, np.inf], rtol=1e-6)
+    np.testing.assert_allclose(model.standard_errors, [*rest.standard_errors, np.nan], rtol=1e-6)
+    assert model.deviance == pytest.approx(rest.deviance, rel=1e-9)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import fbed
-from fbed.cautions import cautions
-from fbed.report import render
+from fbed.result.cautions import cautions
+from fbed.show.report import render
 
 
 def titles(result):
@@ -87,7 +87,7 @@ def test_more_levels_than_rows_can_bear():
 
 
 def test_the_terminal_and_the_command_line_tell(tmp_path, capsys):
-    from fbed.cli import main
+    from fbed.cli.command import main
 
     X, rng = noise(60, 10)
     X.assign(y=X["x0"] + rng.normal(size=60)).to_csv(tmp_path / "data.csv", index=False)

@@ -9,10 +9,10 @@ import pytest
 from scipy import optimize, special
 
 import fbed
-from fbed.families import few_terms
-from fbed.families.cox import Cox
-from fbed.families.newton import Columns
-from fbed.families.spells import Spells
+from fbed.models.likelihoods import few_terms
+from fbed.models.likelihoods.cox import Cox
+from fbed.models.likelihoods.newton import Columns
+from fbed.models.likelihoods.spells import Spells
 
 
 def log_likelihood(eta, time, event, weights, strata, entry):
@@ -29,6 +29,10 @@ def log_likelihood(eta, time, event, weights, strata, entry):
             terms = np.logaddexp(log_surviving, np.log(m / d) + log_dying)
             total += weights[dying] @ eta[dying] - np.minimum(m, 1.0) @ terms
     return total
+
+
+def least_loss(Z, rest):
+    return optimize.minimize(lambda b: -log_likelihood(Z @ b, *rest), np.zeros(Z.shape[1]), method="BFGS").fun
 
 
 def drawn(rng, n, tied, late, weighted):
@@ -76,10 +80,7 @@ def test_a_small_risk_set_beside_large_ones_that_come_later():
         entry = np.maximum(time - rng.exponential(size=n), 0.0) * 0.99
         found = fbed.select(X, (time, event), family="cox", entry=entry, include=[0], alpha=0.999, k=0, backward=False)
         rest = (time, event, np.ones(n), np.zeros(n), entry)
-        least = [
-            optimize.minimize(lambda b, k=k: -log_likelihood(X[:, :k] @ b, *rest), np.zeros(k), method="BFGS").fun
-            for k in (1, 2)
-        ]
+        least = [least_loss(X[:, :k], rest) for k in (1, 2)]
         assert found.trace[0].statistic == pytest.approx(2.0 * (least[0] - least[1]), rel=1e-4)
 
 
@@ -152,9 +153,7 @@ def test_few_terms_stand_for_counts():
         y[0] = top
         nodes, multiplicity = few_terms.of_counts(y, weights)
         for alpha in (1e-3, 1.0, 100.0):
-            expected = sum(
-                w * np.log1p(alpha * np.arange(int(count))).sum() for count, w in zip(y, weights, strict=True)
-            )
+            expected = sum(w * np.log1p(alpha * np.arange(int(k))).sum() for k, w in zip(y, weights, strict=True))
             assert multiplicity @ np.log1p(alpha * nodes) == pytest.approx(expected, rel=1e-13)
 
 

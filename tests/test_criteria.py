@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import fbed
-from fbed.criteria import Evidence, as_criterion, equivalent_level, exceeds, tied_with_best
 from fbed.errors import InvalidInput
-from fbed.tails import ChiSquare, ExactF
+from fbed.rules.criteria import Evidence, as_criterion, equivalent_level, exceeds, tied_with_best
+from fbed.rules.tails import ChiSquare, ExactF
 
 ONE = np.ones(1)
 

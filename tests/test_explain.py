@@ -9,8 +9,8 @@ import statsmodels.api as sm
 from scipy import sparse
 
 import fbed
-from fbed.cli import main
-from fbed.explain import find
+from fbed.cli.command import main
+from fbed.doors.explain import find
 from report_cases import CASES, case, coded, holes, table
 
 
@@ -93,7 +93,7 @@ def test_rows_that_it_would_take_are_about_enough():
 
 
 def test_a_further_run_is_suggested_when_it_could_matter():
-    from fbed.demo import NETWORK, TARGET, simulate
+    from fbed.cli.demo import NETWORK, TARGET, simulate
 
     data = simulate(NETWORK, 1000, 1)
     result = fbed.select(data, TARGET, alpha=0.01, k=0)

@@ -7,8 +7,8 @@ import pytest
 from tests.tuning_cases import SMALL, outcome, table
 
 import fbed
+from fbed.doors.problem import read_problem
 from fbed.errors import InvalidInput
-from fbed.problem import read_problem
 from fbed.tuning.final_models import FinalWay, find_way
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of
 from fbed.tuning.shrinkage import changes

@@ -16,7 +16,7 @@ from scipy import sparse
 from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 import fbed
-from fbed.fitted.table import rows as table_rows
+from fbed.result.fitted.table import rows as table_rows
 
 N = 400
 
@@ -35,7 +35,7 @@ def data():
 
 
 def outcome(family):
-    X, eta, rng = data()
+    _, eta, rng = data()
     made = {
         "gaussian": lambda: eta + rng.normal(size=N),
         "binomial": lambda: np.where(eta + rng.logistic(size=N) > 0, "yes", "no"),

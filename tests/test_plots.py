@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 import fbed
-from fbed import views
-from fbed.report import render
+from fbed.result import views
+from fbed.show.report import render
 from report_cases import CASES, case, table
 
 matplotlib = pytest.importorskip("matplotlib")

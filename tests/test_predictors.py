@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 
 import fbed
 from family_cases import CASES, predictors, signal
-from fbed.families.binomial import CertifiedBinomialFit
+from fbed.models.engines.binomial import CertifiedBinomialFit
 
 N = 160
 RNG = np.random.default_rng(0)

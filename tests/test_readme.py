@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import fbed
-from fbed.cli import main
+from fbed.cli.command import main
 from fbed.families import FAMILIES
 
 ROOT = Path(__file__).parent.parent
@@ -62,7 +62,7 @@ def test_steps_shown_in_the_readme_are_what_is_printed():
     assert shown in summary + "\n"
 
 
-@pytest.mark.parametrize("name", ["fbed.select", "fbed.estimator.FBEDSelector"])
+@pytest.mark.parametrize("name", ["fbed.select", "fbed.doors.estimator.FBEDSelector"])
 def test_examples_of_docstrings(name):
     module, attribute = name.rsplit(".", 1)
     (test,) = doctest.DocTestFinder(recurse=False).find(getattr(importlib.import_module(module), attribute))

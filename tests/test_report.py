@@ -16,9 +16,9 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed import cautions, views
-from fbed.cli import main
-from fbed.report import render
+from fbed.cli.command import main
+from fbed.result import cautions, views
+from fbed.show.report import render
 from report_cases import CASES, HOSTILE, case, hostile_table, table
 
 VOID = {"meta", "br", "wbr"}

@@ -15,7 +15,7 @@ import statsmodels.api as sm
 from scipy import sparse
 
 import fbed
-from fbed.scan import Finding
+from fbed.search.scan import Finding
 
 
 def data(n=150, p=6, seed=0):
@@ -321,16 +321,18 @@ def test_separated_model_has_no_standard_errors():
     assert "separated" in result.summary()
 
 
-def test_quasi_separated_model_has_no_standard_errors():
+def test_a_term_of_a_quasi_separated_model_has_no_standard_error():
     _, signal = data()
     binary = (signal > 0).astype(int)
     rare = np.zeros(len(binary))
     rare[np.flatnonzero(binary)[:15]] = 1.0  # only ever seen with class 1
     model = fbed.select(rare[:, None], binary, include=[0]).model
-    assert model.separated
-    assert model.standard_errors is None
     kept = rare == 0  # the supremum: the other rows fitted alone
     share = binary[kept].mean()
+    assert model.separated
+    assert model.coefficients == (pytest.approx(math.log(share / (1 - share))), math.inf)
+    assert model.standard_errors[0] == pytest.approx((kept.sum() * share * (1 - share)) ** -0.5)
+    assert math.isnan(model.standard_errors[1])
     wanted = -2 * kept.sum() * (share * math.log(share) + (1 - share) * math.log(1 - share))
     assert model.deviance == pytest.approx(wanted, rel=1e-8)
 
@@ -410,3 +412,10 @@ def test_progress_adds_up():
     assert len(told) == len(result.trace)
     assert told[-1].tests == result.n_tests.total
     assert [report.variable for report in told] == [row.variable for row in result.trace]
+
+
+def test_repr_is_one_line(linear):
+    shown = repr(linear)
+    assert "\n" not in shown
+    assert len(shown) < 120
+    assert shown.startswith(f"<Result: {len(linear.selected)} of ")

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed import settle, views
+from fbed.result import settle, views
 
 
 def wide(n=300, p=400, seed=3):

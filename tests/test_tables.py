@@ -16,8 +16,8 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed.outcomes import read_outcome, suggested_family
-from fbed.tables import read_table
+from fbed.tables.outcomes import read_outcome, suggested_family
+from fbed.tables.table import read_table
 
 N = 40
 RNG = np.random.default_rng(0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
+from scipy import stats
 
-from fbed.tails import ChiSquare, ExactF, chi2_log_sf
+from fbed.rules.tails import ChiSquare, ExactF, chi2_log_sf, chi2_of_log_p, f_log_sf
 
 mpmath.mp.dps = 30
 STATISTICS = (1e-12, 1e-6, 1e-3, 0.1, 0.7, 1.0, 2.5, 5.0, 12.0, 33.0, 80.0, 300.0, 745.0, 1500.0, 5000.0, 1e5, 1e6)
@@ -116,3 +117,21 @@ def test_a_batch_gives_what_single_values_give(reference):
     statistic = np.array([0.5, 3.0, 4.5, 30.0, 900.0, 1e5])
     single = [float(reference.log_sf(value, 3)) for value in statistic]
     np.testing.assert_allclose(reference.log_sf(statistic, 3), single, rtol=1e-14)
+
+
+@pytest.mark.parametrize("df", [1, 2, 3, 7, 40, 200])
+def test_a_statistic_comes_back_from_its_log_p_value(df):
+    log_p = -np.array([1e-9, 1e-3, 0.5, 3.0, 50.0, 700.0, 5000.0, 1e6])
+    statistic = chi2_of_log_p(log_p, df)
+    np.testing.assert_allclose(chi2_log_sf(statistic, df)[1:], log_p[1:], rtol=1e-11)
+    np.testing.assert_allclose(statistic[1:6], stats.chi2.isf(np.exp(log_p[1:6]), df), rtol=1e-9)
+    assert (np.diff(statistic) > 0).all()
+    assert chi2_of_log_p(0.0, df) == 0.0
+    assert chi2_of_log_p(-3.0, 0.0) == 0.0
+
+
+def test_f_tails_with_fractional_degrees_of_freedom():
+    f, df, denominator = np.array([0.1, 1.0, 5.0, 100.0]), np.array([1, 2, 1, 3]), np.array([1.3, 4.4, 25.1, 7.9])
+    np.testing.assert_allclose(f_log_sf(f, df, denominator), stats.f.logsf(f, df, denominator), rtol=1e-10)
+    assert np.isfinite(f_log_sf(1e30, 3, 1e3))
+    assert f_log_sf(5.0, 2, 0.0) == f_log_sf(0.0, 2, 3.0) == 0.0

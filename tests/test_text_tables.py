@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fbed import InvalidInput, Result, readers
-from fbed.cli import main
+from fbed import InvalidInput, Result
+from fbed.cli.command import main
+from fbed.tables import readers
 
 
 @pytest.fixture
@@ -37,7 +38,8 @@ def test_words_for_missing_are_named_and_can_be_levels(table, tmp_path, run):
     assert status == 0
     assert f"veneer ('None' in {count} rows); if they are levels of a category, say --na-values ''" in err
     status, out, err = run("select", file, "--target", "y", "--na-values", "", "--json")
-    assert (status, err) == (0, "")
+    assert status == 0
+    assert "usually mean" not in err
     result = Result.from_json(out)
     assert result.model.references == {"veneer": "None"}
     assert "na_values=['']" in result.origin.python()
@@ -106,3 +108,78 @@ def test_other_programs_files_are_not_written(table, tmp_path, run):
     status, _, err = run("select", tmp_path / "data.csv", "--target", "y", "--output", tmp_path / "kept.xlsx")
     assert status == 2
     assert "read only; write .csv" in err
+
+
+def test_reference_and_modelled_class(table, tmp_path, run):
+    file = tmp_path / "data.csv"
+    table.assign(y=np.where(table["y"] > 0, "yes", "no"), veneer=table["veneer"].replace("None", "wood")).to_csv(
+        file, index=False
+    )
+    options = ["--target", "y", "--include", "veneer,weight", "--json"]
+    usual = Result.from_json(run("select", file, *options)[1])
+    status, out, _ = run("select", file, *options, "--reference", "veneer=wood", "--positive", "no")
+    assert status == 0
+    turned = Result.from_json(out)
+    assert (usual.classes, turned.classes) == (("no", "yes"), ("yes", "no"))
+    assert (usual.model.references, turned.model.references) == ({"veneer": "brick"}, {"veneer": "wood"})
+    assert usual.selected == turned.selected
+    by_term = dict(zip(usual.model.terms, usual.model.coefficients, strict=True))
+    other = dict(zip(turned.model.terms, turned.model.coefficients, strict=True))
+    assert other["veneer[brick]"] == pytest.approx(by_term["veneer[wood]"], rel=1e-6)  # against each other, both turned
+    lines: dict[str, object] = {}
+    exec(turned.origin.python(), lines)
+    assert lines["result"].model.coefficients == pytest.approx(turned.model.coefficients)
+    (tmp_path / "result.json").write_text(out)
+    assert run("explain", tmp_path / "result.json", "größe", "--data", file)[0] == 0
+    assert "has no level 'straw'" in run("select", file, *options, "--reference", "veneer=straw")[2]
+    assert "expected COLUMN=LEVEL" in run("select", file, *options, "--reference", "veneer")[2]
+    assert "name the target" in run("select", file, "--positive", "no", "--json")[2]
+
+
+def test_the_result_is_saved_besides_the_table(table, tmp_path, run):
+    table.to_csv(tmp_path / "data.csv", index=False)
+    saved = tmp_path / "result.json"
+    status, out, err = run("select", tmp_path / "data.csv", "--target", "y", "--na-values", "", "--save", saved)
+    assert status == 0
+    assert out.startswith("FBED^1 selected")
+    assert "the result is in" in err
+    assert Result.from_json(saved).selected
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--critereon", "aic"], "did you mean --criterion?"),
+        (["--taget", "y"], "did you mean --target?"),
+        (["--family", "logistic"], "did you mean 'binomial'?"),
+        (["--family", "gausian"], "did you mean 'gaussian'?"),
+        (["--missing", "dorp"], "'drop'"),
+    ],
+)
+def test_near_names(words, said, table, tmp_path, run):
+    table.to_csv(tmp_path / "data.csv", index=False)
+    status, _, err = run("select", tmp_path / "data.csv", "--target", "y", *words)
+    assert status == 2
+    assert said in err
+
+
+def test_values_are_completed(run):
+    for shell in ("bash", "zsh", "fish"):
+        script = run("completion", shell)[1]
+        assert all(word in script for word in ("negative_binomial", "ebic", "indicator"))
+
+
+def test_files_and_lazy_frames_in_python(table, tmp_path):
+    import polars as pl
+
+    import fbed
+
+    plain = table.assign(veneer=table["veneer"].replace("None", "wood"))
+    plain.to_csv(tmp_path / "data.csv", index=False)
+    wanted = fbed.select(plain, "y").selected
+    assert fbed.select(tmp_path / "data.csv", "y").selected == wanted
+    assert fbed.select(str(tmp_path / "data.csv"), "y").selected == wanted
+    assert fbed.select(pl.from_pandas(plain).lazy(), "y").selected == wanted
+    assert len(fbed.path(tmp_path / "data.csv", "y", alphas=[0.05], gammas=[], ks=[1])) == 2
+    with pytest.raises(fbed.InvalidInput, match="no such file"):
+        fbed.select("nowhere.csv", "y")

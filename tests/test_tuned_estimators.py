@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.tuning_cases import SMALL, extras, outcome, table
 
 import fbed
-from fbed.cli import main
+from fbed.cli.command import main
 from fbed.errors import InvalidInput
 
 TINY = {"cv": 3, "n_bootstraps": 10, "alphas": (), "gammas": (None,), "ks": (0,), "fbs": False}

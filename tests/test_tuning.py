@@ -16,8 +16,8 @@ from sklearn.model_selection import GroupKFold, KFold, RepeatedKFold
 from tests.tuning_cases import FAMILIES, SMALL, extras, outcome, table
 
 import fbed
+from fbed.doors.problem import read_problem
 from fbed.errors import InvalidInput
-from fbed.problem import read_problem
 from fbed.tuning.bbc import bootstrapped, distinct
 from fbed.tuning.calibration import calibrate
 from fbed.tuning.choice import choose
@@ -337,7 +337,7 @@ def test_configurations_with_the_same_predictions_are_computed_once():
 
 
 def test_calibration_finds_the_slope_and_shift_that_were_put_in():
-    from fbed.fitted.likelihoods import Observed
+    from fbed.result.fitted.likelihoods import Observed
 
     rng = RNG(9)
     eta = rng.normal(size=20_000)

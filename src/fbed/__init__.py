@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fbed.criteria import AIC, BIC, EBIC, LikelihoodRatio
+from fbed.doors.paths import PathResult, path
+from fbed.doors.progress import Progress
+from fbed.doors.selection import select
 from fbed.errors import InvalidInput
-from fbed.paths import PathResult, path
-from fbed.progress import Progress
-from fbed.result import Result
-from fbed.selection import select
+from fbed.result.result import Result
+from fbed.rules.criteria import AIC, BIC, EBIC, LikelihoodRatio
 from fbed.tuning.tune import tune
 
 if TYPE_CHECKING:
-    from fbed.estimator import FBEDSelector
+    from fbed.doors.estimator import FBEDSelector
     from fbed.tuning.predictors import FBEDClassifier, FBEDCox, FBEDRegressor
 
 __version__ = "0.1.0"
@@ -39,7 +39,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Estimators on first use: importing scikit-learn takes several times as long as everything else here."""
     if name == "FBEDSelector":
-        from fbed.estimator import FBEDSelector
+        from fbed.doors.estimator import FBEDSelector
 
         return FBEDSelector
     if name in ("FBEDClassifier", "FBEDRegressor", "FBEDCox"):

@@ -28,6 +28,8 @@ class DenseColumns:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major; zero where the scale is."""
+    def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool) -> Floats:
+        """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
@@ -39,6 +41,8 @@ class SparseColumns:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major and dense; zero where the scale is."""
+    def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool) -> Floats:
+        """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
@@ -80,12 +84,25 @@ class LogisticNull:
 
     @staticmethod
     def of_fit(
-        Z: Floats, weight: Floats, y: Floats, eta: Floats, coefficients: Floats, deviance: float
+        Z: Floats,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        coefficients: Floats,
+        deviance: float,
+        offset: Floats | None = None,
     ) -> LogisticNull:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
     @staticmethod
     def of_rows(
-        Z: Floats, weight: Floats, y: Floats, eta: Floats, active: Floats, deviance: float, idle_cost: float
+        Z: Floats,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        active: Floats,
+        deviance: float,
+        idle_cost: float,
+        offset: Floats | None = None,
     ) -> LogisticNull:
         """The rows whose weight in `active` is not 0; upper bounds pay `idle_cost` for the others."""
     def brackets(
@@ -127,11 +144,60 @@ class LogisticNull:
         """Refine contenders; their bounds, the position of the best, the linear predictor of its model, and who is
         neither resolved nor out of the race."""
 
+def model_rows(
+    counts: bool,
+    Z: Floats,
+    coefficients: Floats,
+    offset: Floats,
+    y: Floats,
+    weight: Floats,
+    least: Floats,
+    mean: Floats,
+    information: Floats,
+    residual: Floats,
+) -> tuple[float, Floats, Floats]:
+    """Half the deviance, gradient and information (its upper triangle) of a Poisson model where the
+    outcome counts, of a logistic one otherwise; mean, information and residual of every row are written."""
+
+def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Floats:
+    """Σaμz², Σaμz³, Σaμz⁴, least and largest z of the steps that are the columns of U, a column each."""
+
+def cox_state(
+    event: Floats, closes: Which, starts: Flags, deaths: Floats, eta: Floats, weight: Floats
+) -> tuple[Floats, Floats, Floats, Floats, float]:
+    """Hazard, expected events and residual of every row, a 2 × 2 triangle of every tied set, and −log-likelihood.
+
+    Rows are in order, within a stratum from the latest to the earliest; `starts` marks the first of a stratum, `closes`
+    (from 1) the last with the time of a tied set."""
+
+def cox_means(
+    event: Floats,
+    closes: Which,
+    starts: Flags,
+    hazard: Floats,
+    triangle: Floats,
+    tied: bool,
+    X: Floats,
+    S: Floats,
+    D: Floats,
+) -> Floats:
+    """M with M'M what the tied sets that close in some rows take from the information of columns X; S and D, sums over
+    those at risk and dying, are carried on from one block of rows to the next."""
+
+def cox_step_moments(event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats) -> Floats:
+    """The same as `step_moments` for all rows of a proportional hazards model."""
+
 def fit_logistic(
-    Z: Floats, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
+    Z: Floats,
+    weight: Floats,
+    y: Floats,
+    starts: Floats,
+    tolerance: float,
+    enough: float,
+    offset: Floats | None = None,
 ) -> tuple[Floats, Floats, float, float, float, bool, int]:
-    """Coefficients, linear predictor, deviance attained, lower bound on the deviance, squared Newton decrement, whether
-    separated, number of iterations.
+    """Coefficients, linear predictor (with the offset), deviance attained, lower bound on the deviance, squared Newton
+    decrement, whether separated, number of iterations.
 
     Begins at the best of the rows of `starts`. Ends early when the deviance is certain to be more than `enough`;
     otherwise the bound is the deviance itself, or 0 if the fit did not converge."""

@@ -3,11 +3,13 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -18,10 +20,12 @@ namespace fbed {
 namespace nb = nanobind;
 
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MaybeVector = std::optional<Vector>;
 using RowMajor = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using ColumnMajor = nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 using Which = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using InOut = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Anything = nb::ndarray<nb::ro, nb::device::cpu>;
 using OutVector = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 using OutRows = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;

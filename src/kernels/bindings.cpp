@@ -3,10 +3,14 @@
 
 #include "arrays.hpp"
 #include "columns.hpp"
+#include "cox.hpp"
 #include "fit.hpp"
+#include "linear.hpp"
 #include "null.hpp"
 #include "objects.hpp"
+#include "pause.hpp"
 #include "patterns.hpp"
+#include "rows.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
@@ -19,6 +23,7 @@ static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
     OutMatrix out = new_columns(count, 6, data);
     nb::gil_scoped_release release;
     for (size_t j = 0; j < count; ++j) {
+        look_up();
         const Moments m = read(first + static_cast<int64_t>(j));
         data[j] = m.center;
         data[count + j] = m.scale;
@@ -27,6 +32,15 @@ static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
         data[4 * count + j] = static_cast<double>(m.not_finite);
         data[5 * count + j] = static_cast<double>(m.not_zero);
     }
+    return out;
+}
+
+// Room for `count` columns of the rows first..last, after a column of ones if there is to be a constant.
+static OutMatrix new_block(int64_t first, int64_t last, int64_t n, size_t count, bool constant, double*& data) {
+    require(0 <= first && first <= last && last <= n, "row range");
+    const size_t length = static_cast<size_t>(last - first);
+    OutMatrix out = new_columns(length, count + constant, data);
+    if (constant) std::fill(data, data + length, 1.0), data += length;
     return out;
 }
 
@@ -88,12 +102,16 @@ struct DenseColumns {
     }
 
     OutMatrix gather(Which which, Vector center, Vector scale) const {
+        return gather_rows(which, center, scale, 0, m.n, false);
+    }
+
+    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last, bool constant) const {
         check_range(which, m.p);
         require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
         double* data;
-        OutMatrix out = new_columns(m.n, which.shape(0), data);
+        OutMatrix out = new_block(first, last, m.n, which.shape(0), constant, data);
         nb::gil_scoped_release release;
-        m.gather(which.data(), which.shape(0), center.data(), scale.data(), data);
+        m.rows(first, last).gather(which.data(), which.shape(0), center.data(), scale.data(), data);
         return out;
     }
 };
@@ -134,6 +152,16 @@ struct SparseColumns {
         return out;
     }
 
+    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last, bool constant) const {
+        check_range(which, m.p);
+        require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
+        double* out_data;
+        OutMatrix out = new_block(first, last, m.n, which.shape(0), constant, out_data);
+        nb::gil_scoped_release release;
+        m.gather_rows(which.data(), which.shape(0), center.data(), scale.data(), first, last, out_data);
+        return out;
+    }
+
     // x'v for every column: one pass over the stored entries.
     OutVector dots(Which which, Vector v) const {
         check_range(which, m.p);
@@ -153,9 +181,10 @@ struct SparseColumns {
 
 static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_logistic(ColumnMajor Z, Vector weight, Vector y,
                                                                                         RowMajor starts, double tolerance,
-                                                                                        double enough) {
+                                                                                        double enough, MaybeVector offset) {
     const size_t n = Z.shape(0), r = Z.shape(1);
     require(weight.shape(0) == n && y.shape(0) == n && starts.shape(0) > 0 && starts.shape(1) == r, "sizes");
+    require(!offset || offset->shape(0) == n, "one offset a row");
     double *beta, *eta;
     OutVector b = new_vector(r, beta), e = new_vector(n, eta);
     Fitted fitted;
@@ -166,6 +195,7 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
         Null f;
         f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
         f.T = Z.data(), f.sign = sign.data(), f.weight = weight.data();
+        if (offset) f.offset = offset->data();
         fitted = Fitter(f, beta, eta, tolerance, enough).run(starts.data(), starts.shape(0));
     }
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
@@ -182,7 +212,10 @@ static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which fi
     OutVector found = new_vector(count, out);
     nb::gil_scoped_release release;
     Patterns patterns(X.data(), static_cast<int64_t>(n), k, y.data(), weight.data());
-    for (size_t j = 0; j < count; ++j) out[j] = patterns.deviance_without(first.data()[j], last.data()[j]);
+    for (size_t j = 0; j < count; ++j) {
+        look_up();
+        out[j] = patterns.deviance_without(first.data()[j], last.data()[j]);
+    }
     return found;
 }
 
@@ -194,7 +227,110 @@ static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
     return new_rows(basis_without(R.data(), r, first, last), r, r);
 }
 
+// A generalised linear model at given coefficients, on some rows: half the deviance, gradient and (lower triangle of the) information;
+// mean, information and residual of every row are written where the caller keeps them.
+static std::tuple<double, OutVector, OutMatrix> model_rows(bool counts, ColumnMajor Z, Vector coefficients, Vector offset, Vector y,
+                                                           Vector weight, Vector least, InOut mean, InOut information,
+                                                           InOut residual) {
+    const size_t n = Z.shape(0), k = Z.shape(1);
+    require(coefficients.shape(0) == k && offset.shape(0) == n && y.shape(0) == n && weight.shape(0) == n, "sizes");
+    require(least.shape(0) == n, "sizes");
+    require(mean.shape(0) == n && information.shape(0) == n && residual.shape(0) == n, "sizes");
+    double *gradient, *hessian, loss;
+    OutVector g = new_vector(k, gradient);
+    OutMatrix H = new_columns(k, k, hessian);
+    {
+        nb::gil_scoped_release release;
+        const int64_t rows = static_cast<int64_t>(n), size = static_cast<int64_t>(k);
+        std::vector<double> eta(offset.data(), offset.data() + n);
+        add_columns(Z.data(), rows, size, coefficients.data(), eta.data());
+        auto* work = counts ? poisson_rows : logistic_rows;
+        loss = work(rows, eta.data(), y.data(), weight.data(), least.data(), mean.data(), information.data(), residual.data());
+        products(Z.data(), rows, size, residual.data(), gradient);
+        gram(Z.data(), rows, size, nullptr, information.data(), hessian);
+    }
+    return {loss, g, H};
+}
+
+// Second, third and fourth moment, least and largest z of the steps that are the columns of U; a column each.
+static OutMatrix step_moments(bool counts, Vector mean, Vector weight, ColumnMajor U) {
+    const size_t n = U.shape(0), count = U.shape(1);
+    require(mean.shape(0) == n && weight.shape(0) == n, "sizes");
+    double* out;
+    OutMatrix found = new_columns(5, count, out);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j) {
+        auto* work = counts ? poisson_step : logistic_step;
+        const StepMoments s = work(static_cast<int64_t>(n), mean.data(), weight.data(), U.data() + j * n);
+        double* column = out + 5 * j;
+        column[0] = s.second, column[1] = s.third, column[2] = s.fourth, column[3] = s.low, column[4] = s.high;
+    }
+    return found;
+}
+
+static RiskRows risk_rows(const Vector& event, const Which& closes, const Flags& starts) {
+    require(closes.shape(0) == event.shape(0) && starts.shape(0) == event.shape(0), "sizes");
+    return RiskRows{static_cast<int64_t>(event.shape(0)), event.data(), closes.data(), starts.data()};
+}
+
+// Hazard, expected events and residual of every row, a 2 × 2 triangle a tied set, and −log-likelihood; see `cox.hpp`.
+static std::tuple<OutVector, OutVector, OutVector, OutVector, double> cox_state(Vector event, Which closes, Flags starts, Vector deaths,
+                                                                                Vector eta, Vector weight) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    require(eta.shape(0) == event.shape(0) && weight.shape(0) == event.shape(0), "sizes");
+    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
+    double *hazard, *expected, *residual, *triangle, loss;
+    OutVector h = new_vector(rows.n, hazard), w = new_vector(rows.n, expected), r = new_vector(rows.n, residual);
+    OutVector t = new_vector(3 * deaths.shape(0), triangle);
+    {
+        nb::gil_scoped_release release;
+        loss = cox_rows(rows, eta.data(), weight.data(), deaths.data(), hazard, expected, residual, triangle);
+    }
+    return {h, w, r, t, loss};
+}
+
+// What tied sets that close in some rows take from the information of columns, S and D carried on; see `risk_means`.
+static OutMatrix cox_means(Vector event, Which closes, Flags starts, Vector hazard, Vector triangle, bool tied, ColumnMajor X,
+                           InOut S, InOut D) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    const size_t count = X.shape(1);
+    require(X.shape(0) == event.shape(0) && hazard.shape(0) == event.shape(0), "sizes");
+    require(S.shape(0) == count && D.shape(0) == count, "sizes");
+    check_range(closes, static_cast<int64_t>(triangle.shape(0)) / 3 + 1);
+    int64_t sets = 0;
+    for (int64_t i = 0; i < rows.n; ++i) sets += rows.closes[i] > 0;
+    const int64_t out_rows = tied ? 2 * sets : sets;
+    double* out;
+    OutMatrix found = new_columns(out_rows, count, out);
+    nb::gil_scoped_release release;
+    risk_means(rows, hazard.data(), triangle.data(), tied, X.data(), static_cast<int64_t>(count), S.data(), D.data(), out, out_rows);
+    return found;
+}
+
+// Moments and extremes of the steps that are the columns of U, as `step_moments` has them.
+static OutMatrix cox_step_moments(Vector event, Which closes, Flags starts, Vector hazard, Vector deaths, ColumnMajor U) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    require(U.shape(0) == event.shape(0) && hazard.shape(0) == event.shape(0), "sizes");
+    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
+    double* out;
+    OutMatrix found = new_columns(5, U.shape(1), out);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < U.shape(1); ++j)
+        risk_moments(rows, hazard.data(), deaths.data(), U.data() + j * U.shape(0), out + 5 * j);
+    return found;
+}
+
+// Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
+static void ask_python() {
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    nb::module_::import_("fbed.clock").attr("check_time")();
+}
+
+using namespace nb::literals;
+
 NB_MODULE(_kernels, m) {
+    whom_to_ask() = ask_python;
     m.doc() = "Plain loops over columns; the statistics are in Python.";
     m.def("number_objects", &number_objects);
     nb::class_<DenseColumns>(m, "DenseColumns")
@@ -202,15 +338,19 @@ NB_MODULE(_kernels, m) {
         .def(nb::init<std::vector<Anything>, int64_t>())
         .def("stats", &DenseColumns::stats)
         .def("dots", &DenseColumns::dots)
-        .def("gather", &DenseColumns::gather);
+        .def("gather", &DenseColumns::gather)
+        .def("gather_rows", &DenseColumns::gather_rows);
     nb::class_<SparseColumns>(m, "SparseColumns")
         .def(nb::init<Anything, Anything, Anything, int64_t>())
         .def("stats", &SparseColumns::stats)
         .def("gather", &SparseColumns::gather)
+        .def("gather_rows", &SparseColumns::gather_rows)
         .def("dots", &SparseColumns::dots);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def_static("of_fit", &LogisticNull::of_fit)
-        .def_static("of_rows", &LogisticNull::of_rows)
+        .def_static("of_fit", &LogisticNull::of_fit, "Z"_a, "weight"_a, "y"_a, "eta"_a, "coefficients"_a, "deviance"_a,
+                    "offset"_a = nb::none())
+        .def_static("of_rows", &LogisticNull::of_rows, "Z"_a, "weight"_a, "y"_a, "eta"_a, "active"_a, "deviance"_a,
+                    "idle_cost"_a, "offset"_a = nb::none())
         .def_prop_ro("deviance", [](const LogisticNull& s) { return s.f.deviance; })
         .def_prop_ro("idle_cost", [](const LogisticNull& s) { return s.f.idle_deviance; })
         .def_prop_ro("reach", [](const LogisticNull& s) { return s.f.kappa; })
@@ -229,7 +369,15 @@ NB_MODULE(_kernels, m) {
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
+    m.def("model_rows", &model_rows);
+    m.def("step_moments", &step_moments);
+    m.def("cox_state", &cox_state);
+    m.def("cox_means", &cox_means);
+    m.def("cox_step_moments", &cox_step_moments);
     m.def("fit_logistic", &fit_logistic);
+
+    m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
+          "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });

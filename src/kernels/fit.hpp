@@ -12,6 +12,7 @@
 #include "hot.hpp"
 #include "linear.hpp"
 #include "logistic.hpp"
+#include "pause.hpp"
 #include "refine.hpp"
 #include "whiten.hpp"
 
@@ -58,7 +59,8 @@ FBED_HOT inline double dot(const double* a, const double* b, size_t n) {
     return sum;
 }
 
-// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps. f.T is Z; only n, r, T, sign and weight are read.
+// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps, beside an offset. f.T is Z; only n, r, T, sign, weight and offset
+// are read.
 class Fitter {
    public:
     Fitter(const Null& f, double* beta, double* eta, double tolerance, double enough)
@@ -70,7 +72,7 @@ class Fitter {
         out_.deviance = std::numeric_limits<double>::infinity();
         size_t best = count;
         for (size_t j = count; j-- > 0;) {  // the best is most often the first: it need not be looked at twice then
-            predict(starts + j * f_.r, eta_);
+            predict_rows(starts + j * f_.r);
             const double here = deviance();
             if (best < count && !(here < out_.deviance)) continue;
             best = j;
@@ -78,12 +80,13 @@ class Fitter {
         }
         std::copy(starts + best * f_.r, starts + (best + 1) * f_.r, beta_);
         if (best > 0) {
-            predict(beta_, eta_);
+            predict_rows(beta_);
             out_.deviance = deviance();
         }
         double promised = 0;  // by the last step without a ridge
         bool done = false;    // the last step costs little and takes the fit from the tolerance to rounding
         for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
+            look_up();
             score_rows();
             newton_step();
             const bool sound = out_.decrement >= 0;  // not NaN, nor what rounding leaves of a singular curvature
@@ -114,6 +117,13 @@ class Fitter {
         add_columns(f_.T, f_.n, f_.r, b, eta);
     }
 
+    // The linear predictor, offset and all.
+    void predict_rows(const double* b) {
+        predict(b, eta_);
+        if (f_.offset)
+            for (int64_t i = 0; i < f_.n; ++i) eta_[i] += f_.offset[i];
+    }
+
     FBED_HOT double deviance() {
         double sum = 0, least = std::numeric_limits<double>::infinity(), most = 0;
         const double *sign = f_.sign, *eta = eta_, *weight = f_.weight;
@@ -124,7 +134,8 @@ class Fitter {
             most = std::max(most, m);
             sum += weight[i] * loss(m);
         }
-        out_.separated = least > kClear * std::max(1.0, most);
+        out_.separated = least > kClear * std::max(1.0, most) &&
+                         columns_separate(f_, most, [](int64_t) { return true; }, [&](int64_t i) { return eta_[i]; });
         reach_ = std::max(most, -least);
         return 2.0 * sum;
     }
@@ -327,12 +338,12 @@ class Fitter {
 
     double deviance_at(double t) {
         for (int64_t k = 0; k < f_.r; ++k) trial_[k] = beta_[k] + t * work_.step[k];
-        predict(trial_.data(), eta_);
+        predict_rows(trial_.data());
         return deviance();
     }
 
     bool stay() {
-        predict(beta_, eta_);
+        predict_rows(beta_);
         deviance();
         return false;
     }

@@ -73,6 +73,7 @@ struct Null {
     const double* a = nullptr;    // weight of each active row, 0 for idle ones
     const double* sign = nullptr;  // +1 where y = 1, -1 where y = 0
     const double* eta = nullptr;
+    const double* offset = nullptr;  // the part of eta that no coefficient moves; none where it is 0
     const double* mu = nullptr;
     const double* w = nullptr;    // mu(1 - mu)
     const double* res = nullptr;  // y - mu
@@ -106,6 +107,15 @@ inline double loss(double m) { return log1p_of_unit(exp_of_negative(-std::abs(m)
 // A margin that is positive beside the largest one, not by rounding: two rows that are equal but for their class have
 // margins of ±0, and no model separates them.
 constexpr double kClear = 1e-9;
+
+// Whether the columns alone put every row that counts on its side: only what they do goes on for ever, the offset does not.
+template <class Counts, class Eta>
+bool columns_separate(const Null& f, double most, Counts&& counts, Eta&& eta) {
+    if (!f.offset) return true;  // eta itself has been looked at
+    for (int64_t i = 0; i < f.n; ++i)
+        if (counts(i) && !(f.sign[i] * (eta(i) - f.offset[i]) > kClear * std::max(1.0, most))) return false;
+    return true;
+}
 
 // No linear predictor goes beyond this. Rows of a basis are right to 1e-16: larger coefficients would separate two rows that
 // are equal but for their class by what rounding has made of them. Outliers on their way to probability 1 stay below.

@@ -8,6 +8,7 @@
 #include "arrays.hpp"
 #include "logistic.hpp"
 #include "one_column.hpp"
+#include "pause.hpp"
 #include "secured.hpp"
 
 namespace fbed {
@@ -30,8 +31,8 @@ struct LogisticNull : OneColumn {
 
     // A model whose active rows are given: the others are idle, and what they have left is `idle_cost`.
     static std::unique_ptr<LogisticNull> of_rows(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector active, double deviance,
-                                                 double idle_cost) {
-        const Model model(Z, weight, y, eta);
+                                                 double idle_cost, MaybeVector offset) {
+        const Model model(Z, weight, y, eta, offset);
         require(static_cast<int64_t>(active.shape(0)) == model.n, "one value a row");
         nb::gil_scoped_release release;
         const std::vector<double> counts(active.data(), active.data() + model.n);
@@ -41,8 +42,9 @@ struct LogisticNull : OneColumn {
     }
 
     // A fitted model: all rows but the saturated ones; of those only the ones that the model can move on its own, if it can.
-    static std::unique_ptr<LogisticNull> of_fit(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance) {
-        const Model model(Z, weight, y, eta);
+    static std::unique_ptr<LogisticNull> of_fit(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance,
+                                                MaybeVector offset) {
+        const Model model(Z, weight, y, eta, offset);
         require(static_cast<int64_t>(coefficients.shape(0)) == model.r, "one coefficient a column");
         nb::gil_scoped_release release;
         const int64_t n = model.n;
@@ -114,6 +116,7 @@ struct LogisticNull : OneColumn {
         Question q{critical, 0.0, false, refine, spare_wide};
         double best = 0;
         for (size_t j = 0; j < count; ++j) {
+            look_up();
             const Interval v = column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left[j], nullptr, explained);
             lower[j] = v.lower, upper[j] = v.upper;
             best = std::max(best, v.lower);
@@ -132,6 +135,7 @@ struct LogisticNull : OneColumn {
         OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left), t = new_vector(count, total);
         nb::gil_scoped_release release;
         for (size_t j = 0; j < count; ++j) {
+            look_up();
             double reach;
             const Interval v = crude(X.data() + j * f.n, projections.data() + j * f.r, total[j], reach, left[j]);
             lower[j] = v.lower, upper[j] = v.upper;
@@ -150,6 +154,7 @@ struct LogisticNull : OneColumn {
         Work work(f, f.n);
         const Question q{critical, 0.0, false, refine};
         for (size_t j = 0; j < count; ++j) {
+            look_up();
             const double* x = X.data() + j * f.n;
             std::copy(x, x + f.n, work.x.begin());
             const Interval known{known_lower.data()[j], known_upper.data()[j]};

@@ -20,18 +20,20 @@ constexpr double kStill = 1e-9, kLarge = 1e6;
 // A model as it comes: columns that span it, column after column, and what there is for each row of the data.
 struct Model {
     int64_t n = 0, r = 0;
-    const double *Z = nullptr, *weight = nullptr, *y = nullptr, *eta = nullptr;
+    const double *Z = nullptr, *weight = nullptr, *y = nullptr, *eta = nullptr, *offset = nullptr;
 
-    Model(ColumnMajor Z_, Vector weight_, Vector y_, Vector eta_)
+    Model(ColumnMajor Z_, Vector weight_, Vector y_, Vector eta_, const MaybeVector& offset_)
         : n(static_cast<int64_t>(Z_.shape(0))), r(static_cast<int64_t>(Z_.shape(1))), Z(Z_.data()), weight(weight_.data()),
           y(y_.data()), eta(eta_.data()) {
         const size_t rows = Z_.shape(0);
         require(weight_.shape(0) == rows && y_.shape(0) == rows && eta_.shape(0) == rows, "one value a row");
+        require(!offset_ || offset_->shape(0) == rows, "one offset a row");
+        if (offset_) offset = offset_->data();
     }
 };
 
 struct Prepared {
-    std::vector<double> G, T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta;
+    std::vector<double> G, T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta, offset;
     Whitened basis;         // G = Z·basis.M
     std::vector<double> Z;  // kept where rows are not known, column after column
     mutable Sorted by_norm;
@@ -57,6 +59,7 @@ struct Prepared {
             row_of.push_back(static_cast<int32_t>(row));
             eta.push_back(model.eta[row]), weight.push_back(model.weight[row]), a.push_back(active[row]);
             sign.push_back(model.y[row] > 0.5 ? 1.0 : -1.0);
+            if (model.offset) offset.push_back(model.offset[row]);
             total_weight += a.back();
             total_ones += sign.back() > 0 ? a.back() : 0.0;
             f.has_idle = f.has_idle || a.back() == 0.0;
@@ -66,6 +69,7 @@ struct Prepared {
         for (auto* values : {&mu, &w, &res, &dev, &norm}) values->resize(n);
         f.a = a.data(), f.sign = sign.data(), f.eta = eta.data(), f.mu = mu.data(), f.w = w.data();
         f.res = res.data(), f.dev = dev.data(), f.weight = weight.data(), f.norm = norm.data(), f.sorted = &by_norm;
+        if (model.offset) f.offset = offset.data();
         f.idle_deviance = idle_cost;
         f.deviance = deviance;
         look_at_rows();

@@ -13,6 +13,7 @@
 #include "hot.hpp"
 #include "linear.hpp"
 #include "logistic.hpp"
+#include "pause.hpp"
 
 namespace fbed {
 
@@ -55,6 +56,7 @@ class Refinement {
         double value = evaluated_ ? value_ : evaluate();
         bool stale = !started_ && a_ == f_.a;
         for (int iteration = 0; iteration < kMost; ++iteration) {
+            look_up();
             iterations = iteration;
             if (separated_) return {f_.deviance, f_.deviance};
             out.lower = std::max(out.lower, std::min(attained(value), out.upper));
@@ -146,7 +148,10 @@ class Refinement {
             least = std::min(least, counts ? m : least);
             most = std::max(most, m);
         }
-        separated_ = least > kClear * std::max(1.0, most);
+        separated_ = least > kClear * std::max(1.0, most) &&
+                     columns_separate(
+                         f_, most, [&](int64_t i) { return a_[i] > 0 || (null_a[i] == 0.0 && watch_idle); },
+                         [&](int64_t i) { return eta[i] + v[i]; });
         reach_ = std::max(most, -least);
         return gain;
     }

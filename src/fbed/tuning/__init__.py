@@ -4,7 +4,7 @@
 `heldout` predicts, `scores` and `concordance` judge, `choice` chooses, `bbc` says what the whole procedure is worth,
 `calibration` whether predictions mean what they say, and `performance` holds it all. `final_models` estimates
 on what was selected, with `likelihood`, `penalised`, `firth` and `shrinkage`. `tune` puts it together, `validate` looks
-at new rows, `predictors` are the scikit-learn estimators, and `commands` and `text` the command line.
+at new rows, and `predictors` are the scikit-learn estimators.
 """
 
 from fbed.tuning.tune import Tuned, tune

@@ -12,24 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fbed.tails import Floats
+from fbed.result.performance import Honest
+from fbed.rules.tails import Floats
 from fbed.tuning.choice import choose
 from fbed.tuning.folds import Rows
 from fbed.tuning.scores import OutOfFold, Score, combined
 
 _CHUNK = 2**22  # values of weights that are held at once
-
-
-@dataclass(frozen=True)
-class Honest:
-    """An honest score with its interval, the naive one of the chosen configuration, and how often each was chosen."""
-
-    name: str
-    words: str
-    value: float
-    low: float
-    high: float
-    naive: float
 
 
 @dataclass(frozen=True)

@@ -8,52 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed.families.cox import Cox
-from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Glm
-from fbed.families.likelihood import Regression
-from fbed.families.newton import Columns
-from fbed.fitted.likelihoods import Observed
-from fbed.tails import Floats
+from fbed.models.likelihoods.cox import Cox
+from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Glm
+from fbed.models.likelihoods.likelihood import Regression
+from fbed.models.likelihoods.newton import Columns
+from fbed.result.fitted.likelihoods import Observed
+from fbed.result.performance import Bin, Calibration, Estimate
+from fbed.rules.tails import Floats
 from fbed.tuning.folds import Rows
 from fbed.tuning.likelihood import Squares, descend
 
 N_BINS = 10
 _LEAST_IN_BIN = 20  # rows of a bin, if there are as many: fewer tell nothing
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its 95% interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Bin:
-    """Rows with similar predictions: their number, the mean prediction, and what was observed, with an interval."""
-
-    n: float
-    predicted: float
-    observed: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Slope and intercept (None where the family has none), and the curve."""
-
-    slope: Estimate | None
-    intercept: Estimate | None
-    bins: tuple[Bin, ...]
 
 
 _DISTRIBUTIONS = {"binomial": BINOMIAL, "poisson": POISSON, "negative_binomial": POISSON, "gamma": GAMMA}

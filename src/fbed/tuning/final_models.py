@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fbed.doors.problem import Problem
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel
-from fbed.figures import figure
-from fbed.fitted import FinalModel
-from fbed.fitted.make import predictive, reestimated
-from fbed.problem import Problem
-from fbed.tails import Floats
+from fbed.models.base import FittedModel
+from fbed.result.figures import figure
+from fbed.result.fitted import FinalModel
+from fbed.result.fitted.make import predictive, reestimated
+from fbed.rules.tails import Floats
 from fbed.tuning.firth import firth
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of, regression_of
 from fbed.tuning.penalised import LASSO, RIDGE, lasso, ridge

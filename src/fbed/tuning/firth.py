@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from fbed.errors import InvalidInput
-from fbed.families.cox import Cox
-from fbed.families.glm import BINOMIAL, Glm, GlmPoint
-from fbed.tails import Floats
+from fbed.models.likelihoods.cox import Cox
+from fbed.models.likelihoods.glm import BINOMIAL, Glm, GlmPoint
+from fbed.rules.tails import Floats
 from fbed.tuning.likelihood import Standardised, descend
 
 _ARRIVED = (

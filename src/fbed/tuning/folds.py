@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.doors.problem import Problem
 from fbed.errors import InvalidInput
-from fbed.problem import Problem
 
 Rows = NDArray[np.intp]
 Fold = tuple[Rows, Rows]  # rows to fit on, rows held out

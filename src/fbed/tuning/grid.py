@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from fbed.doors.paths import UNFINISHED, Setting
+from fbed.doors.problem import Problem, make_plan
+from fbed.doors.progress import Progress, display
 from fbed.errors import InvalidInput
-from fbed.fitted.likelihoods import Observed
-from fbed.fitted.make import observed
-from fbed.memo import Memo
-from fbed.paths import UNFINISHED, Setting
-from fbed.problem import Problem, make_plan
-from fbed.progress import Progress, display
-from fbed.search import Plan
-from fbed.tables import Name
-from fbed.tails import Floats
+from fbed.result.fitted.likelihoods import Observed
+from fbed.result.fitted.make import observed
+from fbed.rules.tails import Floats
+from fbed.search.memo import Memo
+from fbed.search.search import Plan
+from fbed.tables.table import Name
 from fbed.threads import spread, thread_count
 from fbed.tuning import store
 from fbed.tuning.final_models import FinalWay
@@ -116,7 +116,7 @@ class _Worker:
         started = time.perf_counter()
         setting = self.searches.settings[self.run.done]
         trail, scanner = self.problem.search(
-            self.searches.plan(self.problem, setting), setting.as_criterion(), time_limit, None, self.memo
+            self.searches.plan(self.problem, setting), setting.as_criterion(), time_limit, self.memo
         )
         if trail.status not in UNFINISHED:
             key = tuple(trail.selected)
@@ -288,7 +288,7 @@ _PARTS = ("risk", "mean", "loss")
 
 def check_family(problem: Problem) -> None:
     """Families that predict and have a likelihood can be tuned; the others are refused with the reason."""
-    from fbed.fitted.responses import PREDICTING
+    from fbed.result.fitted.responses import PREDICTING
 
     kind = problem.kind
     if kind.name not in PREDICTING:

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse, special
 
-from fbed.columns import Factor
-from fbed.fitted import FinalModel, responses
-from fbed.fitted.columns import MISSING, Column, plain
-from fbed.fitted.likelihoods import Observed
-from fbed.fitted.make import observed
-from fbed.fitted.rows import indicators, with_means
-from fbed.problem import Problem
-from fbed.tables import Table
-from fbed.tails import Floats
+from fbed.doors.problem import Problem
+from fbed.result.fitted import FinalModel, responses
+from fbed.result.fitted.columns import MISSING, Column, plain
+from fbed.result.fitted.likelihoods import Observed
+from fbed.result.fitted.make import observed
+from fbed.result.fitted.rows import indicators, with_means
+from fbed.rules.tails import Floats
+from fbed.tables.columns import Factor
+from fbed.tables.missing import LEVEL
+from fbed.tables.rare import OTHER
+from fbed.tables.table import Table
 from fbed.tuning.folds import Rows
 
 CERTAIN = 1e-5
@@ -54,8 +56,8 @@ def _terms(column: Column, table: Table, rows: Rows) -> Floats:
 def _codes(column: Column, factor: Factor, rows: Rows) -> Rows:
     """Level of each row among those of the model, −1 for what it does not know."""
     known = {level: code for code, level in enumerate(column.levels)}
-    absent = known.get("(missing)", -1)
-    lookup = np.array([*(known.get(plain(level), -1) for level in factor.levels), absent], dtype=np.intp)
+    absent, other = known.get(LEVEL, -1), known.get(OTHER, -1)
+    lookup = np.array([*(known.get(plain(level), other) for level in factor.levels), absent], dtype=np.intp)
     return lookup[factor.codes[rows]]  # a missing value has code −1, the last place
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fbed.tails import Floats
+from fbed.rules.tails import Floats
 from fbed.tuning.likelihood import Evaluate, Standardised, descend, likelihood_of
 
 RIDGE = tuple(float(v) for v in np.logspace(1, -4, 11))

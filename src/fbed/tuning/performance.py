@@ -3,119 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from fbed.fitted.likelihoods import Observed
-from fbed.tails import Floats
+from fbed.result.fitted.likelihoods import Observed
+from fbed.result.performance import AtTime, Estimate, Performance, Point
+from fbed.rules.tails import Floats
 from fbed.tuning import concordance
-from fbed.tuning.bbc import Bootstrapped, Honest
-from fbed.tuning.calibration import Bin, Calibration, Estimate, calibrate
+from fbed.tuning.bbc import Bootstrapped
+from fbed.tuning.calibration import calibrate
 from fbed.tuning.grid import CrossPath
 from fbed.tuning.heldout import horizon_of
 from fbed.tuning.scores import OutOfFold
 
 _ROC_POINTS = 200
 _RESAMPLED = 200  # bootstrap samples of areas at times
-
-
-@dataclass(frozen=True)
-class Point:
-    """A configuration on the way from few variables to many."""
-
-    algorithm: str
-    criterion: str
-    parameter: float | None
-    penalty: float | None
-    n_selected: float
-    score: float
-    error: float
-    chosen_share: float  # of the bootstrap samples
-
-
-@dataclass(frozen=True)
-class AtTime:
-    """The area under the ROC curve at a time."""
-
-    time: float
-    area: Estimate
-
-
-@dataclass(frozen=True)
-class Performance:
-    """Out-of-fold performance of the procedure that chose the model.
-
-    Attributes
-    ----------
-    scores : honest ones by BBC-CV, with 95% intervals, and the naive one of the chosen configuration beside each.
-    points : every configuration with its score by which it was chosen (`selected_by`), `chosen` among them.
-    variables : how often each variable came in the folds by the chosen configuration, most often first.
-    roc : false and true positive rates; calibration : slope, intercept and curve; areas : at times, of survival.
-    """
-
-    family: str
-    selected_by: str
-    rule: str
-    n_folds: int
-    n_bootstraps: int
-    estimation: str
-    scores: tuple[Honest, ...]
-    points: tuple[Point, ...]
-    chosen: int
-    variables: tuple[tuple[str, float], ...]
-    n_sets: int
-    roc: tuple[tuple[float, float], ...] = ()
-    calibration: Calibration | None = None
-    areas: tuple[AtTime, ...] = ()
-    horizon: float | None = None
-    seconds: float = math.nan
-
-    def to_plain(self) -> dict[str, Any]:
-        """What JSON can hold."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, saved: Mapping[str, Any]) -> Performance:
-        """Read back from JSON."""
-        known = _with_nan(saved)
-        c = known["calibration"]
-        areas = tuple(AtTime(a["time"], Estimate(**a["area"])) for a in known["areas"])
-        return cls(
-            **{
-                **known,
-                "scores": tuple(Honest(**s) for s in known["scores"]),
-                "points": tuple(Point(**{**p, **_optional(saved["points"][i])}) for i, p in enumerate(known["points"])),
-                "variables": tuple((name, share) for name, share in known["variables"]),
-                "roc": tuple((x, y) for x, y in known["roc"]),
-                "calibration": None if c is None else calibration_from_plain(c),
-                "areas": areas,
-                "horizon": saved["horizon"],
-            }
-        )
-
-
-def _optional(point: Mapping[str, Any]) -> dict[str, Any]:
-    """Where None means none, and not a number that JSON cannot write."""
-    return {name: point[name] for name in ("parameter", "penalty")}
-
-
-def _with_nan(saved: Mapping[str, Any]) -> dict[str, Any]:
-    def filled(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {name: math.nan if v is None else filled(v) for name, v in value.items()}
-        return [filled(v) for v in value] if isinstance(value, (list, tuple)) else value
-
-    return {name: None if value is None else filled(value) for name, value in saved.items()}
-
-
-def calibration_from_plain(saved: Mapping[str, Any]) -> Calibration:
-    """Read back from JSON."""
-    lines = [saved[name] if isinstance(saved[name], Mapping) else None for name in ("slope", "intercept")]
-    slope, intercept = (None if line is None else Estimate(**line) for line in lines)
-    return Calibration(slope, intercept, tuple(Bin(**b) for b in saved["bins"]))
 
 
 def performance(

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from fbed.doors.estimator import column_as_vector, refuse_names
+from fbed.doors.progress import Progress
 from fbed.errors import InvalidInput
-from fbed.estimator import column_as_vector, refuse_names
-from fbed.fitted.columns import plain
-from fbed.labels import by_position
-from fbed.outcomes import read_outcome
-from fbed.progress import Progress
-from fbed.tables import Groups, Name, as_frame
-from fbed.tails import Floats
+from fbed.result.fitted.columns import plain
+from fbed.rules.tails import Floats
+from fbed.tables.labels import by_position
+from fbed.tables.outcomes import read_outcome
+from fbed.tables.table import Groups, Name, as_frame
 from fbed.tuning.concordance import concordance_parts
 from fbed.tuning.performance import counted
 from fbed.tuning.tune import Tuned, tune

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
-from fbed.fitted.likelihoods import Observed
-from fbed.tails import Floats
+from fbed.result.fitted.likelihoods import Observed
+from fbed.rules.tails import Floats
 from fbed.tuning import concordance
 from fbed.tuning.folds import Rows
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from fbed.errors import InvalidInput
-from fbed.families.cox import Cox
-from fbed.families.glm import Glm, GlmPoint
-from fbed.families.newton import Columns
-from fbed.tails import Floats
+from fbed.models.likelihoods.cox import Cox
+from fbed.models.likelihoods.glm import Glm, GlmPoint
+from fbed.models.likelihoods.newton import Columns
+from fbed.rules.tails import Floats
 from fbed.tuning.likelihood import Squares, SquaresPoint, Standardised, descend, likelihood_of
 
 

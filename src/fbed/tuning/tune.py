@@ -11,22 +11,23 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from fbed.doors.paths import settings_grid
+from fbed.doors.problem import DataOptions, Problem, check_search_options, read_problem
+from fbed.doors.progress import Progress
+from fbed.doors.selection import select
 from fbed.errors import InvalidInput
-from fbed.fitted import FinalModel
-from fbed.origin import origin
-from fbed.paths import settings_grid
-from fbed.problem import DataOptions, Problem, check_search_options, read_problem
-from fbed.progress import Progress
-from fbed.result import Result
-from fbed.selection import select
-from fbed.tables import Name, as_list, take_column
-from fbed.tails import Floats
+from fbed.result.fitted import FinalModel
+from fbed.result.origin import origin
+from fbed.result.performance import Performance
+from fbed.result.result import Result
+from fbed.rules.tails import Floats
+from fbed.tables.table import Name, as_list, take_column
 from fbed.tuning import choice
 from fbed.tuning.bbc import Bootstrapped, bootstrapped
 from fbed.tuning.final_models import FinalWay, check_way, find_way
 from fbed.tuning.folds import group_codes, make_folds
 from fbed.tuning.grid import Configuration, CrossPath, Searches, check_family
-from fbed.tuning.performance import Performance, performance
+from fbed.tuning.performance import performance
 from fbed.tuning.scores import OutOfFold, Score, find_score, shown
 
 

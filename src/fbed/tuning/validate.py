@@ -4,43 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from fbed.columns import listing
 from fbed.errors import InvalidInput
-from fbed.fitted import FinalModel, responses
-from fbed.fitted.columns import plain
-from fbed.fitted.likelihoods import Observed
-from fbed.outcomes import Outcome, read_outcome
-from fbed.tails import Floats
-from fbed.tuning.bbc import Honest
-from fbed.tuning.calibration import Calibration, calibrate
+from fbed.result.fitted import FinalModel, responses
+from fbed.result.fitted.columns import plain
+from fbed.result.fitted.likelihoods import Observed
+from fbed.result.performance import Honest, Validation
+from fbed.rules.tails import Floats
+from fbed.tables.columns import listing
+from fbed.tables.outcomes import Outcome, read_outcome
+from fbed.tuning.calibration import calibrate
 from fbed.tuning.heldout import deviances
-from fbed.tuning.performance import AtTime, areas_at, roc
+from fbed.tuning.performance import areas_at, roc
 from fbed.tuning.scores import OutOfFold, find_score, shown
 
 _CLASSES = ("binomial", "multinomial", "ordinal")
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Scores with 95% bootstrap intervals, calibration, and how many rows they are of."""
-
-    family: str
-    n_rows: int
-    n_without: int  # rows that got no prediction
-    scores: tuple[Honest, ...]
-    calibration: Calibration | None
-    roc: tuple[tuple[float, float], ...]
-    areas: tuple[AtTime, ...]
-    notes: tuple[str, ...]
-
-    def to_plain(self) -> dict[str, Any]:
-        """What JSON can hold."""
-        return asdict(self)
 
 
 def validate(
