@@ -51,6 +51,10 @@ class SquaresPoint:
         weights = self.squares.weights[:, None]
         return columns.inner(weights * self.residual), columns.gram(weights)
 
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Weighted residuals, whose variance is that of the weights."""
+        return self.squares.weights[:, None] * self.residual, self.squares.weights
+
     def separated(self) -> NDArray[np.bool_]:
         """Never: the coefficients are finite."""
         return np.zeros(len(self.value), dtype=bool)
