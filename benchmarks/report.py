@@ -16,6 +16,8 @@ TITLES = {
     "families": "Other outcomes",
     "reading": "Reading",
     "tall": "Tall data",
+    "categories": "Categories",
+    "classes": "Classes",
 }
 
 

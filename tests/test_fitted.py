@@ -247,6 +247,64 @@ def test_baseline_survival_is_that_of_lifelines():
     np.testing.assert_allclose(model.predict(X.iloc[:20], "survival", times=times), wanted, atol=1e-4)
 
 
+def stratified():
+    X, y = data()[0], outcome("cox")
+    ward = np.array(["north", "south", "west"])[np.arange(N) % 3]
+    died = y[1] & (ward != "south")  # a stratum without an event has no hazard to tell
+    return X, (y[0], died), ward
+
+
+def test_strata_are_called_by_their_labels():
+    X, y, ward = stratified()
+    result = fbed.select(X, y, strata=ward, include=["a", "b"])
+    assert [part.stratum for part in result.model.baseline] == ["north", "west"]
+    for model in (result.model, fbed.Result.from_json(result.to_json()).model):
+        each = {name: model.predict(X, "survival", times=[0.3, 1.0], stratum=name) for name in ("north", "west")}
+        assert not np.allclose(each["north"], each["west"])
+        known = np.where(ward == "south", "west", ward)
+        by_row = model.predict(X, "survival", times=[0.3, 1.0], stratum=known)
+        np.testing.assert_array_equal(by_row, np.where((known == "north")[:, None], each["north"], each["west"]))
+
+
+def test_the_hazard_of_a_stratum_is_that_of_its_rows():
+    """Breslow's estimate of one stratum, from its own rows alone, with Efron's ties."""
+    X, y, ward = stratified()
+    model = fbed.select(X, y, strata=ward, include=["a", "b"]).model
+    here = ward == "west"
+    time, died, risk = y[0][here], y[1][here], model.predict(X, "response")[here]
+    total = 0.0
+    for t in np.unique(time[died]):
+        dying, at_risk = risk[died & (time == t)], risk[time >= t].sum()
+        total += sum(1.0 / (at_risk - i / len(dying) * dying.sum()) for i in range(len(dying)))
+    found = next(part for part in model.baseline if part.stratum == "west")
+    assert found.hazard[-1] == pytest.approx(total)
+
+
+@pytest.mark.parametrize(
+    "stratum, message",
+    [
+        (None, "the model has strata, 'north', 'west': say which with stratum="),
+        ("south", "no event of a stratum 'south' was seen; the model knows 'north', 'west'"),
+        (["north"], f"one for each of the {N} rows, got 1"),
+    ],
+)
+def test_strata_that_are_not_known_are_refused(stratum, message):
+    X, y, ward = stratified()
+    model = fbed.select(X, y, strata=ward, include=["a", "b"]).model
+    with pytest.raises(fbed.InvalidInput, match=message):
+        model.predict(X, "survival", times=[1.0], stratum=stratum)
+    with pytest.raises(fbed.InvalidInput, match="fitted without strata"):
+        fbed.select(X, y, include=["a"]).model.predict(X, "survival", times=[1.0], stratum="north")
+
+
+def test_numbers_are_labels_of_strata_too():
+    X, y, ward = stratified()
+    codes = np.where(ward == "north", 7, 3)
+    model = fbed.select(X, y, strata=codes, include=["a"]).model
+    assert [part.stratum for part in model.baseline] == [3, 7]
+    assert model.predict(X, "survival", times=[1.0], stratum=7).shape == (N, 1)
+
+
 def test_offsets_are_part_of_a_prediction():
     X, eta, rng = data()
     years = rng.uniform(0.5, 3, N)

@@ -232,7 +232,7 @@ def test_an_interrupt_reaches_into_a_long_kernel():
 
 
 def test_a_hopeless_number_of_classes_is_told_before_the_work_begins(capsys, tmp_path):
-    X, y = classes(3000, 20, 300)
+    X, y = classes(3000, 200, 300)
     with pytest.warns(SlowSearch, match="300 classes") as told:
         result = fbed.select(X, y, time_limit=0.2)
     assert len(told) == 1

@@ -205,3 +205,16 @@ def test_command(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
     assert main(["path", str(tmp_path / "data.csv"), "--target", "y", "--gammas", "big"]) == 2
     assert "'default'" in capsys.readouterr().err
+
+
+def test_names_in_the_table_are_whole_or_counted():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 6)), columns=[f"measure number {j}" for j in range(5)] + ["long" * 20])
+    grid = fbed.path(X, X.sum(axis=1) + 0.1 * rng.normal(size=200), alphas=(0.01,), gammas=(), ks=(0,), fbs=False)
+    (line,) = grid.summary().splitlines()[3:]
+    first = str(grid[0].selected[0])
+    assert len(line) <= 80
+    assert line.endswith(", and 5 more")
+    assert first in line or "…" in line
+    few = fbed.path(X.iloc[:, :1], X.iloc[:, 0] + rng.normal(size=200), alphas=(0.01,), gammas=(), ks=(0,), fbs=False)
+    assert few.summary().endswith("  measure number 0")

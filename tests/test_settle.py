@@ -99,6 +99,30 @@ def test_groups_and_categories_are_ranked_with_the_others():
     same(shown(result.settled()), shown(slow))
 
 
+def many_levels(strength):
+    """A table with categories of 25 levels, which are tested by pairs of rows; one of them may matter."""
+    X, eta, rng = wide(p=50)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    codes = rng.integers(0, 25, len(frame))
+    frame["shop"] = [f"s{code}" for code in codes]
+    frame["noise"] = [f"t{code}" for code in rng.integers(0, 25, len(frame))]
+    return frame, eta + strength * rng.normal(size=25)[codes], rng
+
+
+@pytest.mark.parametrize("family", ["binomial", "multinomial", "cox"])
+@pytest.mark.parametrize("strength", [0.0, 1.0])
+def test_categories_of_many_levels_are_ranked_with_the_others(family, strength, monkeypatch):
+    monkeypatch.setattr(settle, "_SECONDS", 60.0)
+    X, eta, rng = many_levels(strength)
+    y = outcome(family, eta, rng)
+    result = fbed.select(X, y, family=family, alpha=0.005)
+    assert any("pairs of rows" in note for note in result.notes)
+    assert ("shop" in result.selected) == (strength > 0)
+    slow = fbed.select(X, y, family=family, alpha=0.005, engine="exhaustive")
+    assert result.selected == slow.selected
+    same(shown(result.settled()), shown(slow))
+
+
 def test_sparse_tables():
     X, _, rng = wide()
     X = sparse.csc_array(np.where(np.abs(X) > 1, np.round(X), 0.0))

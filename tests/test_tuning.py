@@ -248,6 +248,22 @@ def test_partial_likelihood_of_held_out_rows_is_that_of_breslow():
     assert D[0, 0, 1] == event[part].sum()
 
 
+def test_rows_of_different_strata_are_not_compared():
+    frame = table()
+    strata = np.arange(150) % 2
+    made = fbed.tune(frame, outcome("cox", frame), strata=strata, **SMALL)
+    found = made.out_of_fold
+    N, D = SCORES["c_index"].by_fold(found, found.weights[None])
+    part, won, total = found.parts[0], 0.0, 0.0
+    for stratum in (0, 1):
+        own = part[strata[found.row[part]] == stratum]
+        n, d = concordance_parts(found.seen.y[own], found.seen.event[own], found.risk[own, 0], np.ones((1, len(own))))
+        won, total = won + n[0], total + d[0]
+    assert (N[0, 0, 0], D[0, 0, 0]) == (won, total)
+    assert made.performance.areas == ()
+    assert made.performance.calibration.slope is not None
+
+
 def test_weights_count_as_repeated_rows_in_scores():
     frame = table(80)
     y = outcome("gaussian", frame)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fbed.doors.estimator import FBEDSelector
     from fbed.tuning.predictors import FBEDClassifier, FBEDCox, FBEDRegressor
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AIC",
     "BIC",

@@ -46,6 +46,40 @@ class SparseColumns:
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
+class SoftmaxClasses:
+    """Softmax of as many predictors as classes less one: a fit on S, from which candidates are raced."""
+
+    def __init__(
+        self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
+    ) -> None: ...
+    def fit(self) -> tuple[Floats, float, bool]:
+        """Parameters and deviance of the fit on S, looked for from `parameters`, and whether it was found."""
+    def race(
+        self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Bounds on the likelihood ratios of models with `width` columns more each, and where their fits ended.
+
+        They are clear of their line; where `best` is finite, those above it are known or below the best; with
+        `exactly`, all are known. An interval that is not so has not been narrowed any further.
+        """
+
+class OrderedClasses:
+    """Proportional odds: a fit on S, from which candidates are raced."""
+
+    def __init__(
+        self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
+    ) -> None: ...
+    def fit(self) -> tuple[Floats, float, bool]:
+        """Parameters and deviance of the fit on S, looked for from `parameters`, and whether it was found."""
+    def race(
+        self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Bounds on the likelihood ratios of models with `width` columns more each, and where their fits ended.
+
+        They are clear of their line; where `best` is finite, those above it are known or below the best; with
+        `exactly`, all are known. An interval that is not so has not been narrowed any further.
+        """
+
 class LogisticNull:
     """A fitted logistic model, asked about columns that could join it.
 
@@ -214,3 +248,18 @@ def bound_functions(z: float) -> tuple[float, float, float]:
 
 def elementary_functions(x: float, e: float) -> tuple[float, float]:
     """exp(x) for x ≤ 0 and log(1 + e) for 0 ≤ e ≤ 1."""
+
+def sums_by_level(codes: NDArray[Any], levels: int, weight: Floats, Z: Floats) -> Floats:
+    """Sums of weight·column over the rows of each level, levels × columns; Z is column-major."""
+
+def profile_levels(codes: NDArray[Any], levels: int, eta: Floats, y: Floats, weight: Floats) -> Floats:
+    """The shift of the predictors of each level that makes it likeliest, about; ±inf for a level of one class."""
+
+def logistic_rows(eta: Floats, y: Floats, weight: Floats) -> tuple[float, float, float, Floats, Floats, Floats]:
+    """Deviance, least and largest margin; mean, weighted residual and weighted curvature of every row."""
+
+def logistic_reach(mean: Floats, step: Floats, curvature: Floats) -> tuple[float, float, float]:
+    """Least and largest z of a step of the predictors, and its largest size, over the rows that have curvature."""
+
+def logistic_divergence(mean: Floats, change: Floats, weight: Floats) -> float:
+    """Twice the divergence of mean + change/weight from the means, summed over rows; inf outside of [0, 1]."""

@@ -2,14 +2,17 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "arrays.hpp"
+#include "classes.hpp"
 #include "columns.hpp"
 #include "cox.hpp"
 #include "fit.hpp"
 #include "linear.hpp"
+#include "levels.hpp"
 #include "null.hpp"
 #include "objects.hpp"
 #include "pause.hpp"
 #include "patterns.hpp"
+#include "pause.hpp"
 #include "rows.hpp"
 #include "whiten.hpp"
 
@@ -244,7 +247,7 @@ static std::tuple<double, OutVector, OutMatrix> model_rows(bool counts, ColumnMa
         const int64_t rows = static_cast<int64_t>(n), size = static_cast<int64_t>(k);
         std::vector<double> eta(offset.data(), offset.data() + n);
         add_columns(Z.data(), rows, size, coefficients.data(), eta.data());
-        auto* work = counts ? poisson_rows : logistic_rows;
+        auto* work = counts ? poisson_state : logistic_state;
         loss = work(rows, eta.data(), y.data(), weight.data(), least.data(), mean.data(), information.data(), residual.data());
         products(Z.data(), rows, size, residual.data(), gradient);
         gram(Z.data(), rows, size, nullptr, information.data(), hessian);
@@ -320,6 +323,8 @@ static OutMatrix cox_step_moments(Vector event, Which closes, Flags starts, Vect
     return found;
 }
 
+using namespace nb::literals;
+
 // Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
 static void ask_python() {
     nb::gil_scoped_acquire acquire;
@@ -327,6 +332,68 @@ static void ask_python() {
     nb::module_::import_("fbed.clock").attr("check_time")();
 }
 
+
+// Runs a loop over codes in the type in which they are stored, after a look at whether every row has one of the levels.
+template <class Loop>
+static void with_codes(const Anything& codes, size_t n, int64_t levels, Loop&& loop) {
+    require(codes.ndim() == 1 && codes.shape(0) == n && (n <= 1 || codes.stride(0) == 1), "one code a row");
+    const auto run = [&](auto* data) {
+        for (size_t i = 0; i < n; ++i) require(data[i] >= 0 && static_cast<int64_t>(data[i]) < levels, "codes");
+        loop(data);
+    };
+    switch (kind_of(codes.dtype())) {
+        case Kind::i8: return run(static_cast<const int8_t*>(codes.data()));
+        case Kind::i16: return run(static_cast<const int16_t*>(codes.data()));
+        case Kind::i32: return run(static_cast<const int32_t*>(codes.data()));
+        case Kind::i64: return run(static_cast<const int64_t*>(codes.data()));
+        default: throw std::invalid_argument("codes are signed integers");
+    }
+}
+
+// Sums of weighted columns over the rows of each level, levels × columns.
+static OutMatrix sums_by_level(Anything codes, int64_t levels, Vector weight, ColumnMajor Z) {
+    const size_t n = Z.shape(0), k = Z.shape(1);
+    require(weight.shape(0) == n && levels >= 0, "sizes");
+    std::vector<double> out(levels * k);
+    {
+        nb::gil_scoped_release release;
+        with_codes(codes, n, levels, [&](auto* c) { level_sums(c, n, weight.data(), Z.data(), k, levels, out.data()); });
+    }
+    return new_rows(out, levels, static_cast<int64_t>(k));
+}
+
+// See `LevelProfile`.
+static OutVector profile_levels(Anything codes, int64_t levels, Vector eta, Vector y, Vector weight) {
+    const size_t n = eta.shape(0);
+    require(y.shape(0) == n && weight.shape(0) == n && levels >= 0, "sizes");
+    double* shift;
+    OutVector out = new_vector(levels, shift);
+    nb::gil_scoped_release release;
+    with_codes(codes, n, levels, [&](auto* c) { LevelProfile(n, levels).run(c, eta.data(), y.data(), weight.data(), shift); });
+    return out;
+}
+
+// Deviance, smallest and largest margin, and the mean, weighted residual and weighted curvature of every row.
+static std::tuple<double, double, double, OutVector, OutVector, OutVector> rows_of_logistic(Vector eta, Vector y, Vector weight) {
+    const size_t n = eta.shape(0);
+    require(y.shape(0) == n && weight.shape(0) == n, "sizes");
+    double *mean, *residual, *curvature;
+    OutVector m = new_vector(n, mean), r = new_vector(n, residual), c = new_vector(n, curvature);
+    LogisticRows found;
+    {
+        nb::gil_scoped_release release;
+        found = logistic_rows(eta.data(), y.data(), weight.data(), n, mean, residual, curvature);
+    }
+    return {found.deviance, found.least, found.most, m, r, c};
+}
+
+static std::tuple<double, double, double> reach_of_logistic(Vector mean, Vector step, Vector curvature) {
+    const size_t n = mean.shape(0);
+    require(step.shape(0) == n && curvature.shape(0) == n, "sizes");
+    nb::gil_scoped_release release;
+    const LevelReach found = logistic_reach(mean.data(), step.data(), curvature.data(), n);
+    return {found.min, found.max, found.largest};
+}
 using namespace nb::literals;
 
 NB_MODULE(_kernels, m) {
@@ -369,6 +436,8 @@ NB_MODULE(_kernels, m) {
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
+    bind_classes<SoftmaxClasses>(m, "SoftmaxClasses");
+    bind_classes<OrderedClasses>(m, "OrderedClasses");
     m.def("model_rows", &model_rows);
     m.def("step_moments", &step_moments);
     m.def("cox_state", &cox_state);
@@ -380,6 +449,16 @@ NB_MODULE(_kernels, m) {
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("pattern_deviances", &pattern_deviances);
+    m.def("sums_by_level", &sums_by_level);
+    m.def("profile_levels", &profile_levels);
+    m.def("logistic_rows", &rows_of_logistic);
+    m.def("logistic_reach", &reach_of_logistic);
+    m.def("logistic_divergence", [](Vector mean, Vector change, Vector weight) {
+        const size_t n = mean.shape(0);
+        require(change.shape(0) == n && weight.shape(0) == n, "sizes");
+        nb::gil_scoped_release release;
+        return logistic_divergence(mean.data(), change.data(), weight.data(), static_cast<int64_t>(n));
+    });
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

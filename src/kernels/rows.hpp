@@ -21,7 +21,7 @@ inline double exp_in_range(double x) {
 
 // Mean μ, information a·w and residual a(y − μ) of n rows at their linear predictor; returns half the deviance, Σ a·(loss − least)
 // with `least` what the best mean would lose: row by row, since sums of large counts would leave nothing of their difference.
-FBED_HOT inline double logistic_rows(int64_t n, const double* eta, const double* y, const double* a, const double* least, double* mean,
+FBED_HOT inline double logistic_state(int64_t n, const double* eta, const double* y, const double* a, const double* least, double* mean,
                                      double* weight, double* residual) {
     double loss = 0;
 #pragma omp simd reduction(+ : loss)
@@ -37,7 +37,7 @@ FBED_HOT inline double logistic_rows(int64_t n, const double* eta, const double*
     return loss;
 }
 
-FBED_HOT inline double poisson_rows(int64_t n, const double* eta, const double* y, const double* a, const double* least, double* mean,
+FBED_HOT inline double poisson_state(int64_t n, const double* eta, const double* y, const double* a, const double* least, double* mean,
                                     double* weight, double* residual) {
     double loss = 0;
 #pragma omp simd reduction(+ : loss)

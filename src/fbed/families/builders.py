@@ -16,13 +16,14 @@ from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Model
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.brackets import BracketedFit
+from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
 from fbed.models.engines.row_sums import RowSums
 from fbed.models.engines.tall import TallModel
 from fbed.models.engines.tall_linear import TallGaussian
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
-from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionFit, RegressionModel
+from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
 from fbed.models.likelihoods.ordinal import Ordinal
@@ -44,7 +45,7 @@ from fbed.tables.columns import listing
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
 _MANY_CLASSES = 20  # from which the classes are what takes time
 _LONG = 60.0  # seconds of a first scan that a person should know of before
-_SECONDS_A_VALUE = 4e-9  # of the Hessian of a model of two columns, for each row and pair of classes
+_SECONDS_A_VALUE = 8e-10  # of the Hessian of a model of two columns, for each row and pair of classes
 _FITS_A_TEST = 3  # Hessians of a model until it is fitted
 
 
@@ -69,8 +70,8 @@ def _clusters(request: Request) -> Clusters:
 def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
-        enclosed = request.certified and request.test == "lr" and likelihood.brackets
-        kind = BracketedFit if enclosed else RegressionFit
+        enclosed = request.certified and request.test == "lr"
+        kind = RacedFit if enclosed and likelihood.raced else BracketedFit if enclosed and likelihood.brackets else None
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
     robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))

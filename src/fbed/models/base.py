@@ -31,6 +31,8 @@ COLLINEAR = 1e-12
 MAXIMUM_LIKELIHOOD = "maximum likelihood"
 """How models are estimated unless somebody asks for another way."""
 
+_TOGETHER = 32  # columns that are made orthogonal to others in one matrix product
+
 Indices = NDArray[np.intp]
 
 
@@ -248,18 +250,33 @@ def single_columns(design: Design, variables: Indices) -> Floats:
 
 
 def _orthonormal(basis: Floats, columns: Floats) -> Floats:
-    """Gram–Schmidt, one column after another, leaving out those in the span of what came before."""
-    new: list[Floats] = []
-    for column in columns.T:
-        left = column.copy()
-        for _ in range(2):
-            left -= basis @ (basis.T @ left)
-            for earlier in new:
-                left -= earlier * (earlier @ left)
-        norm2, total = float(left @ left), float(column @ column)
-        if total > 0 and norm2 > COLLINEAR * total:
-            new.append(left / np.sqrt(norm2))
-    return np.array(new).T if new else np.empty((len(columns), 0))
+    """Gram–Schmidt, one column after another, leaving out those in the span of what came before.
+
+    Some columns at a time are made orthogonal to all before them in one matrix product, then to each other.
+    """
+    new, count = np.empty(columns.shape, order="F"), 0
+    for start in range(0, columns.shape[1], _TOGETHER):
+        block = np.asfortranarray(columns[:, start : start + _TOGETHER])
+        first, left = count, _without(_without(block, basis, new[:, :count]), basis, new[:, :count])
+        for j in range(block.shape[1]):
+            own = left[:, j]
+            before = float(own @ own)
+            if count > first:
+                own = _without(_without(own, new[:, first:count]), new[:, first:count])
+                if float(own @ own) < 0.01 * before:  # what little is left has rounding of what was there
+                    own = _without(own, basis, new[:, :count])
+            norm2, total = float(own @ own), float(block[:, j] @ block[:, j])
+            if total > 0 and norm2 > COLLINEAR * total:
+                new[:, count] = own / np.sqrt(norm2)
+                count += 1
+    return np.ascontiguousarray(new[:, :count].T).T
+
+
+def _without(columns: Floats, *bases: Floats) -> Floats:
+    """Columns less their projections on orthonormal ones."""
+    for basis in bases:
+        columns = columns - basis @ (basis.T @ columns)
+    return columns
 
 
 def original_scale(

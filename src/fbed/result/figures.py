@@ -12,7 +12,7 @@ def figure(value: float | None, digits: int = 3, missing: str = "") -> str:
     if value is None or math.isnan(value):
         return missing
     if math.isinf(value):
-        return "inf" if value > 0 else "-inf"
+        return "∞" if value > 0 else "-∞"
     if value == 0:
         return "0"
     size = abs(float(f"{value:.{digits}g}"))

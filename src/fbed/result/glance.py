@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed._kernels import sums_by_level
 from fbed.matrix.design import Design
 from fbed.rules.tails import Floats
 from fbed.tables.outcomes import Outcome
@@ -21,6 +22,7 @@ _MOST = 100  # selected variables whose correlations are kept: more than that no
 _MOST_CLASSES = 20  # an outcome with more different values is shown as numbers
 _BINS = 24
 _FEW_VALUES, _WIDEST, _SAMPLE = 20, 10_000, 1000  # whole numbers that may be codes; a look at some rows settles most
+_COUNTED = 8  # design columns from which the products of a category are counted
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
 
 
@@ -224,16 +226,39 @@ def _quantiles(values: Floats, weights: Floats, levels: Sequence[float]) -> Floa
 
 def _associations(design: Design, variables: Sequence[int]) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]:
     """Correlation matrix of variables, and the variance inflation of each."""
-    if not len(variables):
+    if not variables:
         return (), ()
-    width = design.width[list(variables)]
-    ends = np.cumsum(width)
-    places = [slice(int(end - size), int(end)) for end, size in zip(ends, width, strict=True)]
-    whole = design.stack(variables)
-    inner = whole.T @ (whole if design.unit_weights else design.weights[:, None] * whole) / design.n
-    if (width == 1).all():
+    widths = design.width[list(variables)].tolist()
+    ends = np.cumsum(widths)
+    places = [slice(int(end) - width, int(end)) for end, width in zip(ends, widths, strict=True)]
+    inner = _products(design, variables, places)
+    if all(width == 1 for width in widths):
         return _of_columns(inner)
     return _correlations(inner, places), _inflation(inner, places)
+
+
+def _products(design: Design, variables: Sequence[int], places: Sequence[slice]) -> Floats:
+    """Weighted means of the products of all design columns; those of categories by counting."""
+    coded = {v: found for v in variables if (found := design.codes(v)) is not None and design.width[v] >= _COUNTED}
+    dense = [v for v in variables if v not in coded]
+    at = {v: np.r_[place] for v, place in zip(variables, places, strict=True)}
+    weights = design.weights / design.n
+    out = np.zeros((places[-1].stop, places[-1].stop))
+    columns = np.asfortranarray(design.stack(dense))
+    everywhere = np.concatenate([np.empty(0, dtype=np.intp), *(at[v] for v in dense)])
+    out[np.ix_(everywhere, everywhere)] = columns.T @ (weights[:, None] * columns)
+    for i, (v, (codes, n_levels)) in enumerate(coded.items()):
+        center, scale = design.moments(v)
+        sums = sums_by_level(np.ascontiguousarray(codes), n_levels, weights, columns)[1:]
+        out[np.ix_(at[v], everywhere)] = (sums - center[:, None] * (weights @ columns)) / scale[:, None]
+        out[np.ix_(everywhere, at[v])] = out[np.ix_(at[v], everywhere)].T
+        for w, (others, n_others) in list(coded.items())[: i + 1]:
+            mean, spread = design.moments(w)
+            joint = np.bincount(codes.astype(np.int64) * n_others + others, weights, n_levels * n_others)
+            pairs = joint.reshape(n_levels, n_others)[1:, 1:] - np.outer(center, mean)
+            out[np.ix_(at[v], at[w])] = pairs / np.outer(scale, spread)
+            out[np.ix_(at[w], at[v])] = out[np.ix_(at[v], at[w])].T
+    return out
 
 
 def _of_columns(inner: Floats) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]:
@@ -258,7 +283,9 @@ def _correlations(inner: Floats, places: Sequence[slice]) -> tuple[tuple[float, 
             return float(i == j)
         return float(np.clip(block[0, 0] if block.size == 1 else np.linalg.norm(block, 2), -1.0, 1.0))
 
-    return tuple(tuple(_rounded([between(i, j) for j in range(len(places))])) for i in range(len(places)))
+    size = range(len(places))
+    known = {(i, j): between(i, j) for i in size for j in size if i <= j}
+    return tuple(tuple(_rounded([known[min(i, j), max(i, j)] for j in size])) for i in size)
 
 
 def _inverse_root(square: Floats) -> Floats:

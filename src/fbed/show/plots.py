@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _BLUE, _ORANGE, _GREY, _PALE = "#0072b2", "#d55e00", "#777777", "#cfe3f1"
 _NAME = 28  # characters of a name on an axis
 _ROW = 0.28  # inches of a row of bars
+_LETTER = 0.085  # inches of a letter of a name
 _MOST_VARIABLES = 40
 _LINES = [  # colour, marker and dashes of each algorithm
     (_BLUE, "o", "-"),
@@ -50,7 +51,8 @@ class Plots:
         Runs and the backward phase are parted by lines; hollow points are variables that were removed.
         """
         steps = views.changes(self.result)
-        ax = _axes(ax, (max(4.5, 0.42 * len(steps) + 1.5), 3.6))
+        names = [("− " if s.row.action == "remove" else "") + _named(s.row.variable) for s in steps]
+        ax = _axes(ax, _size_by_step(names))
         adds_up = views.has_deviance(self.result)
         values = [step.fall if adds_up else -(step.row.log_p or 0.0) / math.log(10) for step in steps]
         at = range(1, len(steps) + 1)
@@ -62,7 +64,6 @@ class Plots:
             removed = step.row.action == "remove"
             ax.plot(x, value, "o", color=_ORANGE if removed else _BLUE, mfc="white" if removed else _BLUE, zorder=2)
         _mark_zones(ax, [step.zone for step in steps])
-        names = [("− " if s.row.action == "remove" else "") + _named(s.row.variable) for s in steps]
         ax.set_xticks(list(at), names, rotation=45, ha="right", rotation_mode="anchor")
         ax.set_ylabel("fall of the deviance" if adds_up else "−log₁₀ p (naive)")
         ax.set_title("Steps of the search")
@@ -91,7 +92,8 @@ class Plots:
     def effects(self, ax: Axes | None = None) -> Axes:
         """Coefficients with naive 95% intervals, per standard deviation or level; ratios on a logarithmic axis."""
         every = views.effects(self.result)
-        ax = _axes(ax, (6.0, 1.2 + _ROW * len(every)))
+        names = _named_all(effect.term for effect in every)
+        ax = _axes(ax, (4.4 + _LETTER * _longest(names), 1.4 + _ROW * len(every)))
         model = self.result.model
         separated = model is not None and model.separated
         unknown = separated and model is not None and model.standard_errors is None
@@ -113,18 +115,19 @@ class Plots:
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter("{x:g}")
         ax.axvline(shown(0.0), color=_GREY, linestyle="--", linewidth=1, zorder=0)
-        ax.set_yticks(range(len(every)), _named_all(effect.term for effect in every))
+        ax.set_yticks(range(len(every)), names)
         ax.invert_yaxis()
         ax.margins(y=0.5 / max(len(every), 1))
-        ax.set_xlabel(f"{ratio or 'coefficient'} per standard deviation or level, naive 95% interval")
-        ax.set_title("Effects" + (" (arrows: infinite, the outcome is separated)" if separated else ""))
+        ax.set_xlabel(f"{ratio or 'coefficient'} per standard deviation or level,\nnaive 95% interval")
+        ax.set_title("Effects" + ("\n(arrows: infinite, the outcome is separated)" if separated else ""))
         return ax
 
     def ties(self, ax: Axes | None = None) -> Axes:
         """The score of each chosen variable and of its runners-up; a bar spans what is known of a runner-up's."""
         steps = [step for step in views.changes(self.result) if step.row.action == "add"]
         ties = views.ties(self.result)
-        ax = _axes(ax, (max(4.5, 0.42 * len(steps) + 1.5), 3.6))
+        names = [_named(step.row.variable) for step in steps]
+        ax = _axes(ax, _size_by_step(names))
         place = {step.number: x for x, step in enumerate(steps, 1)}
         ax.plot(list(place.values()), [step.row.score or 0.0 for step in steps], "o", color=_BLUE, label="entered")
         for near, colour, marker, label in ((False, _GREY, "_", "runner-up"), (True, _ORANGE, "D", "near tie")):
@@ -142,12 +145,12 @@ class Plots:
         ax.set_yscale("symlog", linthresh=10)
         ax.set_xticks(
             list(place.values()),
-            [_named(s.row.variable) for s in steps],
+            names,
             rotation=45,
             ha="right",
             rotation_mode="anchor",
         )
-        ax.set_ylabel("score: statistic less what was needed")
+        ax.set_ylabel("score:\nstatistic less what was needed")
         ax.set_title("Near ties")
         ax.legend(frameon=False)
         return ax
@@ -182,10 +185,12 @@ class PathPlots:
         counts = Counter(name for _, result in chosen for name in result.selected)
         names = sorted(counts, key=lambda name: -counts[name])[:_MOST_VARIABLES]
         grid = np.array([[name in result.selected for _, result in chosen] for name in names]).reshape(len(names), -1)
-        ax = _axes(ax, (2.5 + 0.5 * len(chosen), 1.4 + _ROW * len(names)))
+        shown = _named_all(names)
+        wide = max(2.5 + 0.5 * len(chosen), 1.5 + 0.5 * len(chosen) + _LETTER * _longest(shown))
+        ax = _axes(ax, (wide, 1.4 + _ROW * len(names)))
         rows, columns = np.nonzero(grid)
         ax.plot(columns, rows, "s", color=_BLUE, markersize=9)
-        ax.set_yticks(range(len(names)), [_named(name) for name in names])
+        ax.set_yticks(range(len(names)), shown)
         ax.set_ylim(len(names) - 0.4, -0.6)
         ax.set_xlim(-0.6, len(chosen) - 0.4)
         _name_settings(ax, [setting for setting, _ in chosen])
@@ -227,6 +232,16 @@ def _name_settings(ax: Axes, settings: Sequence[Setting]) -> None:
 def _named_all(names: Iterable[object]) -> list[str]:
     """Names on an axis, different ones different."""
     return [name.replace("$", r"\$") for name in shortened_apart([str(name) for name in names], _NAME)]
+
+
+def _longest(names: Sequence[str]) -> int:
+    return max(map(len, names), default=0)
+
+
+def _size_by_step(names: Sequence[str]) -> tuple[float, float]:
+    """Inches of a plot over steps, with room for their names below, which lean and may reach to the left."""
+    leaning = 0.7 * _LETTER * _longest(names)
+    return max(4.5, 0.42 * len(names) + 1.5, leaning + 3.0), 3.2 + leaning
 
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:

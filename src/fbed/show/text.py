@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _LABEL = 13  # '  criterion  ', before what it says
 _MOST_TERMS = 60  # of a model that are printed
+_NAMES_OF_A_SETTING = 32  # characters; the other columns of a path's table leave no more
 _SHORTEST_NAME = 12  # below this a table is better too wide than unreadable
 
 
@@ -69,13 +70,25 @@ def path_summary(found: PathResult) -> str:
             setting.algorithm,
             f"{len(result.selected):,}",
             f"{result.n_tests.total:,}",
-            ", ".join(str(name) for name in result.selected[:8]),
+            _whole_or_counted([str(name) for name in result.selected], _NAMES_OF_A_SETTING),
         )
         for setting, result in zip(found.settings, found.results, strict=True)
     ]
     ended = f"; {STATUSES[found.status]}" if found.status != "converged" else ""
     lines = [f"{_plural(len(rows), 'setting')} in {found.seconds:.3g} s{ended}", ""]
     return "\n".join(lines + table([head, *rows], "<><>><", name_column=5))
+
+
+def _whole_or_counted(names: Sequence[str], width: int) -> str:
+    """As many names as fit, each whole, and how many more there are; one that does not fit alone is cut."""
+    for shown in range(len(names), 0, -1):
+        more = f", and {len(names) - shown:,} more" if shown < len(names) else ""
+        text = ", ".join(names[:shown]) + more
+        if len(text) <= width:
+            return text
+        if shown == 1:
+            return shortened(names[0], width - len(more)) + more
+    return ""
 
 
 def _head(result: Result) -> list[str]:

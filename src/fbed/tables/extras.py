@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -24,13 +24,16 @@ class Extras:
     offset: Floats | None = None
     trials: Floats | None = None
     entry: Floats | None = None
-    strata: NDArray[np.intp] | None = None
+    strata: NDArray[np.intp] | None = None  # places in `strata_labels`
+    strata_labels: tuple[Any, ...] = ()
     cluster: NDArray[np.intp] | None = None
 
     def rows(self, keep: NDArray[np.intp]) -> Extras:
         """The extras of some of the rows."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Extras(**{name: None if value is None else value[keep] for name, value in values.items()})
+        by_row = [field.name for field in fields(self) if field.name != "strata_labels"]
+        values: dict[str, Any] = {name: getattr(self, name) for name in by_row}
+        kept: dict[str, Any] = {name: None if value is None else value[keep] for name, value in values.items()}
+        return replace(self, **kept)
 
 
 def read_extras(X: Any, n_rows: int, given: dict[str, Any]) -> Extras:
@@ -46,7 +49,9 @@ def read_extras(X: Any, n_rows: int, given: dict[str, Any]) -> Extras:
     if "trials" in numbers:
         trials = numbers["trials"]
         _refuse((trials < 1) | (trials != np.round(trials)), "trials", "whole numbers, 1 or more")
-    found: dict[str, Any] = {**numbers, **labels}
+    found: dict[str, Any] = {**numbers, **{name: codes for name, (codes, _) in labels.items()}}
+    if "strata" in labels:
+        found["strata_labels"] = labels["strata"][1]
     return Extras(**found)
 
 
@@ -70,13 +75,15 @@ def _numbers(name: str, values: NDArray[Any], n_rows: int) -> Floats:
     return numbers
 
 
-def _codes(name: str, values: NDArray[Any], n_rows: int) -> NDArray[np.intp]:
+def _codes(name: str, values: NDArray[Any], n_rows: int) -> tuple[NDArray[np.intp], tuple[Any, ...]]:
+    """The place of each value among the different ones, and these in order."""
     _check_length(name, values, n_rows)
     missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in values.tolist()], dtype=bool)
     if missing.any():
         raise InvalidInput(f"{name} is missing in {int(missing.sum())} rows: drop or complete those rows")
     kind = values.astype(str) if values.dtype.kind == "O" else values
-    return np.unique(kind, return_inverse=True)[1].astype(np.intp)
+    labels, codes = np.unique(kind, return_inverse=True)
+    return codes.astype(np.intp), tuple(labels.tolist())
 
 
 def _check_length(name: str, values: NDArray[Any], n_rows: int) -> None:

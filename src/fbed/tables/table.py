@@ -278,7 +278,7 @@ def _as_column(name: str, values: Any) -> NDArray[Any]:
     except ValueError as error:
         raise InvalidInput(f"column {name!r} must be a list of values, one a row: {error}") from error
     if column.ndim != 1:
-        raise InvalidInput(f"column {name!r} must be a list of values, one a row, got shape {column.shape}")
+        raise InvalidInput(f"column {name!r} has shape {column.shape}; a column has one dimension")
     return column
 
 

@@ -258,7 +258,7 @@ class CrossPath:
         risk, mean, loss = (np.concatenate(parts) for parts in stacked)
         row = np.concatenate([run.test for run in self.runs])
         name = self.problem.model.name
-        seen = observed(self.problem, name)
+        seen, strata = observed(self.problem, name), self.problem.extras.strata
         return OutOfFold(
             name,
             row,
@@ -275,6 +275,7 @@ class CrossPath:
             ),
             self.problem.weights,
             tuple(class_labels(self.problem)),
+            None if strata is None else strata[row],
         )
 
     def chosen_in(self, configuration: int) -> list[tuple[Name, ...]]:

@@ -14,6 +14,7 @@ from fbed.rules.tails import Floats
 from fbed.tuning import concordance
 from fbed.tuning.bbc import Bootstrapped
 from fbed.tuning.calibration import calibrate
+from fbed.tuning.folds import Rows
 from fbed.tuning.grid import CrossPath
 from fbed.tuning.heldout import horizon_of
 from fbed.tuning.scores import OutOfFold
@@ -54,11 +55,18 @@ def performance(
         variables=counted(sets),
         n_sets=len({frozenset(s) for s in sets}),
         roc=roc(seen.y == 1, mean, weights) if found.family == "binomial" and seen.trials is None else (),
-        calibration=calibrate(found.family, own.risk[:, 0], mean, seen, found.fold, horizon),
-        areas=areas_at(own) if seen.event is not None else (),
+        calibration=calibrate(found.family, own.risk[:, 0], mean, seen, _compared(found), horizon),
+        areas=areas_at(own) if seen.event is not None and own.stratum is None else (),
         horizon=horizon,
         seconds=cross.seconds,
     )
+
+
+def _compared(found: OutOfFold) -> Rows:
+    """Entries that may be compared have the same number: of one fold, and one stratum."""
+    if found.stratum is None:
+        return found.fold
+    return found.fold * (int(found.stratum.max()) + 1) + found.stratum
 
 
 def _points(cross: CrossPath, values: Floats, errors: Floats, share: Floats) -> list[Point]:

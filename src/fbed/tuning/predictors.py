@@ -420,13 +420,13 @@ bbc_scores_, fold_selected_, selection_frequency_, model_, result_, performance_
         eta = np.asarray(self._predicted(X, "link", None, None), dtype=np.float64)
         return -eta if self.model_.family == "weibull" else eta
 
-    def predict_survival_function(self, X: Any, return_array: bool = False, stratum: int = 0) -> Any:
+    def predict_survival_function(self, X: Any, return_array: bool = False, stratum: Any = None) -> Any:
         """The survival function of every row: a `StepFunction`, or a row of an array at `unique_times_`."""
         check_is_fitted(self)
         array = self._predicted(X, "survival", None, None, times=self.unique_times_.tolist(), stratum=stratum)
         return array if return_array else [StepFunction(self.unique_times_, row, 1.0) for row in array]
 
-    def predict_cumulative_hazard_function(self, X: Any, return_array: bool = False, stratum: int = 0) -> Any:
+    def predict_cumulative_hazard_function(self, X: Any, return_array: bool = False, stratum: Any = None) -> Any:
         """The cumulative hazard of every row, as `predict_survival_function`."""
         with np.errstate(divide="ignore"):
             array = -np.log(self.predict_survival_function(X, return_array=True, stratum=stratum))

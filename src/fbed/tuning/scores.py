@@ -40,6 +40,7 @@ class OutOfFold:
     seen: Observed
     weights: Floats
     labels: tuple[Any, ...] = ()
+    stratum: Rows | None = None  # of each entry; rows of different strata are not compared
 
     @property
     def n_configurations(self) -> int:
@@ -50,6 +51,13 @@ class OutOfFold:
     def parts(self) -> list[Rows]:
         """The entries of every fold."""
         return [np.flatnonzero(self.fold == f) for f in range(int(self.fold.max()) + 1)]
+
+    def comparable(self, part: Rows) -> list[Rows]:
+        """The entries of a fold in sets, within which rows may be compared: one a stratum. Places in `part`."""
+        if self.stratum is None:
+            return [np.arange(len(part))]
+        own = self.stratum[part]
+        return [np.flatnonzero(own == stratum) for stratum in np.unique(own)]
 
     @property
     def folds_a_row(self) -> float:
@@ -184,6 +192,16 @@ def _area(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Floats]:
     return made
 
 
+def _within(one: Weighted) -> Weighted:
+    """A score of pairs, over pairs of the same stratum only."""
+
+    def parts(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Floats]:
+        made = [one(found, part[some], w[:, some]) for some in found.comparable(part)]
+        return np.sum([m[0] for m in made], axis=0), np.sum([m[1] for m in made], axis=0)
+
+    return parts
+
+
 def _concordance(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Floats]:
     y, event = found.seen.y[part], found.seen.event
     if event is None:  # larger outcomes are ahead of smaller ones, like early deaths of late ones
@@ -221,7 +239,7 @@ _EXPLAINED = ("gaussian", "mixed", "poisson", "gamma", *_CLASSES)
 _NUMBERS = ("gaussian", "mixed", "poisson", "negative_binomial", "gamma")
 
 DEVIANCE = Score("deviance", "minus the deviance", _mean_of(_deviance))
-PARTIAL = Score("deviance", "partial log-likelihood, times 2, an event", _partial_likelihood, ("cox",))
+PARTIAL = Score("deviance", "partial log-likelihood, times 2, an event", _within(_partial_likelihood), ("cox",))
 SCORES = {
     score.name: score
     for score in (
@@ -234,7 +252,7 @@ SCORES = {
         Score("neg_mean_squared_error", "minus the mean squared error", _mean_of(_squares), _NUMBERS),
         Score("neg_mean_absolute_error", "minus the mean absolute error", _mean_of(_absolute), _NUMBERS),
         Score("d2", "part of the deviance explained", _against(_deviance, _null_deviance), _EXPLAINED),
-        Score("c_index", "concordance index", _concordance),
+        Score("c_index", "concordance index", _within(_concordance)),
     )
 }
 """Scores that are computed for all bootstrap samples at once; others of scikit-learn are called one by one."""

@@ -17,6 +17,8 @@ from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.base import Bounds, Fit, FittedModel, Indices, Span, harmonic_mean
 from fbed.models.engines.certified import CertifiedLogistic, Hints
+from fbed.models.engines.coded_fit import CodedBinomialFit, coded_fit, contested, is_worth_coding
+from fbed.models.engines.groups import GroupQuestions
 from fbed.models.likelihoods.glm import logit_intercept
 from fbed.models.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.models.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
@@ -33,6 +35,8 @@ _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, 
 # A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
 _RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
+_DEAD, _NO_PULL = 1e-16, 1e-22  # curvature and squared slope of a column, over its norm², that rounding may have made
+_FURTHER = 100.0  # times that a step may enlarge the predictors
 _BLOCK_VALUES = 2**22
 
 
@@ -57,13 +61,21 @@ class Binomial:
         )
         self.null_deviance = float(deviance(self.null_predictors(), y, design.weights))
 
-    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit | CodedBinomialFit:
         """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
-        known = near if isinstance(near, BinomialFit) else None
-        if known is not None and known.span.selected == tuple(selected):
-            return known
-        span = Span(self.design, selected, known.span if known else None)
-        return (CertifiedBinomialFit if self.certified else BinomialFit)(self, span, known)
+        if isinstance(near, BinomialFit | CodedBinomialFit) and near.selected == tuple(selected):
+            return near
+        if self.certified and is_worth_coding(self.design, self.y, selected):
+            coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)))
+            if coded is not None:
+                return coded
+        return self.dense_fit(selected, near)
+
+    def dense_fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
+        """The same on a basis of orthogonal columns."""
+        known = near.span if isinstance(near, BinomialFit) else None
+        span = Span(self.design, selected, known)
+        return CertifiedBinomialFit(self, span, _hints(near)) if self.certified else BinomialFit(self, span)
 
     def starts(self, selected: tuple[int, ...], hints: Hints) -> list[Floats]:
         """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
@@ -83,22 +95,39 @@ class Binomial:
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
         fit = self.fit(selected, near)
+        if isinstance(fit, CodedBinomialFit):
+            described = fit.describe()
+            if described is not None:
+                return described
+            fit = fit.dense
         curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
         covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
         shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, fit.recession)
         return shown.fitted("binomial", fit.deviance, self.null_deviance)
 
 
+def _hints(near: Fit | None) -> Hints:
+    """What a fit knows of where others end."""
+    if isinstance(near, CodedBinomialFit):
+        return near.hints
+    return near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
+
+
 class BinomialFit:
     """Maximum likelihood on the span of S; every question is answered by fitting the model it is about."""
 
-    def __init__(self, model: Binomial, span: Span, near: BinomialFit | None = None) -> None:
+    def __init__(self, model: Binomial, span: Span, hints: Hints | None = None) -> None:
         self.model = model
         self.span = span
         self.Z = span.Z
-        self._maximise(near)
+        self._maximise(hints or {})
 
-    def _maximise(self, near: BinomialFit | None) -> None:
+    @property
+    def selected(self) -> tuple[int, ...]:
+        """The variables of the model."""
+        return self.span.selected
+
+    def _maximise(self, hints: Hints) -> None:
         start = np.zeros((self.span.rank, 1))
         start[0] = self.model.null_predictor
         found = maximise(self.Z, None, start, self.model.y, self.model.design.weights)
@@ -157,8 +186,12 @@ class BinomialFit:
             out[tested] = maximise(self.Z, x, start, self.model.y, self.model.design.weights).deviance
         return out, (~degenerate).astype(float)
 
+    def own_columns(self, variable: int) -> Floats:
+        """Columns that a variable adds to the model, orthogonal to it and with unit mean square."""
+        return np.asarray(self.span.group(variable) * (np.sqrt(self.model.n) / self.span.root)[:, None])
+
     def _group_deviance(self, variable: int) -> tuple[float, int]:
-        new = self.span.group(variable) * (np.sqrt(self.model.n) / self.span.root)[:, None]
+        new = self.own_columns(variable)
         start = np.concatenate([self.coefficients, np.zeros(new.shape[1])])[:, None]
         found = maximise(np.hstack([self.Z, new]), None, start, self.model.y, self.model.design.weights)
         return float(found.deviance[0]), new.shape[1]
@@ -171,8 +204,7 @@ class CertifiedBinomialFit(BinomialFit):
     looks_are_cheap = True
     engine: CertifiedLogistic
 
-    def _maximise(self, near: BinomialFit | None) -> None:
-        hints = near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
+    def _maximise(self, hints: Hints) -> None:
         self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected, hints))
         self.coefficients, self.deviance = self.engine.coefficients, self.engine.deviance
         self.predictor = self.engine.predictor
@@ -182,7 +214,7 @@ class CertifiedBinomialFit(BinomialFit):
         self.engine.prepare(n_candidates)
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
-        """Numeric columns by certificates, groups and doubtful columns by fits."""
+        """Single columns and groups by certificates, doubtful ones by fits."""
         design = self.model.design
         one = float(critical(np.ones(1))[0])
         numeric = design.varying[candidates]
@@ -193,9 +225,12 @@ class CertifiedBinomialFit(BinomialFit):
             found = self._numeric_bounds(candidates[numeric], one, numeric[numeric])
             lower[numeric], upper[numeric], df[numeric] = found.lower, found.upper, found.df
         for i in np.flatnonzero(~numeric & (design.width[candidates] > 0)):
-            larger, df[i] = self._group_deviance(int(candidates[i]))
-            lower[i] = upper[i] = max(0.0, self.deviance - larger)
+            lower[i], upper[i], df[i] = self._groups.bounds(int(candidates[i]), critical)
         return Bounds(lower, upper, df, self.reference)
+
+    @cached_property
+    def _groups(self) -> GroupQuestions:
+        return GroupQuestions(self)
 
     def _numeric_bounds(self, candidates: Indices, critical: float, varying: NDArray[np.bool_]) -> Bounds:
         lower, upper, suspect = self.engine.bounds(candidates, critical)
@@ -211,23 +246,31 @@ class CertifiedBinomialFit(BinomialFit):
         degenerate = bool(self.span.residuals(column[:, None])[1][0])
         return (0.0, 0.0) if degenerate else (self.engine.gain(column), 1.0)
 
-    def _group_deviance(self, variable: int) -> tuple[float, int]:
-        new = self.span.group(variable) * (np.sqrt(self.model.n) / self.span.root)[:, None]
-        return self.engine.deviance_with(new), new.shape[1]
+    def deviance_with(self, variable: int) -> float:
+        """Deviance of the model with a variable, by fitting it, where certificates do not close."""
+        return self.engine.deviance_with(self.own_columns(variable))
 
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
-        """Numeric columns by refinement, by fits of their own where certificates do not close; groups are known."""
+        """Contenders by refinement, by fits of their own where certificates do not close."""
         lower, upper = lower.copy(), upper.copy()
-        numeric = np.flatnonzero(self.model.design.numeric[candidates] & (lower < upper))
+        numeric = self.model.design.numeric[candidates]
+        self._contest_numeric(candidates, lower, upper, np.flatnonzero(numeric & (lower < upper)), race)
+        wide = np.flatnonzero(~numeric & (lower < upper))
+        best = contested(self._groups.resolve, candidates, lower, upper, wide, race)
+        if best is not None:
+            self.engine.hints[frozenset((*self.span.selected, best[0]))] = best[1]
+        return lower, upper
+
+    def _contest_numeric(self, candidates: Indices, lower: Floats, upper: Floats, numeric: Indices, race: bool) -> None:
+        """Narrow the intervals of single columns of numbers in place."""
         if len(numeric) == 0:
-            return lower, upper
+            return
         contenders = candidates[numeric]
         found = self.engine.contest(contenders, lower[numeric], upper[numeric], race)
         lower[numeric], upper[numeric], best, predictor, is_open = found
         self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
         for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
-        return lower, upper
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added, by fits of their own."""
@@ -237,8 +280,8 @@ class CertifiedBinomialFit(BinomialFit):
     def _gain(self, candidate: int) -> tuple[float, float]:
         if self.model.design.numeric[candidate]:
             return self._single_gain(candidate)
-        larger, df = self._group_deviance(candidate)
-        return self.deviance - larger, float(df)
+        new = self.own_columns(candidate)
+        return self.deviance - self.engine.deviance_with(new), float(new.shape[1])
 
     def losses(self, variables: Indices) -> Evidence:
         """Rise of the deviance when each variable is removed, by fits of their own."""
@@ -365,9 +408,15 @@ def _newton_step(
         gradient = np.vstack([gradient, np.einsum("ij,ij->j", x, residual)])
         hessian = _bordered(hessian, Z.T @ (curvature * x), np.einsum("ij,ij->j", x, curvature * x))
     diagonal = np.arange(hessian.shape[1])
-    unit = 1.0 / np.sqrt(hessian[:, diagonal, diagonal] + 1e-300)  # heavy tails: curvatures of very different sizes
+    own = hessian[:, diagonal, diagonal]
+    unit = 1.0 / np.sqrt(own + 1e-300)  # heavy tails: curvatures of very different sizes
+    norm2 = np.broadcast_to(weights @ Z**2, (len(own), Z.shape[1]))
+    if x is not None:
+        norm2 = np.column_stack([norm2, weights @ x**2])
+    # where all rows that a column moves are saturated, its step is rounding over rounding: any number
+    unit[(own <= _DEAD * norm2) & (_NO_PULL * norm2 >= gradient.T**2)] = 0.0
     hessian *= unit[:, :, None] * unit[:, None, :]
-    hessian[:, diagonal, diagonal] += ridge[:, None]
+    hessian[:, diagonal, diagonal] += np.where(unit > 0, ridge[:, None], 1.0)
     step = (unit * np.linalg.solve(hessian, (unit * gradient.T)[:, :, None])[:, :, 0]).T
     return step, np.einsum("ij,ij->j", gradient, step)
 
@@ -401,8 +450,14 @@ def _bordered(hessian: Floats, cross: Floats, corner: Floats) -> Floats:
 def _damped(
     Z: Floats, x: Floats | None, beta: Floats, step: Floats, value: Floats, y: Floats, weights: Floats
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
-    """Halve each step until its deviance falls; one that must be cut to less than a thousandth is not taken."""
-    size = np.ones(beta.shape[1])
+    """Halve each step until its deviance falls; one that must be cut to less than a thousandth is not taken.
+
+    Where all rows that a direction moves are saturated, a step along it is any number, and so large that rounding takes
+    the predictors out of the model's span: no step enlarges them a hundred times.
+    """
+    reach = np.abs(_predict(Z, x, beta)).max(axis=0)
+    move = np.abs(_predict(Z, x, step)).max(axis=0)
+    size = np.minimum(1.0, _FURTHER * np.maximum(1.0, reach) / np.maximum(move, 1e-300))
     while True:
         check_time()
         trial = beta + size * step

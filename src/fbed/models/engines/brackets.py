@@ -62,9 +62,21 @@ class BracketedFit(RegressionFit):
         for some in self._batches(np.flatnonzero(width == 1)):
             lower[some], upper[some], df[some] = self._single_bounds(candidates[some], critical)
         for i in np.flatnonzero(width > 1):
-            statistic, df[i] = self._group(int(candidates[i]))
-            lower[i] = upper[i] = max(statistic, 0.0)
+            lower[i], upper[i], df[i] = self._group_bounds(int(candidates[i]), critical)
         return Bounds(lower, upper, df, self.reference)
+
+    def _group_bounds(self, variable: int, critical: Callable[[Floats], Floats]) -> tuple[float, float, float]:
+        """An interval for a variable of several columns, from one Newton step; its statistic where that does not do."""
+        new = self.span.group(variable) * self._unit_mean_square()
+        if new.shape[1] == 0:
+            return 0.0, 0.0, 0.0
+        columns = Columns(np.hstack([self.Z, new]))
+        df = np.array([float(self.model.likelihood.n_predictors * new.shape[1])])
+        low, high = self._enclosed(columns)
+        line = critical(df) * (1.0 + TIE)
+        if ((low <= line) & (high > line)).any():
+            low = high = np.maximum(likelihood_ratio(Comparison(self, columns, new.shape[1])), 0.0)
+        return float(low[0]), float(high[0]), float(df[0])
 
     def _single_bounds(
         self, candidates: Indices, critical: Callable[[Floats], Floats]

@@ -153,6 +153,11 @@ class CertifiedManyLevelsFit(ManyLevelsFit):
         return cast(CertifiedFit, self.fit)
 
     @property
+    def span(self) -> Span:
+        """What the variables of the model span."""
+        return self.certified.span
+
+    @property
     def reference(self) -> Reference:
         """χ²."""
         return self.certified.reference

@@ -51,6 +51,7 @@ class Regression(Likelihood):
     weights: Floats  # how often every row counts
     least: float = 0.0  # below which no deviance can fall
     brackets: bool = False  # whether its points are `BracketedPoint`s, which enclose likelihood ratios
+    raced: bool = False  # whether there are kernels that race its candidates
 
     def start(self, size: int) -> Floats:
         """Parameters from which the null model's iterations start."""
@@ -212,8 +213,12 @@ class RegressionFit:
         self.span = span
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
         self.columns = Columns(self.Z)
-        found = model.likelihood.maximise(self.columns, self._start(near)[:, None])
+        found = self._maximise(self._start(near))
         self.parameters, self.deviance = found.parameters[:, 0], max(float(found.deviance[0]), model.likelihood.least)
+
+    def _maximise(self, start: Floats) -> Maximum:
+        """Where the likelihood is largest."""
+        return self.model.likelihood.maximise(self.columns, start[:, None])
 
     def _start(self, near: RegressionFit | None) -> Floats:
         """The likelier of the family's own start and the neighbour's predictors."""
@@ -262,7 +267,7 @@ class RegressionFit:
         """The test of a variable against the model without it."""
         others = Span(self.model.design, [s for s in self.span.selected if s != variable])
         # coefficients on their way to infinity leave rows without curvature, where Newton's method gets stuck
-        without = RegressionFit(self.model, others, None if self._diverges else self)
+        without = type(self)(self.model, others, None if self._diverges else self)
         df = float(self.model.likelihood.n_predictors * (self.span.rank - without.span.rank))
         if not self.model.has_likelihood:
             return float(without.gains(np.array([variable], dtype=np.intp)).statistic[0]), df

@@ -24,7 +24,7 @@ class Multinomial(Regression):
     """Classes 0 … K − 1 with weights; `labels` are what the user calls them."""
 
     name = "multinomial"
-    brackets = True
+    brackets = raced = True
 
     def __init__(self, codes: NDArray[np.intp], labels: Sequence[Any], weights: Floats) -> None:
         self.codes, self.labels, self.weights = codes, tuple(labels), weights

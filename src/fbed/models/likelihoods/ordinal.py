@@ -88,6 +88,7 @@ class Ordinal(Regression):
 
     def __init__(self, codes: NDArray[np.intp], labels: Sequence[Any], weights: Floats, link: str = "logit") -> None:
         self.codes, self.labels, self.weights, self.link = codes, tuple(labels), weights, LINKS[link]
+        self.raced = link == "logit"
         self.n = float(weights.sum())
         self.n_further = len(labels) - 2
         thresholds = np.arange(1, len(labels) - 1)[:, None]  # all but the first, which is part of the intercept

@@ -35,7 +35,7 @@ class Check:
 class Baseline:
     """Cumulative hazard of a stratum at the times of its events, for a row with the mean linear predictor."""
 
-    stratum: int
+    stratum: Any  # what it is called; None where there are no strata
     times: tuple[float, ...]
     hazard: tuple[float, ...]
 
@@ -72,6 +72,7 @@ class CoxRows:
         eta: Floats,
     ) -> None:
         self.risk = RiskSets(time, event, weights, strata, entry)
+        self.present = [] if strata is None else np.unique(strata).tolist()  # the risk sets number them from 0
         self.center = float(weights @ eta / weights.sum())
         self.level = (eta - self.center)[self.risk.order]
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -86,13 +87,14 @@ class CoxRows:
             risks = float(self.risk.multiplicity @ np.log(self.denominator[:, 0]))
         return float(self.risk.weights[deaths] @ self.level[deaths]) - risks
 
-    def baselines(self) -> tuple[Baseline, ...]:
-        """Cumulative hazards, a stratum each."""
+    def baselines(self, labels: Sequence[Any]) -> tuple[Baseline, ...]:
+        """Cumulative hazards of the strata that have events, called by their labels."""
         steps = np.add.reduceat(self.share, self.risk.term_starts)
         out = []
         for stratum in np.unique(self.risk.stratum).tolist():
             here = self.risk.stratum == stratum
-            out.append(Baseline(stratum, tuple(self.risk.time[here].tolist()), tuple(np.cumsum(steps[here]).tolist())))
+            label = labels[self.present[stratum]] if labels else None
+            out.append(Baseline(label, tuple(self.risk.time[here].tolist()), tuple(np.cumsum(steps[here]).tolist())))
         return tuple(out)
 
     def proportional(self, columns: Floats, covariance: Floats, terms: Sequence[str]) -> list[Check]:

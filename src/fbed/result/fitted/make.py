@@ -170,7 +170,7 @@ def _cox(problem: Problem, model: FinalModel, terms: Floats, eta: Floats) -> Fin
         model,
         log_likelihood=found,
         null_log_likelihood=_null(model, found),
-        baseline=rows.baselines(),
+        baseline=rows.baselines([plain(label) for label in extras.strata_labels]),
         center=rows.center,
         checks=tuple(checks),
     )

@@ -169,7 +169,7 @@ class FinalModel(FittedModel):
         offset: Any = None,
         exposure: Any = None,
         times: Sequence[float] | None = None,
-        stratum: int = 0,
+        stratum: Any = None,
         unseen: str = "error",
     ) -> NDArray[Any]:
         """What the model expects of the rows of a table.
@@ -183,7 +183,8 @@ class FinalModel(FittedModel):
             'class' the most likely class, 'survival' the probability to survive each of `times`.
         offset, exposure : as in `fbed.select`, where the model was fitted with one.
         times : of 'survival'.
-        stratum : of 'survival', counted from 0 in sorted order.
+        stratum : of 'survival', where the model has strata.
+            The label of one, or an array of a label a row.
         unseen : {'error', 'missing', 'mean'}
             What becomes of levels that the model has not seen: an error, no prediction, or the mean of the rows that
             the model was fitted on, which then stands for missing values as well.
@@ -201,7 +202,7 @@ class FinalModel(FittedModel):
         offset: Any = None,
         exposure: Any = None,
         times: Sequence[float] | None = None,
-        stratum: int = 0,
+        stratum: Any = None,
         unseen: str = "error",
     ) -> tuple[NDArray[Any], list[str]]:
         """Predictions, and what was done about missing values and unseen levels."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import special
 
 from fbed.errors import InvalidInput
 from fbed.rules.tails import Floats
+from fbed.tables.columns import listing
 
 if TYPE_CHECKING:
     from fbed.result.fitted.model import FinalModel
@@ -106,7 +107,7 @@ def _cells(model: FinalModel, eta: Floats) -> Floats:
     return np.where(flip, below(-low) - below(-u), below(u) - below(low))
 
 
-def survival(model: FinalModel, eta: Floats, times: Floats, stratum: int = 0) -> Floats:
+def survival(model: FinalModel, eta: Floats, times: Floats, stratum: Any = None) -> Floats:
     """P(T > t), rows × times."""
     if model.family == "weibull":
         with np.errstate(divide="ignore"):
@@ -114,7 +115,27 @@ def survival(model: FinalModel, eta: Floats, times: Floats, stratum: int = 0) ->
         return np.exp(-np.exp(z))
     if model.family != "cox" or not model.baseline:
         raise InvalidInput(f"family {model.family!r} has no survival function: that is for 'cox' and 'weibull'")
-    return np.exp(-model.baseline[stratum].at(times)[None, :] * np.exp(eta - model.center))
+    return np.exp(-_cumulative_hazards(model, times, stratum, len(eta)) * np.exp(eta - model.center))
+
+
+def _cumulative_hazards(model: FinalModel, times: Floats, stratum: Any, n_rows: int) -> Floats:
+    """Of the stratum, or of the stratum of every row; a row for all, or a row a row."""
+    known = {str(part.stratum): part for part in model.baseline}
+    stratified = model.baseline[0].stratum is not None
+    if stratum is None and stratified and len(known) > 1:
+        raise InvalidInput(f"the model has strata, {listing(list(known))}: say which with stratum=, for all or a row")
+    if stratum is None:
+        return model.baseline[0].at(times)[None, :]
+    if not stratified:
+        raise InvalidInput("the model was fitted without strata: leave stratum= out")
+    wanted = [str(label) for label in np.atleast_1d(np.asarray(stratum, dtype=object)).tolist()]
+    if np.ndim(stratum) and len(wanted) != n_rows:
+        raise InvalidInput(f"stratum must be one label, or one for each of the {n_rows} rows, got {len(wanted)}")
+    strange = sorted(set(wanted) - set(known))
+    if strange:
+        raise InvalidInput(f"no event of a stratum {listing(strange)} was seen; the model knows {listing(list(known))}")
+    hazards = {label: known[label].at(times) for label in set(wanted)}
+    return np.array([hazards[label] for label in wanted])
 
 
 def _further(model: FinalModel, name: str) -> float:

@@ -15,7 +15,7 @@ NAIVE = "p-value (naive)"
 
 def number(value: float | None, digits: int = 3) -> str:
     """A number for a reader."""
-    return figures.figure(value, digits, missing="–").replace("-", "−").replace("inf", "∞")
+    return figures.figure(value, digits, missing="–").replace("-", "−")
 
 
 def numeric(value: float | None, digits: int = 3) -> Cell:
