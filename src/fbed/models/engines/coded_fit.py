@@ -120,14 +120,15 @@ class CodedBinomialFit:
         """The same fit by orthogonal columns."""
         return self.model.dense_fit(self.selected, self)
 
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """y − μ and μ(1 − μ), weighted; 0 on rows that levels of one class explain."""
+        _, _, _, _, residual, curvature = logistic_rows(self.predictor, self.model.y, self.weight)
+        return residual[:, None], curvature
+
     @property
     def saturated(self) -> bool:
         """Whether the classes are separated, or as good as."""
         return self.deviance <= _SATURATED * self.model.null_deviance
-
-    def row_scores(self) -> tuple[Floats, Floats | None]:
-        """y − μ and μ(1 − μ), weighted, from the same fit that has the orthogonal columns beside them."""
-        return self.dense.row_scores()
 
     def describe(self) -> FittedModel | None:
         """The model as people see it; None where that takes orthogonal columns."""

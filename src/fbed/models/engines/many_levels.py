@@ -24,6 +24,9 @@ from fbed.models.engines.residual_pairs import RowScores
 from fbed.rules.criteria import Evidence
 from fbed.rules.tails import ChiSquare, Floats, Reference, chi2_of_log_p
 
+_DECIDED = 1e-8
+"""Part of the largest variance below which a row is decided: in the limit it has none, wherever iterations ended."""
+
 
 class ScoredModel(Model, Protocol):
     """A model that tells how many events it has, and whose fits tell the scores of their rows."""
@@ -98,7 +101,9 @@ class ManyLevelsFit:
         fit, a = cast(ScoredFit, self.fit), self.model.model.design.weights
         scores, variances = fit.row_scores()
         per_copy = np.ones_like(a) if variances is None else variances / a
-        return RowScores(scores / a[:, None], per_copy / per_copy.mean(), a, fit.span.Z)
+        decided = per_copy <= _DECIDED * per_copy.max(initial=0.0)
+        scores, per_copy = np.where(decided[:, None], 0.0, scores / a[:, None]), np.where(decided, 0.0, per_copy)
+        return RowScores(scores, per_copy / max(per_copy.mean(), 1e-300), a, fit.span.Z)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Evidence for adding each candidate."""
