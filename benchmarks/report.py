@@ -16,6 +16,9 @@ TITLES = {
     "families": "Other outcomes",
     "reading": "Reading",
     "resampling": "Many searches on parts of the rows",
+    "tall": "Tall data",
+    "categories": "Categories",
+    "classes": "Classes",
 }
 
 

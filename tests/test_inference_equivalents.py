@@ -127,7 +127,7 @@ def test_nothing_selected_and_nothing_else():
 
 def test_shown_saved_and_on_the_command_line(tmp_path, capsys):
     pytest.importorskip("matplotlib").use("Agg")
-    from fbed.cli import main
+    from fbed.cli.command import main
 
     table = exact_table(600)
     found = fbed.equivalents(table, "y", include=["w"])

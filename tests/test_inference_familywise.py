@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import fbed
-from fbed.criteria import LikelihoodRatio
+from fbed.doors.problem import make_plan, read_problem
 from fbed.inference import familywise
 from fbed.inference.familywise import familywise_level, first_scan, smallest_p_values
 from fbed.inference.nulls import null_of
-from fbed.problem import make_plan, read_problem
+from fbed.rules.criteria import LikelihoodRatio
 
 
 def data(n: int = 80, p: int = 15, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +196,7 @@ def test_p_value_of_a_selection_is_uniform_when_nothing_matters():
 
 
 def test_shown_saved_and_on_the_command_line(tmp_path, capsys):
-    from fbed.cli import main
+    from fbed.cli.command import main
 
     X, y = data(60, 4)
     found = fbed.selection_test(X, X[:, 0] + y, n_resamples=9, random_state=1)
@@ -205,5 +205,5 @@ def test_shown_saved_and_on_the_command_line(tmp_path, capsys):
     pd.DataFrame(X).add_prefix("x").assign(y=X[:, 0] + y).to_csv(tmp_path / "d.csv", index=False)
     assert main(["selection-test", str(tmp_path / "d.csv"), "--target", "y", "--n-resamples", "9", "-q"]) == 0
     assert main(["select", str(tmp_path / "d.csv"), "--target", "y", "--familywise", "0.05", "-q"]) == 0
-    assert "weak control" in " ".join(capsys.readouterr().out.split())
+    assert "weak control" in " ".join(capsys.readouterr().err.split())
     assert main(["select", str(tmp_path / "d.csv"), "--target", "y", "--familywise", "0.05", "--alpha", "0.1"]) == 2

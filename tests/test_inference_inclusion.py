@@ -212,7 +212,7 @@ def test_a_test_alone_has_no_coefficients():
 
 
 def test_command_line(tmp_path, capsys):
-    from fbed.cli import main
+    from fbed.cli.command import main
 
     X, y = data()
     X.assign(y=y, centre=np.arange(len(X)) % 4).to_csv(tmp_path / "data.csv", index=False)

@@ -185,7 +185,7 @@ def test_bad_input(options, message):
 
 def test_shown_saved_and_on_the_command_line(tmp_path, capsys):
     pytest.importorskip("matplotlib").use("Agg")
-    from fbed.cli import main
+    from fbed.cli.command import main
 
     X, y = data(100, 8)
     found = fbed.multisplit(X, y, n_resamples=10, random_state=1)

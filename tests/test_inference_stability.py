@@ -254,7 +254,7 @@ def test_bad_input_of_ipss(options, message):
 
 def test_shown_saved_and_on_the_command_line(tmp_path, capsys):
     pytest.importorskip("matplotlib").use("Agg")
-    from fbed.cli import main
+    from fbed.cli.command import main
 
     X, y = data(80, 6)
     for found in (

@@ -5,28 +5,33 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fbed.criteria import AIC, BIC, EBIC, LikelihoodRatio
+from fbed.doors.paths import PathResult, path
+from fbed.doors.progress import Progress
+from fbed.doors.selection import select
 from fbed.errors import InvalidInput
-from fbed.paths import PathResult, path
-from fbed.progress import Progress
-from fbed.result import Result
-from fbed.selection import select
+from fbed.result.result import Result
+from fbed.rules.criteria import AIC, BIC, EBIC, LikelihoodRatio
+from fbed.tuning.tune import tune
 
 if TYPE_CHECKING:
-    from fbed.estimator import FBEDSelector
+    from fbed.doors.estimator import FBEDSelector
     from fbed.inference.equivalents import EquivalentsResult, equivalents
     from fbed.inference.familywise import SelectionTest, selection_test
     from fbed.inference.inclusion import InclusionResult, inclusion
     from fbed.inference.ipss import IPSSResult, ipss
     from fbed.inference.multisplit import MultisplitResult, multisplit
     from fbed.inference.stability import StabilityResult, stability
+    from fbed.tuning.predictors import FBEDClassifier, FBEDCox, FBEDRegressor
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AIC",
     "BIC",
     "EBIC",
     "EquivalentsResult",
+    "FBEDClassifier",
+    "FBEDCox",
+    "FBEDRegressor",
     "FBEDSelector",
     "IPSSResult",
     "InclusionResult",
@@ -46,11 +51,15 @@ __all__ = [
     "select",
     "selection_test",
     "stability",
+    "tune",
 ]
 
 
 _LATER = {
-    "FBEDSelector": "fbed.estimator",
+    "FBEDSelector": "fbed.doors.estimator",
+    "FBEDClassifier": "fbed.tuning.predictors",
+    "FBEDCox": "fbed.tuning.predictors",
+    "FBEDRegressor": "fbed.tuning.predictors",
     "EquivalentsResult": "fbed.inference.equivalents",
     "IPSSResult": "fbed.inference.ipss",
     "InclusionResult": "fbed.inference.inclusion",

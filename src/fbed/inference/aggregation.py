@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy import stats
 
-from fbed.tails import Floats
+from fbed.rules.tails import Floats
 
 SMALLEST_QUANTILE = 0.05  # γ₀; the authors' choice
 

@@ -14,17 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.criteria import Criterion, as_criterion
+from fbed.doors.problem import DataOptions, Problem, check_search_options, make_plan, read_problem
 from fbed.errors import InvalidInput
-from fbed.extras import read_extras
-from fbed.families.base import FittedModel, Indices
+from fbed.graphs.oracle import is_wanted
 from fbed.inference.resamples import Resample, Units, check_size, seeds, units_of
 from fbed.inference.runner import Done, Listener, run_all
-from fbed.memo import Memo
-from fbed.oracle import is_wanted
-from fbed.problem import DataOptions, Problem, check_search_options, make_plan, read_problem
-from fbed.search import Plan, Trail, search
-from fbed.tables import Name, as_list
+from fbed.models.base import FittedModel, Indices
+from fbed.rules.criteria import Criterion, as_criterion
+from fbed.search.memo import Memo
+from fbed.search.search import Plan
+from fbed.tables.extras import read_extras
+from fbed.tables.readers import opened
+from fbed.tables.table import Name, as_list
 from fbed.threads import thread_count
 
 MOSTLY = 0.5  # part of the searches at which failures become that of the whole
@@ -34,7 +35,7 @@ class SelectOptions(DataOptions, total=False):
     """Arguments of `fbed.select`, but for the data and what belongs to a single search."""
 
     criterion: str | Criterion
-    alpha: float
+    alpha: float | None
     gamma: float | None
     k: float
     early_dropping: bool
@@ -126,12 +127,13 @@ def read(
 ) -> Asked:
     """Read and check everything; `plan` overrides what the options say about the search."""
     started = time.perf_counter()
+    X = opened(X)
     if is_wanted(X, options.get("family")):
         raise InvalidInput("a graph has no rows that could be drawn: use fbed.select(graph, target)")
     given: dict[str, Any] = {**options, **plan}
     criterion = as_criterion(
         given.pop("criterion", "lr"),
-        given.pop("alpha", 0.05),
+        given.pop("alpha", None),
         given.pop("gamma", None),
         given.pop("alpha_backward", None),
     )
@@ -178,14 +180,12 @@ def _classes(problem: Problem) -> NDArray[Any]:
 def find(problem: Problem, plan: Plan, criterion: Criterion, describe: bool = False, memo: Memo | None = None) -> Found:
     """One search, without the trouble of a whole result; what cannot be searched finds nothing."""
     try:
-        scanner = problem.scanner(plan, criterion, memo=memo)
+        trail, scanner = problem.search(plan, criterion, memo=memo)
     except InvalidInput as error:
         return Found((), failed=str(error))
-    trail = Trail(list(plan.forced))
-    search(scanner, plan, trail)
     if trail.status == "interrupted":
         raise KeyboardInterrupt  # the search keeps what it found; here the whole is what is kept
-    model = problem.model.describe(trail.selected, scanner.latest) if describe else None
+    model = scanner.model.describe(trail.selected, scanner.latest) if describe else None
     return Found(tuple(trail.selected[len(plan.forced) :]), model)
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fbed.families.base import FittedModel
+from fbed.doors.problem import Problem
 from fbed.inference.asked import Asked, Found
-from fbed.problem import Problem
-from fbed.search import Plan
-from fbed.tables import Name
+from fbed.models.base import FittedModel
+from fbed.search.search import Plan
+from fbed.tables.table import Name
 
 _ROOM = 5  # rows (or events) a coefficient for the model on all candidates to be worth comparing with
 _PERCENTILES = (2.5, 50.0, 97.5)

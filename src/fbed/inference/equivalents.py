@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
-from fbed.criteria import Evidence, LikelihoodRatio
+from fbed.doors.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
-from fbed.families.base import Indices
 from fbed.inference.asked import Asked, SelectOptions, full_search, read
 from fbed.inference.inclusion import check_count
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener, run_all
-from fbed.problem import Problem, algorithm_name
-from fbed.tables import Name
-from fbed.tails import Floats
+from fbed.models.base import Indices
+from fbed.rules.criteria import Evidence, LikelihoodRatio
+from fbed.rules.tails import Floats
+from fbed.tables.table import Name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,18 +14,18 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from fbed.criteria import Criterion, LikelihoodRatio
+from fbed.doors.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel
 from fbed.inference.asked import SelectOptions, find, full_search, read
 from fbed.inference.inclusion import check_count
 from fbed.inference.nulls import Null, null_of
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener, run_all
-from fbed.problem import Problem, algorithm_name
-from fbed.search import Plan
-from fbed.tables import Name
-from fbed.tails import ChiSquare, ExactF, Floats
+from fbed.models.base import FittedModel
+from fbed.rules.criteria import Criterion, LikelihoodRatio
+from fbed.rules.tails import ChiSquare, ExactF, Floats
+from fbed.search.search import Plan
+from fbed.tables.table import Name
 from fbed.threads import spread, thread_count
 
 _FEWEST = 399  # draws of the outcome

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from scipy import stats
 
+from fbed.doors.problem import algorithm_name
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel
 from fbed.inference.asked import Asked, Found, SelectOptions, find, full_search, read, refuse_failures
 from fbed.inference.coefficients import TermSummary, full_model, observed, summarised
 from fbed.inference.resamples import Resample, bootstrap, subsample
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener
-from fbed.problem import algorithm_name
-from fbed.tables import Name
-from fbed.tails import Floats
+from fbed.models.base import FittedModel
+from fbed.rules.tails import Floats
+from fbed.tables.table import Name
 
 if TYPE_CHECKING:
     from fbed.inference.plots import InclusionPlots

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from scipy.stats import norm
 
-from fbed.criteria import LikelihoodRatio
+from fbed.doors.problem import algorithm_name
 from fbed.errors import InvalidInput
 from fbed.inference.asked import Asked, Found, SelectOptions, find, full_search, read, refuse_failures
 from fbed.inference.inclusion import check_count
@@ -25,10 +25,10 @@ from fbed.inference.resamples import Resample, halves
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener
 from fbed.inference.stability import base_plan, check_pairs, frequency, refuse_settled
-from fbed.memo import Memo
-from fbed.problem import algorithm_name
-from fbed.tables import Name
-from fbed.tails import Floats
+from fbed.rules.criteria import LikelihoodRatio
+from fbed.rules.tails import Floats
+from fbed.search.memo import Memo
+from fbed.tables.table import Name
 
 if TYPE_CHECKING:
     from fbed.inference.plots import FrequencyPlots

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
+from fbed.doors.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
-from fbed.families.base import Indices
 from fbed.inference.aggregation import combined_sparse, discoveries, interval
 from fbed.inference.asked import Asked, Found, SelectOptions, find, full_search, read, refuse_failures
 from fbed.inference.inclusion import check_count
 from fbed.inference.resamples import halves
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener
-from fbed.problem import Problem, algorithm_name
-from fbed.tables import Name
-from fbed.tails import Floats
+from fbed.models.base import Indices
+from fbed.rules.tails import Floats
+from fbed.tables.table import Name
 
 if TYPE_CHECKING:
     from fbed.inference.plots import SplitPlots

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.doors.problem import Problem
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Indices
-from fbed.outcomes import Outcome
-from fbed.problem import Problem
-from fbed.tails import Floats
+from fbed.models.base import FittedModel, Indices
+from fbed.rules.tails import Floats
+from fbed.tables.outcomes import Outcome
 
 _MOST_ROWS = 10**7  # that frequencies may stand for
 _LARGEST_RATE = 30.0  # logarithm of a mean beyond which counts cannot be drawn

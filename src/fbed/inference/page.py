@@ -1,4 +1,4 @@
-"""The report of an inference: the page of `fbed.report` with other sections."""
+"""The report of an inference: the page of `fbed.show.report` with other sections."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from fbed.errors import InvalidInput
 from fbed.inference.results import Inference
-from fbed.report import page
-from fbed.report.charts import Axis, figure, rectangle, text
-from fbed.report.html import Cell, Head, Html, called, facts, table, tag
-from fbed.report.sections import number, section
-from fbed.text import shortened
+from fbed.show.report import page
+from fbed.show.report.cells import number, section
+from fbed.show.report.charts import Axis, figure, rectangle, text
+from fbed.show.report.html import Cell, Head, Html, called, facts, table, tag
+from fbed.show.text import shortened
 
 _MOST_ROWS = 200
 _MOST_BARS = 30

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fbed.errors import InvalidInput
-from fbed.plots import BLUE, GREY, ORANGE, ROW, axes, named
+from fbed.show.plots import BLUE, GREY, ORANGE, ROW, axes, named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

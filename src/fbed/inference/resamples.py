@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
-from fbed.families.base import Indices
+from fbed.models.base import Indices
 
 FEWEST = 3  # rows that a search needs
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fbed.text import table as text_table
+from fbed.show.text import table as text_table
 
 SCHEMA = 1
 """Version of the JSON form."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from fbed.progress import display
+from fbed.doors.progress import display
 from fbed.threads import one_blas_thread
 
 Item = TypeVar("Item")

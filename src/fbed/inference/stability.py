@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
+from fbed.doors.problem import algorithm_name
 from fbed.errors import InvalidInput
 from fbed.inference.asked import Asked, Found, SelectOptions, find, full_search, read, refuse_failures
 from fbed.inference.complementary import ASSUMPTIONS, expected_false, largest_q, smallest_threshold
@@ -17,10 +18,9 @@ from fbed.inference.inclusion import check_count
 from fbed.inference.resamples import halves
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener
-from fbed.problem import algorithm_name
-from fbed.search import Plan
-from fbed.tables import Name
-from fbed.tails import Floats
+from fbed.rules.tails import Floats
+from fbed.search.search import Plan
+from fbed.tables.table import Name
 
 if TYPE_CHECKING:
     from fbed.inference.plots import FrequencyPlots
