@@ -166,7 +166,7 @@ class Refinement {
 
     // Rows that do not count have score 0.
     FBED_HOT void gradient() {
-        products(f_.T, f_.n, f_.r, k_.values.data(), k_.grad.data());
+        f_.products(k_.values.data(), k_.grad.data());
         double along = 0;
         if (x_) {
             const double* score = k_.values.data();
@@ -185,7 +185,7 @@ class Refinement {
         } else {
             std::fill(dir, dir + f_.n, 0.0);
         }
-        add_columns(f_.T, f_.n, f_.r, d, dir);
+        f_.add(d, dir);
     }
 
     // Dual point mu + w0·dir with the weights of the null fit: exact, because [G x] is orthogonal in those weights.
@@ -209,7 +209,7 @@ class Refinement {
     // d = H⁻¹g for the curvature c of the rows, into `step` and `dir`; sets `decrement_` = g'd and `missing_`, the norm in
     // H⁻¹ of g - Hd. Where columns nearly depend on each other, g - Hd is computed row by row and the step corrected.
     FBED_HOT void solve(const double* c) {
-        gram(f_.T, f_.n, f_.r, x_, c, k_.hess.data());
+        f_.gram(x_, c, k_.hess.data());
         bool blind = false;  // a slope where nothing shows how far to go
         for (int64_t k = 0; k < size_; ++k) blind |= !(k_.hess[k * size_ + k] > 0) && k_.grad[k] != 0;
         const double weakest = cholesky(k_.hess.data(), size_);
@@ -217,10 +217,10 @@ class Refinement {
         cholesky_solve(k_.hess.data(), size_, k_.step.data());
         direction();
         missing_ = 0;
-        for (int round = 0; weakest < kSound && round < 4; ++round) {
+        for (int round = 0; weakest < (f_.sparse ? kSoundSparse : kSound) && round < 4; ++round) {
             std::vector<double> left(size_), more, bent(f_.n);
             for (int64_t i = 0; i < f_.n; ++i) bent[i] = c[i] * k_.dir[i];
-            products(f_.T, f_.n, f_.r, bent.data(), left.data());
+            f_.products(bent.data(), left.data());
             if (x_) left[f_.r] = std::inner_product(bent.begin(), bent.end(), x_, 0.0);
             for (int64_t k = 0; k < size_; ++k) left[k] = k_.grad[k] - left[k];
             more = left;
@@ -292,7 +292,7 @@ class Refinement {
         double upper = none;
         for (int attempt = 0; attempt < 3 && promises(cost); ++attempt) {
             for (int64_t i = 0; i < f_.n; ++i) score[i] = kept[i] > 0 ? k_.values[i] : 0.0;
-            products(f_.T, f_.n, f_.r, score.data(), k_.grad.data());
+            f_.products(score.data(), k_.grad.data());
             k_.grad[f_.r] = x_ ? std::inner_product(score.begin(), score.end(), x_, 0.0) : 0.0;
             solve(kept.data());
             const double gap = certified_gap(extremes(kept.data()));

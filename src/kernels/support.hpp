@@ -169,7 +169,9 @@ FBED_HOT inline void look_by_norm(const Null& f, const double* e, double size, d
         double least = 0, most = 0, idle = 0;
 #pragma omp simd
         for (int64_t i = 0; i < m; ++i) v[i] = 0.0;
-        for (int64_t k = 0; k < f.r; ++k) {
+        for (int64_t i = 0; f.sparse && i < std::min(m, f.n - start); ++i)
+            v[i] = row_product(f.G + s.order[start + i] * f.stride, e, f.stride);
+        for (int64_t k = 0; !f.sparse && k < f.r; ++k) {
             const double *t = s.T.data() + k * s.length + start, ek = e[k];
 #pragma omp simd
             for (int64_t i = 0; i < m; ++i) v[i] += ek * t[i];
@@ -347,7 +349,7 @@ class SupportStep {
         double *v = work_.dir.data(), *z = work_.values.data(), least = 0;
         const double *a = f_.a, *mu = f_.mu;
         std::fill(v, v + f_.n, 0.0);
-        add_columns(f_.T, f_.n, f_.r, work_.step.data(), v);
+        f_.add(work_.step.data(), v);
         for (int64_t i = 0; i < s_.m; ++i) v[s_.rows[i]] = 0.0;
         for (int64_t row : out) v[row] = 0.0;
 #pragma omp simd reduction(min : least)

@@ -25,6 +25,7 @@ constexpr double kPlain = 1e-5;
 struct Whitened {
     int64_t r = 0, kept = 0;
     std::vector<double> M, free;  // r × kept and r × (r - kept), row-major
+    std::vector<int64_t> alive;   // where M is a triangle but for columns that move no row: the others
 };
 
 namespace whitening {

@@ -20,6 +20,7 @@ from fbed.families.certified import CertifiedLogistic, Hints
 from fbed.families.glm import logit_intercept
 from fbed.families.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.families.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
+from fbed.families.sparse_logistic import SparseLogistic, SparseSpan, sparse_span
 from fbed.tails import ChiSquare, Floats
 
 SATURATED = 1e-6
@@ -59,7 +60,8 @@ class Binomial:
         known = near if isinstance(near, BinomialFit) else None
         if known is not None and known.span.selected == tuple(selected):
             return known
-        span = Span(self.design, selected, known.span if known else None)
+        sparse = sparse_span(self.design, selected) if self.certified and self.offset is None else None
+        span = Span(self.design, selected, known.span if known else None) if sparse is None else sparse
         return (CertifiedBinomialFit if self.certified else BinomialFit)(self, span, known)
 
     def starts(self, selected: tuple[int, ...], hints: Hints) -> list[Floats]:
@@ -92,8 +94,12 @@ class BinomialFit:
     def __init__(self, model: Binomial, span: Span, near: BinomialFit | None = None) -> None:
         self.model = model
         self.span = span
-        self.Z = span.Z
         self._maximise(near)
+
+    @property
+    def Z(self) -> Floats:  # noqa: N802
+        """The orthonormal basis that the coefficients belong to."""
+        return self.span.Z
 
     def _maximise(self, near: BinomialFit | None) -> None:
         start = np.zeros((self.span.rank, 1))
@@ -164,9 +170,14 @@ class CertifiedBinomialFit(BinomialFit):
 
     def _maximise(self, near: BinomialFit | None) -> None:
         hints = near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
-        self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected, hints))
-        self.coefficients, self.deviance = self.engine.coefficients, self.engine.deviance
-        self.predictor = self.engine.predictor
+        engine = SparseLogistic if isinstance(self.span, SparseSpan) else CertifiedLogistic
+        self.engine = engine(self.model, self.span, self.model.starts(self.span.selected, hints))
+        self.deviance, self.predictor = self.engine.deviance, self.engine.predictor
+
+    @cached_property
+    def coefficients(self) -> Floats:  # type: ignore[override]
+        """On the orthonormal basis."""
+        return self.engine.on_basis()
 
     def prepare(self, n_candidates: int) -> None:
         """Factor the curvature."""
@@ -198,9 +209,7 @@ class CertifiedBinomialFit(BinomialFit):
         return Bounds(lower, upper, df, self.reference)
 
     def _single_gain(self, candidate: int) -> tuple[float, float]:
-        column = self.model.design.block([candidate])[:, 0]
-        degenerate = bool(self.span.residuals(column[:, None])[1][0])
-        return (0.0, 0.0) if degenerate else (self.engine.gain(column), 1.0)
+        return self.engine.single_gain(candidate)
 
     def _group_deviance(self, variable: int) -> tuple[float, int]:
         new = self.span.group(variable) * (np.sqrt(self.model.n) / self.span.root)[:, None]
