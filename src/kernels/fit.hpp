@@ -252,40 +252,47 @@ class Fitter {
     // step = H⁻¹ grad by Cholesky. A column that depends on others but for saturated rows has a pivot that is rounding, and
     // the step along it would be any number: where nothing is to be gained from it either, it stays where it is. False where
     // that is not certain.
-    FBED_HOT bool solve(double* H, const double* grad, double* step) const {
-        const int64_t r = f_.r;
+    FBED_HOT bool solve(const double* H, const double* grad, double* step) {
+        const int64_t r = f_.r, stride = whole(r);
         const double most = *std::max_element(work_.aw.begin(), work_.aw.end());
+        factor_.assign(r * stride, 0.0);  // the transposed factor, row after row
+        slope_.assign(stride, 0.0);
+        size_.assign(stride, 0.0);
+        double *slope = slope_.data(), *size = size_.data();
+        std::copy(grad, grad + r, slope);
+        for (int64_t i = 0; i < r; ++i)
+            for (int64_t j = 0; j <= i; ++j) factor_[j * stride + i] = H[i * r + j];
         bool certain = true;
         for (int64_t j = 0; j < r; ++j) {
-            double* row = H + j * r;
-            const double diagonal = row[j];
-            for (int64_t i = 0; i < j; ++i) {
-                const double* other = H + i * r;
-                double s = row[i];
-#pragma omp simd reduction(- : s)
-                for (int64_t l = 0; l < i; ++l) s -= row[l] * other[l];
-                row[i] = s / other[i];
-            }
-            double pivot = diagonal, slope = grad[j], size = 0;
-#pragma omp simd reduction(- : pivot, slope) reduction(+ : size)
-            for (int64_t l = 0; l < j; ++l) {
-                pivot -= row[l] * row[l];
-                slope -= row[l] * step[l];
-                size += std::abs(row[l] * step[l]);
-            }
+            double* row = factor_.data() + j * stride;
+            const double diagonal = H[j * r + j], pivot = row[j];
             const bool nothing = !(diagonal > kNoise * whole_[j] * most);
             const double least = nothing ? blind_curvature(j) : kLifted * diagonal;
             const bool doubtful = nothing || !(pivot > kDoubtful * diagonal), hidden = !(pivot > kHidden * diagonal);
-            bool idle = (doubtful && slope * slope <= kIdle * tolerance_ * std::max(pivot, least)) || least > kFixed;
-            if (!idle && hidden && !nothing) idle = std::abs(slope) <= 1e-13 * size + 5.0 * kRounding * pull(j);
+            bool idle = (doubtful && slope[j] * slope[j] <= kIdle * tolerance_ * std::max(pivot, least)) || least > kFixed;
+            if (!idle && hidden && !nothing) idle = std::abs(slope[j]) <= 1e-13 * size[j] + 5.0 * kRounding * pull(j);
             certain = certain && (idle || nothing || !hidden);
-            row[j] = idle ? kFixed : std::sqrt(std::max(pivot, least));
-            step[j] = slope / row[j];
+            const double root = idle ? kFixed : std::sqrt(std::max(pivot, least)), unit = 1.0 / root;
+            for (int64_t l = j + 1; l < r; ++l) row[l] *= unit;
+            row[j] = root;
+            const double own = step[j] = slope[j] * unit;
+#pragma omp simd
+            for (int64_t l = j + 1; l < r; ++l) {
+                slope[l] -= row[l] * own;
+                size[l] += std::abs(row[l] * own);
+            }
+            for (int64_t i = j + 1; i < r; ++i) {
+                if (row[i] == 0.0) continue;
+                const int64_t start = i / kLanes * kLanes;
+                add_row(factor_.data() + i * stride + start, -row[i], row + start, stride - start);
+            }
         }
         for (int64_t i = r; i-- > 0;) {
+            const double* row = factor_.data() + i * stride;
             double s = step[i];
-            for (int64_t l = i + 1; l < r; ++l) s -= H[l * r + i] * step[l];
-            step[i] = s / H[i * r + i];
+#pragma omp simd reduction(- : s)
+            for (int64_t l = i + 1; l < r; ++l) s -= row[l] * step[l];
+            step[i] = s / row[i];
         }
         return certain;
     }
@@ -387,6 +394,7 @@ class Fitter {
     Work work_;
     double *beta_, *eta_;
     double tolerance_, enough_;
+    std::vector<double> factor_, slope_, size_;
     std::vector<double> trial_, whole_;  // whole_: norm² of each column, saturated rows and all
     double last_decrement_ = 0, ridge_ = 0;
     bool careful_ = false;  // since the last step failed

@@ -113,9 +113,6 @@ FBED_HOT inline double cholesky(double* A, int64_t k) {
 // Pivots above this leave a solution that is right to 1e-10, since a Gram matrix is right to 1e-15 or so.
 constexpr double kSound = 1e-4;
 
-// The same where a Gram matrix comes from that of other columns, of pivots 1e-3, and is right to 1e-12.
-constexpr double kSoundSparse = 1e-2;
-
 inline void cholesky_solve(const double* L, int64_t k, double* b) {
     for (int64_t i = 0; i < k; ++i) {
         double s = b[i];

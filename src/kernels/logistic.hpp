@@ -96,10 +96,16 @@ struct Null {
     // exp(u) times log(1 + exp(-m)).
     double idle_loss(double u) const { return has_idle ? idle_deviance * std::exp(std::min(u, 700.0)) : 0.0; }
 
-    // G'v, += Gc and [G x]'c[G x] over all rows.
+    // G'v and += Gc over all rows.
     void products(const double* v, double* out) const { sparse ? sparse->products(v, out) : fbed::products(T, n, r, v, out); }
     void add(const double* c, double* out) const { sparse ? sparse->add(c, out) : add_columns(T, n, r, c, out); }
-    void gram(const double* x, const double* c, double* H) const { sparse ? sparse->gram(x, c, H) : fbed::gram(T, n, r, x, c, H); }
+
+    // The same of the columns that are quickest to work with, and [G x]'c[G x] of those.
+    void term_products(const double* v, double* out) const { sparse ? sparse->terms.products(v, out) : fbed::products(T, n, r, v, out); }
+    void add_terms(const double* c, double* out) const { sparse ? sparse->terms.add(c, out) : add_columns(T, n, r, c, out); }
+    void gram_of_terms(const double* x, const double* c, double* H) const {
+        sparse ? sparse->terms.gram(c, H, x) : fbed::gram(T, n, r, x, c, H);
+    }
 
     double clip(double upper) const { return std::min(upper + idle_deviance, deviance); }
 };

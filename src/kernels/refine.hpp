@@ -22,7 +22,8 @@ constexpr double kShortest = 1e-12;
 // Steps of a refinement.
 constexpr int kMost = 60;
 
-// One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves.
+// One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves. Where the model's columns are
+// mostly 0, theta is theirs, and G stands for them.
 class Refinement {
    public:
     Refinement(const Null& f, Work& work, const double* a, const double* x, double norm, double base_gain)
@@ -41,7 +42,8 @@ class Refinement {
 
     // And go on by a step that has been found already, if it leads above the log-likelihood that is gained here.
     void try_step(const std::vector<double>& step, double gained) {
-        std::copy(step.begin(), step.begin() + size_, k_.step.begin());
+        f_.sparse ? f_.sparse->on_terms(step.data(), k_.step.data()) : (void)std::copy_n(step.begin(), f_.r, k_.step.begin());
+        if (x_) k_.step[f_.r] = step[f_.r];
         direction();
         remember();
         value_ = at(1.0);
@@ -53,7 +55,7 @@ class Refinement {
         Interval out = known;
         if (x_ && !started_) start_along_x();
         double value = evaluated_ ? value_ : evaluate();
-        bool stale = !started_ && a_ == f_.a;
+        bool stale = !started_ && a_ == f_.a && !f_.sparse;
         for (int iteration = 0; iteration < kMost; ++iteration) {
             iterations = iteration;
             if (separated_) return {f_.deviance, f_.deviance};
@@ -166,7 +168,7 @@ class Refinement {
 
     // Rows that do not count have score 0.
     FBED_HOT void gradient() {
-        f_.products(k_.values.data(), k_.grad.data());
+        f_.term_products(k_.values.data(), k_.grad.data());
         double along = 0;
         if (x_) {
             const double* score = k_.values.data();
@@ -185,7 +187,7 @@ class Refinement {
         } else {
             std::fill(dir, dir + f_.n, 0.0);
         }
-        f_.add(d, dir);
+        f_.add_terms(d, dir);
     }
 
     // Dual point mu + w0·dir with the weights of the null fit: exact, because [G x] is orthogonal in those weights.
@@ -209,7 +211,7 @@ class Refinement {
     // d = H⁻¹g for the curvature c of the rows, into `step` and `dir`; sets `decrement_` = g'd and `missing_`, the norm in
     // H⁻¹ of g - Hd. Where columns nearly depend on each other, g - Hd is computed row by row and the step corrected.
     FBED_HOT void solve(const double* c) {
-        f_.gram(x_, c, k_.hess.data());
+        f_.gram_of_terms(x_, c, k_.hess.data());
         bool blind = false;  // a slope where nothing shows how far to go
         for (int64_t k = 0; k < size_; ++k) blind |= !(k_.hess[k * size_ + k] > 0) && k_.grad[k] != 0;
         const double weakest = cholesky(k_.hess.data(), size_);
@@ -217,10 +219,10 @@ class Refinement {
         cholesky_solve(k_.hess.data(), size_, k_.step.data());
         direction();
         missing_ = 0;
-        for (int round = 0; weakest < (f_.sparse ? kSoundSparse : kSound) && round < 4; ++round) {
+        for (int round = 0; weakest < kSound && round < 4; ++round) {
             std::vector<double> left(size_), more, bent(f_.n);
             for (int64_t i = 0; i < f_.n; ++i) bent[i] = c[i] * k_.dir[i];
-            f_.products(bent.data(), left.data());
+            f_.term_products(bent.data(), left.data());
             if (x_) left[f_.r] = std::inner_product(bent.begin(), bent.end(), x_, 0.0);
             for (int64_t k = 0; k < size_; ++k) left[k] = k_.grad[k] - left[k];
             more = left;
@@ -292,7 +294,7 @@ class Refinement {
         double upper = none;
         for (int attempt = 0; attempt < 3 && promises(cost); ++attempt) {
             for (int64_t i = 0; i < f_.n; ++i) score[i] = kept[i] > 0 ? k_.values[i] : 0.0;
-            f_.products(score.data(), k_.grad.data());
+            f_.term_products(score.data(), k_.grad.data());
             k_.grad[f_.r] = x_ ? std::inner_product(score.begin(), score.end(), x_, 0.0) : 0.0;
             solve(kept.data());
             const double gap = certified_gap(extremes(kept.data()));

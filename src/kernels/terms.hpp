@@ -114,17 +114,22 @@ struct SparseTerms {
         }
     }
 
-    // The lower triangle of sum over rows of c_i x_i x_i'; columns of a row come in order.
-    void gram(const double* c, double* H) const {
-        std::fill(H, H + r * r, 0.0);
+    // The lower triangle of sum over rows of c_i x_i x_i', with one more column where it is given; columns of a row come in order.
+    void gram(const double* c, double* H, const double* more = nullptr) const {
+        const int64_t size = more ? r + 1 : r;
+        std::fill(H, H + size * size, 0.0);
+        double* border = H + r * size;
         for (int64_t i = 0; i < n; ++i) {
             if (c[i] == 0.0) continue;
             const int64_t first = row_start[i], last = row_start[i + 1];
             for (int64_t p = first; p < last; ++p) {
-                double* row = H + column_of[p] * r;
+                double* row = H + column_of[p] * size;
                 const double t = c[i] * by_row[p];
                 for (int64_t q = first; q <= p; ++q) row[column_of[q]] += t * by_row[q];
             }
+            if (!more || more[i] == 0.0) continue;
+            for (int64_t p = first; p < last; ++p) border[column_of[p]] += c[i] * more[i] * by_row[p];
+            border[r] += c[i] * more[i] * more[i];
         }
     }
 
@@ -158,7 +163,7 @@ struct SparseTerms {
         products(pull.data(), g.data());
         for (int64_t k = 0; k < r; ++k)
             if (!(H[k * r + k] > 0) && g[k] != 0.0) return false;
-        if (cholesky(H.data(), r) < kApart && !dead_but_apart(H, c.data())) return false;
+        if (cholesky(H.data(), r) < kSound && !dead_but_apart(H, c.data())) return false;
         d = g;
         cholesky_solve(H.data(), r, d.data());
         add(d.data(), v.data());
@@ -199,7 +204,7 @@ struct SparseTerms {
         A.assign(kept * kept, 0.0);
         for (int64_t i = 0; i < kept; ++i)
             for (int64_t j = 0; j <= i; ++j) A[i * kept + j] = H[alive[i] * r + alive[j]] * unit[i] * unit[j];
-        if (cholesky(A.data(), kept) <= kApart || !in_sight(c, H, alive)) {
+        if (cholesky(A.data(), kept) <= kPlain || !in_sight(c, H, alive)) {
             const std::vector<double> T = dense();
             return whiten(T.data(), n, r, c);
         }
@@ -220,13 +225,10 @@ struct SparseTerms {
     bool dead_but_apart(const std::vector<double>& factor, const double* c) const {
         for (int64_t k = 0; k < r; ++k) {
             const double own = sum(k, [c](int64_t i, double x) { return c[i] * x * x; });
-            if (own > 0 && !(factor[k * r + k] * factor[k * r + k] > kApart * own)) return false;
+            if (own > 0 && !(factor[k * r + k] * factor[k * r + k] > kSound * own)) return false;
         }
         return true;
     }
-
-    // Pivots above this leave a basis that is orthonormal to 1e-12.
-    static constexpr double kApart = 1e-3;
 
     // Whether what is left of each column on the rows that count is more than rounding.
     bool in_sight(const double* c, const std::vector<double>& H, const std::vector<int64_t>& alive) const {
@@ -248,7 +250,7 @@ struct SparseBasis {
             std::copy_n(basis.M.data() + basis.alive[i] * terms.r, terms.r, U.data() + i * stride);
     }
 
-    void products(const double* v, double* out) const {
+    FBED_HOT void products(const double* v, double* out) const {
         thread_local std::vector<double> along, sum;
         along.resize(terms.r);
         sum.assign(stride, 0.0);
@@ -258,43 +260,18 @@ struct SparseBasis {
     }
 
     void add(const double* c, double* out) const {
-        thread_local std::vector<double> filled, along;
-        filled.assign(stride, 0.0);
-        std::copy_n(c, terms.r, filled.data());
+        thread_local std::vector<double> along;
         along.resize(terms.r);
-        for (int64_t i = 0; i < terms.r; ++i) along[i] = row_product(U.data() + i * stride, filled.data(), stride);
+        on_terms(c, along.data());
         terms.add(along.data(), out);
     }
 
-    // U'X'cXU, with x as one more column where it is given, into the lower triangle of H.
-    FBED_HOT void gram(const double* x, const double* c, double* H) const {
-        const int64_t r = terms.r, k = x ? r + 1 : r;
-        thread_local std::vector<double> plain, half, whole_square;
-        plain.resize(r * r);
-        half.assign(r * stride, 0.0);
-        whole_square.assign(r * stride, 0.0);
-        terms.gram(c, plain.data());
-        for (int64_t p = 0; p < r; ++p)
-            for (int64_t l = 0; l < r; ++l) {
-                const double h = l <= p ? plain[p * r + l] : plain[l * r + p];
-                const int64_t from = l / kLanes * kLanes;
-                if (h != 0.0) add_row(half.data() + p * stride + from, h, U.data() + l * stride + from, stride - from);
-            }
-        for (int64_t l = 0; l < r; ++l)
-            for (int64_t p = l; p < r; ++p) {
-                const double u = U[l * stride + p];
-                if (u != 0.0) add_row(whole_square.data() + p * stride, u, half.data() + l * stride, whole(p + 1));
-            }
-        for (int64_t p = 0; p < r; ++p) std::copy_n(whole_square.data() + p * stride, p + 1, H + p * k);
-        if (!x) return;
-        std::vector<double> bent(terms.n);
-        double own = 0;
-        for (int64_t i = 0; i < terms.n; ++i) {
-            bent[i] = c[i] * x[i];
-            own += bent[i] * x[i];
-        }
-        products(bent.data(), H + r * k);
-        H[r * k + r] = own;
+    // Coefficients of the terms, from those in the basis.
+    FBED_HOT void on_terms(const double* c, double* out) const {
+        thread_local std::vector<double> filled;
+        filled.assign(stride, 0.0);
+        std::copy_n(c, terms.r, filled.data());
+        for (int64_t i = 0; i < terms.r; ++i) out[i] = row_product(U.data() + i * stride, filled.data(), stride);
     }
 
     // All rows, filled up to whole vectors.
