@@ -47,7 +47,8 @@ struct Question {
     // An upper bound below this settles it.
     double aim() const { return std::max(critical * (1.0 - 1e-9), resolve ? floor : 0.0); }
 
-    bool contends(const Interval& v) const { return v.upper >= bar && v.lower > critical; }
+    // Who promises far less than the best so far has need of a closer look only when he comes to be ranked.
+    bool contends(const Interval& v, double promise) const { return v.upper >= bar && v.lower > critical && promise > 0.5 * bar; }
 
     bool settled(const Interval& v) const {
         if (v.upper <= critical * (1.0 - 1e-9)) return true;
@@ -64,7 +65,6 @@ constexpr double kSlack = 1e-9;
 struct Sorted {
     int64_t length = 0;
     std::vector<double> T, a, mu, norm;
-    std::vector<int32_t> order;
 };
 
 struct Null {

@@ -233,6 +233,7 @@ struct Prepared {
 
     // Rows, those with the largest norm first: only some columns ask for them.
     void sort_rows() const {
+        if (f.sparse) return;
         std::call_once(sorted, [this] {
             std::vector<int32_t> order(f.n);
             std::iota(order.begin(), order.end(), 0);
@@ -243,8 +244,6 @@ struct Prepared {
             };
             for (auto* column : {&by_norm.a, &by_norm.mu, &by_norm.norm}) column->assign(by_norm.length, 0.0);
             put(a.data(), by_norm.a.data()), put(mu.data(), by_norm.mu.data()), put(norm.data(), by_norm.norm.data());
-            by_norm.order = order;
-            if (f.sparse) return;
             by_norm.T.assign(f.r * by_norm.length, 0.0);
             for (int64_t k = 0; k < f.r; ++k) put(f.T + k * f.n, by_norm.T.data() + k * by_norm.length);
         });

@@ -32,6 +32,7 @@ _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it 
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
+_CROWD = 12  # contenders for whom it does
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
 
@@ -274,11 +275,33 @@ class CertifiedLogistic:
 
         Also tells who is best, the linear predictor of that model, and where certificates did not close.
         """
+        upper = self._less_than_favourite(candidates, lower, upper) if race and len(candidates) >= _CROWD else upper
+        stay = np.flatnonzero(upper >= float(lower.max()) * (1.0 - 1e-8) - 1e-8)
+        low, high, best, predictor, is_open = self._resolved(candidates[stay], lower[stay], upper[stay], race)
+        lower, upper, left_open = lower.copy(), upper.copy(), np.zeros(len(candidates), dtype=bool)
+        lower[stay], upper[stay], left_open[stay] = low, high, is_open
+        return lower, upper, int(stay[best]), predictor, left_open
+
+    def _resolved(
+        self, candidates: Indices, lower: Floats, upper: Floats, race: bool
+    ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
         design = self.model.design
         which = design.positions(candidates)
         return self.null.kernel.contest(
             design.matrix, which, design.center, design.scale, design.mostly_zero[which], lower, upper, race
         )
+
+    def _less_than_favourite(self, candidates: Indices, lower: Floats, upper: Floats) -> Floats:
+        """Upper bounds from a coarser look, which puts most of a crowd of contenders below the first of them."""
+        if self.coarse is None:
+            self.coarse = self._coarse() if self.span.rank > 1 else None
+        if self.coarse is None:
+            return upper
+        bar = float(self._resolved(candidates[:1], lower[:1], upper[:1], True)[0][0])
+        which = self.model.design.positions(candidates[1:])
+        coarse = self._brackets(self.coarse, which, bar, ranked=False)[1]
+        lower[0] = max(lower[0], bar)
+        return np.append(upper[:1], np.maximum(np.minimum(upper[1:], coarse), lower[1:]))
 
     def single_gain(self, candidate: int) -> tuple[float, float]:
         """Statistic and df of one more column by a fit of its own, where certificates do not close."""
