@@ -61,9 +61,9 @@ struct Question {
 // Rounding in the sums behind a bound, relative; see docs on floating point. Applied to every bracket from formulas.
 constexpr double kSlack = 1e-9;
 
-// Rows, those with the largest norm in G first; columns are as long as all rows, filled up to whole vectors.
+// Rows, those with the largest norm in G first, or the first of them; columns are filled up to whole vectors.
 struct Sorted {
-    int64_t length = 0;
+    int64_t count = 0, length = 0;
     std::vector<double> T, a, mu, norm;
 };
 

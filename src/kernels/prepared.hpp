@@ -44,6 +44,9 @@ struct Model {
     void add(const double* c, double* out) const { terms ? terms->add(c, out) : add_columns(Z, n, r, c, out); }
 };
 
+// Rows of a sparse model that are kept side by side: all of them are looked at otherwise, which costs little.
+constexpr int64_t kAtHand = 256;
+
 struct Prepared {
     std::vector<double> G, T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta, offset;
     Whitened basis;         // G = Z·basis.M
@@ -233,19 +236,19 @@ struct Prepared {
 
     // Rows, those with the largest norm first: only some columns ask for them.
     void sort_rows() const {
-        if (f.sparse) return;
         std::call_once(sorted, [this] {
+            const int64_t count = by_norm.count = f.sparse ? std::min(f.n, kAtHand) : f.n;
             std::vector<int32_t> order(f.n);
             std::iota(order.begin(), order.end(), 0);
-            std::sort(order.begin(), order.end(), [this](int32_t p, int32_t q) { return norm[p] > norm[q]; });
-            by_norm.length = whole(f.n);
-            const auto put = [&](const double* from, double* to) {
-                for (int64_t i = 0; i < f.n; ++i) to[i] = from[order[i]];
-            };
+            std::partial_sort(order.begin(), order.begin() + count, order.end(), [this](int32_t p, int32_t q) { return norm[p] > norm[q]; });
+            by_norm.length = whole(count);
             for (auto* column : {&by_norm.a, &by_norm.mu, &by_norm.norm}) column->assign(by_norm.length, 0.0);
-            put(a.data(), by_norm.a.data()), put(mu.data(), by_norm.mu.data()), put(norm.data(), by_norm.norm.data());
             by_norm.T.assign(f.r * by_norm.length, 0.0);
-            for (int64_t k = 0; k < f.r; ++k) put(f.T + k * f.n, by_norm.T.data() + k * by_norm.length);
+            for (int64_t i = 0; i < count; ++i) {
+                const int64_t row = order[i];
+                by_norm.a[i] = a[row], by_norm.mu[i] = mu[row], by_norm.norm[i] = norm[row];
+                for (int64_t k = 0; k < f.r; ++k) by_norm.T[k * by_norm.length + i] = G[row * f.stride + k];
+            }
         });
     }
 

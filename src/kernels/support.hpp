@@ -155,17 +155,18 @@ FBED_HOT inline Interval bracket_support(const Null& f, Support& s, double aim, 
 
 // Extremes of z of a step along G. |z| is at most |g||e|, so the rows with large norms decide: what has been seen must be at
 // least what is left on both sides.
-FBED_HOT inline void look_by_norm(const Null& f, const double* e, double size, double& z_min, double& z_max, double& idle_step) {
+// False where the rows that are at hand do not decide.
+FBED_HOT inline bool look_by_norm(const Null& f, const double* e, double size, double& z_min, double& z_max, double& idle_step) {
     constexpr int64_t kPart = 64;
     double v[kPart];
     const Sorted& s = *f.sorted;
-    for (int64_t start = 0; start < f.n; start += kPart) {
+    for (int64_t start = 0; start < s.count; start += kPart) {
         const double rest = s.norm[start] * size;
         if (rest <= std::min(-z_min, z_max) || rest < 1e-3) {
             z_min = std::min(z_min, -rest);
             z_max = std::max(z_max, rest);
             idle_step = std::max(idle_step, rest);
-            return;
+            return true;
         }
         const int64_t m = std::min(kPart, s.length - start);
         const double *a = s.a.data() + start, *mu = s.mu.data() + start;
@@ -188,6 +189,7 @@ FBED_HOT inline void look_by_norm(const Null& f, const double* e, double size, d
         z_max = std::max(z_max, most);
         idle_step = std::max(idle_step, idle);
     }
+    return s.count == f.n;
 }
 
 // The same from the exact Newton step at (0, b): C = I - sum_T a(w0 - w_b)gg' - cc'/I_b is the curvature there. The step, on G
@@ -205,7 +207,7 @@ class SupportStep {
         usable = collect() && solve(sum);
         if (!usable) return out;
         Extremes z = on_support();
-        f_.sparse ? look_at_all(z) : look_by_norm(f_, work_.step.data(), size(), z.min, z.max, idle_step_);
+        if (!look_by_norm(f_, work_.step.data(), size(), z.min, z.max, idle_step_)) look_at_all(z);
         const double sure = (2.0 * s_.gain + P(z.max) * decrement_) * (1.0 - kSlack) - f_.idle_loss(idle_step_);
         if (z.min >= -1.0)
             out.upper = (2.0 * s_.gain + P(z.min) * decrement_) * (1.0 + kSlack);
@@ -364,7 +366,7 @@ class SupportStep {
         if (!(2.0 * s_.gain + decrement_ < aim)) return std::numeric_limits<double>::infinity();
         left_.assign(sum, sum + f_.stride);
         double cost = 0, upper = std::numeric_limits<double>::infinity();
-        if (!f_.sparse) least_z();  // otherwise it has been looked at
+        least_z();
         for (int attempt = 0; attempt < 3; ++attempt) {
             cost += leave_out_rows_beyond();
             if (!(2.0 * s_.gain + cost + decrement_ < aim)) break;

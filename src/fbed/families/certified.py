@@ -273,14 +273,25 @@ class CertifiedLogistic:
     ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
         """Refine contenders, given best first, until each is resolved or out of the race.
 
-        Also tells who is best, the linear predictor of that model, and where certificates did not close.
+        Also tells who is best, the linear predictor of that model, and where certificates did not close. Most of a
+        crowd is put below the first of them by a coarser look.
         """
-        upper = self._less_than_favourite(candidates, lower, upper) if race and len(candidates) >= _CROWD else upper
-        stay = np.flatnonzero(upper >= float(lower.max()) * (1.0 - 1e-8) - 1e-8)
-        low, high, best, predictor, is_open = self._resolved(candidates[stay], lower[stay], upper[stay], race)
-        lower, upper, left_open = lower.copy(), upper.copy(), np.zeros(len(candidates), dtype=bool)
-        lower[stay], upper[stay], left_open[stay] = low, high, is_open
-        return lower, upper, int(stay[best]), predictor, left_open
+        if race and len(candidates) >= _CROWD and self.span.rank > 1:
+            self.coarse = self._coarse() if self.coarse is None else self.coarse
+        if not race or len(candidates) < _CROWD or self.coarse is None:
+            return self._resolved(candidates, lower, upper, race)
+        first = self._resolved(candidates[:1], lower[:1], upper[:1], True)
+        bar = float(first[0][0])
+        which = self.model.design.positions(candidates[1:])
+        coarse = self._brackets(self.coarse, which, bar, ranked=False)[1]
+        upper = np.append(first[1], np.maximum(np.minimum(upper[1:], coarse), lower[1:]))
+        lower, is_open = np.append(first[0], lower[1:]), np.append(first[4], np.zeros(len(which), dtype=bool))
+        stay = np.flatnonzero(upper >= bar * (1.0 - 1e-8) - 1e-8)
+        if len(stay) == 1:
+            return lower, upper, 0, first[3], is_open
+        found = self._resolved(candidates[stay], lower[stay], upper[stay], True)
+        lower[stay], upper[stay], is_open[stay] = found[0], found[1], found[4]
+        return lower, upper, int(stay[found[2]]), found[3], is_open
 
     def _resolved(
         self, candidates: Indices, lower: Floats, upper: Floats, race: bool
@@ -290,18 +301,6 @@ class CertifiedLogistic:
         return self.null.kernel.contest(
             design.matrix, which, design.center, design.scale, design.mostly_zero[which], lower, upper, race
         )
-
-    def _less_than_favourite(self, candidates: Indices, lower: Floats, upper: Floats) -> Floats:
-        """Upper bounds from a coarser look, which puts most of a crowd of contenders below the first of them."""
-        if self.coarse is None:
-            self.coarse = self._coarse() if self.span.rank > 1 else None
-        if self.coarse is None:
-            return upper
-        bar = float(self._resolved(candidates[:1], lower[:1], upper[:1], True)[0][0])
-        which = self.model.design.positions(candidates[1:])
-        coarse = self._brackets(self.coarse, which, bar, ranked=False)[1]
-        lower[0] = max(lower[0], bar)
-        return np.append(upper[:1], np.maximum(np.minimum(upper[1:], coarse), lower[1:]))
 
     def single_gain(self, candidate: int) -> tuple[float, float]:
         """Statistic and df of one more column by a fit of its own, where certificates do not close."""

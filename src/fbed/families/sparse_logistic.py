@@ -21,7 +21,7 @@ from fbed.tails import Floats
 
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
 _PAYS = 0.25  # operations of a sparse Gram matrix beside those of a dense one, up to which it is quicker
-_SMALLEST = 8  # variables of a model; on fewer, a dense matrix is as quick
+_SMALLEST = 16  # variables of a model; on fewer, a dense matrix is as quick
 
 
 class SparseSpan(Span):
