@@ -434,9 +434,7 @@ class CertifiedLogistic:
         """A separated model may be anywhere on its way to infinity, so a part of it is tried as well."""
         return (1.0,) if finite else (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
 
-    def _decided(
-        self, variable: int, found: tuple[Floats, Floats, float, float], enough: float
-    ) -> tuple[float, float]:
+    def _decided(self, variable: int, found: tuple[Floats, Floats, float, float], enough: float) -> tuple[float, float]:
         """What a fit without a variable tells of its deviance."""
         attained, certain = found[2:]
         if certain > enough:

@@ -65,7 +65,9 @@ def sparse_span(design: Design, selected: Sequence[int]) -> SparseSpan | None:
         factor = linalg.cholesky(gram / size / size[:, None], lower=True, check_finite=False)
     except linalg.LinAlgError:
         return None
-    return SparseSpan(design, selected, columns, factor * size[:, None]) if np.diag(factor).min() ** 2 > _APART else None
+    return (
+        SparseSpan(design, selected, columns, factor * size[:, None]) if np.diag(factor).min() ** 2 > _APART else None
+    )
 
 
 class SparseLogistic(CertifiedLogistic):
