@@ -1,4 +1,4 @@
-"""Models of mostly empty columns, which are fitted on the columns themselves: the same answers as by fitting every model.
+"""Models of mostly empty columns, fitted on the columns themselves: the same answers as by fitting every model.
 
 The engine takes models of many variables only, so that it is told here to take all of them.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks.words import Corpus, documents
 from scipy import sparse
 
 import fbed
-from benchmarks.words import Corpus, documents
 from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, trail_of
 from fbed._kernels import SparseColumns, SparseModel, fit_logistic
 from fbed.families import sparse_logistic

@@ -313,9 +313,9 @@ class SupportStep {
                 A[i * m + j] = (i == j ? small_[i] : 0.0) - row_product(B + i * stride, B + j * stride, stride);
         along_.resize(m);
         for (int64_t i = 0; i < m; ++i) along_[i] = row_product(B + i * stride, right, stride);
-        for (int64_t i = 0; i < m; ++i) {  // A = LDL', L in place of A
+        for (int64_t i = 0; i < m; ++i) {  // A = LDL', L in place of A; a row is LD until it is divided
             for (int64_t j = 0; j < i; ++j)
-                for (int64_t l = 0; l < j; ++l) A[i * m + j] -= A[i * m + l] * A[j * m + l] * A[l * m + l];
+                for (int64_t l = 0; l < j; ++l) A[i * m + j] -= A[i * m + l] * A[j * m + l];
             for (int64_t j = 0; j < i; ++j) {
                 A[i * m + j] /= A[j * m + j];
                 A[i * m + i] -= A[i * m + j] * A[i * m + j] * A[j * m + j];
