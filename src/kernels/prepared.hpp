@@ -240,15 +240,19 @@ struct Prepared {
             const int64_t count = by_norm.count = f.sparse ? std::min(f.n, kAtHand) : f.n;
             std::vector<int32_t> order(f.n);
             std::iota(order.begin(), order.end(), 0);
-            std::partial_sort(order.begin(), order.begin() + count, order.end(), [this](int32_t p, int32_t q) { return norm[p] > norm[q]; });
+            const auto larger = [this](int32_t p, int32_t q) { return norm[p] > norm[q]; };
+            if (count < f.n) std::nth_element(order.begin(), order.begin() + count, order.end(), larger);
+            std::sort(order.begin(), order.begin() + count, larger);
             by_norm.length = whole(count);
             for (auto* column : {&by_norm.a, &by_norm.mu, &by_norm.norm}) column->assign(by_norm.length, 0.0);
             by_norm.T.assign(f.r * by_norm.length, 0.0);
             for (int64_t i = 0; i < count; ++i) {
                 const int64_t row = order[i];
                 by_norm.a[i] = a[row], by_norm.mu[i] = mu[row], by_norm.norm[i] = norm[row];
-                for (int64_t k = 0; k < f.r; ++k) by_norm.T[k * by_norm.length + i] = G[row * f.stride + k];
             }
+            for (int64_t k = 0; k < f.r; ++k)
+                for (int64_t i = 0; i < count; ++i)
+                    by_norm.T[k * by_norm.length + i] = f.sparse ? G[order[i] * f.stride + k] : T[k * f.n + order[i]];
         });
     }
 

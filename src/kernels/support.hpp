@@ -207,11 +207,12 @@ class SupportStep {
         usable = collect() && solve(sum);
         if (!usable) return out;
         Extremes z = on_support();
+        const bool own_rows_stay = z.min >= -1.0;
         if (!look_by_norm(f_, work_.step.data(), size(), z.min, z.max, idle_step_)) look_at_all(z);
         const double sure = (2.0 * s_.gain + P(z.max) * decrement_) * (1.0 - kSlack) - f_.idle_loss(idle_step_);
         if (z.min >= -1.0)
             out.upper = (2.0 * s_.gain + P(z.min) * decrement_) * (1.0 + kSlack);
-        else
+        else if (own_rows_stay || f_.sparse)  // a refinement of few columns costs no more than trying without them
             out.upper = without_rows(sum, aim);
         out.upper = f_.clip(out.upper);
         out.lower = s_.conflict ? 0.0 : std::min(std::max(sure, 0.0), out.upper);

@@ -32,7 +32,6 @@ _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it 
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
-_CROWD = 12  # contenders for whom it does
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
 
@@ -103,6 +102,10 @@ class Null:
 
 class CertifiedLogistic:
     """The fit on S, and what it tells about models with one variable more or less."""
+
+    crowd: float = (
+        np.inf
+    )  # contenders for whom a coarser look at the rows pays; on a basis it costs as much as it saves
 
     def __init__(self, model: Binomial, span: Span, start: Sequence[Floats]) -> None:
         self.model = model
@@ -276,9 +279,10 @@ class CertifiedLogistic:
         Also tells who is best, the linear predictor of that model, and where certificates did not close. Most of a
         crowd is put below the first of them by a coarser look.
         """
-        if race and len(candidates) >= _CROWD and self.span.rank > 1:
-            self.coarse = self._coarse() if self.coarse is None else self.coarse
-        if not race or len(candidates) < _CROWD or self.coarse is None:
+        crowded = race and len(candidates) >= self.crowd
+        if crowded and self.coarse is None:
+            self.coarse = self._coarse()
+        if not crowded or self.coarse is None:
             return self._resolved(candidates, lower, upper, race)
         first = self._resolved(candidates[:1], lower[:1], upper[:1], True)
         bar = float(first[0][0])

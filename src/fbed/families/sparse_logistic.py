@@ -65,15 +65,16 @@ def sparse_span(design: Design, selected: Sequence[int]) -> SparseSpan | None:
         factor = linalg.cholesky(gram / size / size[:, None], lower=True, check_finite=False)
     except linalg.LinAlgError:
         return None
-    return (
-        SparseSpan(design, selected, columns, factor * size[:, None]) if np.diag(factor).min() ** 2 > _APART else None
-    )
+    if not np.diag(factor).min() ** 2 > _APART:
+        return None
+    return SparseSpan(design, selected, columns, factor * size[:, None])
 
 
 class SparseLogistic(CertifiedLogistic):
     """Coefficients are those of the columns, each divided by its scale, with an intercept first."""
 
     span: SparseSpan
+    crowd = 12
 
     def _begin(self, start: Sequence[Floats]) -> None:
         starts = [self.span.coefficients_of(eta) for eta in start]
