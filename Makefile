@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: help install demo docs lint test reproduce axe clean
+.PHONY: help install demo docs lint test fuzz sanitize reproduce axe clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -38,6 +38,12 @@ lint: $(STAMP) ## ruff and mypy
 
 test: lint ## lint, then every test
 	$(BIN)/python -m pytest -n auto
+
+fuzz: $(STAMP) ## hostile input for every reader and door; MUTANTS=20000 or as many as one likes
+	$(BIN)/python -m tests.fuzz --mutants $(or $(MUTANTS),20000)
+
+sanitize: $(STAMP) ## the kernels under AddressSanitizer and UBSan
+	$(BIN)/python -m tests.sanitize $(TESTS)
 
 # Some hours on one core; `make reproduce QUICK=1` some minutes. A run that was stopped goes on where it was.
 reproduce: export OMP_NUM_THREADS = 1

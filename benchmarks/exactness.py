@@ -22,11 +22,11 @@ import numpy as np
 from scipy import sparse
 
 import fbed
-from fbed.criteria import Criterion
-from fbed.memo import Memo
-from fbed.problem import Problem, read_problem
-from fbed.scan import Scan, Scanner
-from fbed.search import Plan, Trail, search
+from fbed.doors.problem import Problem, read_problem
+from fbed.rules.criteria import Criterion
+from fbed.search.memo import Memo
+from fbed.search.scan import Scan, Scanner
+from fbed.search.search import Plan, Trail, search
 from fbed.threads import one_blas_thread
 
 SETS = ("madelon", "arcene", "dexter", "hiva", "dorothea")

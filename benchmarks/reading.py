@@ -25,7 +25,7 @@ def run(options: Options) -> dict[str, Any]:
 
 def measured(n: int, p: int, turns: int, threads: int) -> list[dict[str, Any]]:
     """Processor seconds of reading and of factorising, and whether the same categories were read everywhere."""
-    from fbed.tables import read_table
+    from fbed.tables.table import read_table
 
     values = LEVELS[np.random.default_rng(0).integers(0, len(LEVELS), (n, p))]
     out = []
@@ -69,8 +69,8 @@ def added(n: int, threads: int) -> dict[str, int]:
     """Bytes of a table of numbers of several types and some text, and what reading it adds at most."""
     import pandas as pd
 
-    from fbed.design import Design
-    from fbed.tables import read_table
+    from fbed.matrix.design import Design
+    from fbed.tables.table import read_table
 
     rng = np.random.default_rng(0)
     kinds = {"float64": 40, "float32": 20, "int64": 20, "int8": 40, "bool": 40}

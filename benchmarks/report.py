@@ -15,6 +15,9 @@ TITLES = {
     "path": "A grid of configurations",
     "families": "Other outcomes",
     "reading": "Reading",
+    "tall": "Tall data",
+    "categories": "Categories",
+    "classes": "Classes",
 }
 
 

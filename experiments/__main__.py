@@ -4,6 +4,7 @@
     python -m experiments --quick               # three datasets, three repetitions, coarse λ grids: some minutes
     python -m experiments run madelon hiva      # the protocol on some datasets
     python -m experiments timing | null | report
+    python -m experiments levels cox gamma      # how often irrelevant predictors pass, for some families or all
     python -m experiments data                  # which datasets are there, and whether they are right
     python -m experiments fetch secom           # download a dataset into the folder
 
@@ -17,7 +18,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments import data, fetch, protocol, report, store, tables, timing
+from experiments import data, fetch, levels, protocol, report, store, tables, timing
 from experiments.store import Store, Task
 
 HERE = Path(__file__).parent
@@ -30,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        if options.part != "null":  # simulated data need no folder
+        if options.part not in ("null", "levels"):  # simulated data need no folder
             options.data = options.data or data.folder_of_data()
             if not options.data.is_dir():
                 raise data.DataError(f"{options.data} is no folder: set FBED_DATA_DIR or give --data")
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="seed of the splits (default 0)")
     parser.add_argument("--repetitions", type=int, help="splits, or simulations (default: the paper's)")
     parser.add_argument("--cells", type=Path, default=HERE / "cells", help="folder where computed cells are kept")
+    parser.add_argument("--fresh", action="store_true", help="levels: count again from the beginning")
     parser.add_argument("--output", type=Path, help="folder of the results (default: results/paper beside this file)")
     return parser
 
@@ -95,6 +97,23 @@ def _timing(options: argparse.Namespace) -> None:
 
 def _null(options: argparse.Namespace) -> None:
     report.null(_output(options), options.quick, options.repetitions, options.jobs)
+
+
+def _levels(options: argparse.Namespace) -> None:
+    """Count, save and write the table."""
+    unknown = [name for name in options.names if name not in {case.family for case in levels.CASES.values()}]
+    if unknown:
+        raise data.DataError(f"levels knows no family {unknown[0]!r}")
+    cases = [name for name, case in levels.CASES.items() if not options.names or case.family in options.names]
+    folder = options.output or HERE
+    table = levels.Table(folder / "levels.csv")
+    if options.fresh:
+        table.forget(cases)
+    try:
+        levels.run(table, cases, options.repetitions or (20 if options.quick else levels.REPETITIONS), options.jobs)
+    finally:
+        if table.cells:
+            (folder / "LEVELS.md").write_text(levels.markdown(table), encoding="utf-8")
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -141,6 +160,7 @@ PARTS = {
     "run": _run,
     "timing": _timing,
     "null": _null,
+    "levels": _levels,
     "report": _report,
     "data": _data,
     "fetch": _fetch,

@@ -41,7 +41,7 @@ from scipy import sparse, stats
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.preprocessing import OneHotEncoder
 
-from fbed.blanket import Network, read_network, recover, recover_perfectly, usual_family
+from fbed.cli.blanket import Network, read_network, recover, recover_perfectly, usual_family
 from fbed.errors import InvalidInput
 from fbed.graphs import DiscreteNetwork, GaussianNetwork, Node, Recovery, Sample
 

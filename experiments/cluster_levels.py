@@ -25,10 +25,10 @@ import numpy as np
 import pandas as pd
 
 from fbed import families
-from fbed.design import Design
-from fbed.extras import read_extras
-from fbed.outcomes import read_outcome
-from fbed.tables import read_table
+from fbed.matrix.design import Design
+from fbed.tables.extras import read_extras
+from fbed.tables.outcomes import read_outcome
+from fbed.tables.table import read_table
 
 LEVEL = 0.05
 CLUSTERS = (20, 40)

@@ -16,10 +16,10 @@ from statsmodels.miscmodels.ordinal_model import OrderedModel
 
 import small_sample_twin as twin
 from fbed import families
-from fbed.design import Design
-from fbed.extras import read_extras
-from fbed.outcomes import read_outcome
-from fbed.tables import read_table
+from fbed.matrix.design import Design
+from fbed.tables.extras import read_extras
+from fbed.tables.outcomes import read_outcome
+from fbed.tables.table import read_table
 
 Answer = tuple[float, float, float]  # statistic, df, log p
 Test = Callable[[np.ndarray, np.ndarray, Any, dict[str, Any]], Answer]

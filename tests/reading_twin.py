@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import numpy as np
 
-from fbed.columns import _DATE, _MANY_DATES, _MANY_NUMBERS, _are_markers, _reads_as_number, listing
 from fbed.errors import InvalidInput
+from fbed.tables.columns import _DATE, _MANY_DATES, _MANY_NUMBERS, _are_markers, _reads_as_number, listing
 
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 

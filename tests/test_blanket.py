@@ -10,7 +10,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from fbed import blanket, cli
+from fbed.cli import blanket
+from fbed.cli import command as cli
 from fbed.graphs import BLANKET_ROLES, DAG, MAG, GaussianNetwork, GraphError, Recovery, draw_blanket, random_dag
 
 mpl.use("Agg")

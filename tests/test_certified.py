@@ -16,7 +16,7 @@ from scipy import sparse
 
 import fbed
 from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, of_another_family, rare, trail_of, wide
-from fbed.memo import Memo
+from fbed.search.memo import Memo
 
 FAMILIES = ("binomial", "gaussian")
 COMBINATIONS = list(product(CRITERIA, ALGORITHMS))

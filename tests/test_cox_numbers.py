@@ -9,10 +9,10 @@ import pytest
 from scipy import optimize, special
 
 import fbed
-from fbed.families import few_terms
-from fbed.families.cox import Cox
-from fbed.families.newton import Columns
-from fbed.families.spells import Spells
+from fbed.models.likelihoods import few_terms
+from fbed.models.likelihoods.cox import Cox
+from fbed.models.likelihoods.newton import Columns
+from fbed.models.likelihoods.spells import Spells
 
 
 def log_likelihood(eta, time, event, weights, strata, entry):

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 import fbed
-from fbed.criteria import Evidence, as_criterion, equivalent_level, exceeds, tied_with_best
-from fbed.tails import ChiSquare, ExactF
+from fbed.errors import InvalidInput
+from fbed.rules.criteria import Evidence, as_criterion, equivalent_level, exceeds, tied_with_best
+from fbed.rules.tails import ChiSquare, ExactF
 
 ONE = np.ones(1)
 
@@ -191,32 +192,67 @@ def test_names_stand_for_objects(name, expected):
     assert as_criterion(name, 0.02, None, 0.1) == expected
 
 
-def test_names_of_information_criteria_ignore_the_level():
-    assert as_criterion("aic", 0.02, None, None) == fbed.AIC()
-    assert as_criterion("bic", 0.02, None, None) == fbed.BIC()
-    assert as_criterion("ebic", 0.02, 0.3, None) == fbed.EBIC(0.3)
+def test_names_of_information_criteria():
+    assert as_criterion("aic") == fbed.AIC()
+    assert as_criterion("bic") == fbed.BIC()
+    assert as_criterion("ebic", None, 0.3) == fbed.EBIC(0.3)
+    assert as_criterion("lr") == fbed.LikelihoodRatio(0.05)
 
 
 def test_unknown_names_are_refused():
     with pytest.raises(fbed.InvalidInput, match=r"unknown criterion 'mdl': expected 'lr', 'aic', 'bic', 'ebic'"):
-        as_criterion("mdl", 0.05, None, None)
+        as_criterion("mdl")
 
 
 def test_other_objects_are_refused():
     with pytest.raises(fbed.InvalidInput, match="criterion must be a name or a criterion object, got int"):
-        as_criterion(3, 0.05, None, None)
+        as_criterion(3)
 
 
 def test_a_class_is_no_criterion():
     with pytest.raises(fbed.InvalidInput, match=r"criterion is the class BIC: pass an object, BIC\(\)"):
-        as_criterion(fbed.BIC, 0.05, None, None)
+        as_criterion(fbed.BIC)
 
 
 def test_level_for_staying_belongs_to_the_test():
     with pytest.raises(fbed.InvalidInput, match="alpha_backward belongs to criterion='lr', not to 'bic'"):
-        as_criterion("bic", 0.05, None, 0.1)
+        as_criterion("bic", None, None, 0.1)
 
 
 def test_level_for_staying_goes_into_the_object():
     with pytest.raises(fbed.InvalidInput, match="alpha_backward goes into the criterion object"):
-        as_criterion(fbed.LikelihoodRatio(), 0.05, None, 0.1)
+        as_criterion(fbed.LikelihoodRatio(), None, None, 0.1)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"gamma": 0.5}, "gamma belongs to criterion='ebic', not to 'lr'"),
+        ({"gamma": 0.5, "criterion": "bic"}, "gamma belongs to criterion='ebic', not to 'bic'"),
+        ({"alpha": 0.01, "criterion": "bic"}, "alpha belongs to criterion='lr', not to 'bic'"),
+        ({"alpha": 0.01, "criterion": "EBIC"}, "alpha belongs to criterion='lr', not to 'EBIC'"),
+        ({"alpha": 0.01, "criterion": fbed.BIC()}, "alpha goes into the criterion object"),
+        ({"gamma": 0.1, "criterion": fbed.EBIC()}, r"gamma goes into the criterion object .* fbed.EBIC\(gamma=0.1\)"),
+    ],
+)
+def test_what_a_criterion_does_not_use_is_refused(options, said):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    with pytest.raises(InvalidInput, match=said):
+        fbed.select(X, y, **options)
+
+
+def test_an_estimator_ignores_what_its_criterion_does_not_use():
+    """So that a grid over criteria × levels works."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 1] + rng.normal(size=60)
+    for criterion in ("aic", "bic", "ebic", fbed.BIC()):
+        same = fbed.FBEDSelector(criterion=criterion).fit(X, y)
+        for alpha in (0.001, 0.2):
+            selector = fbed.FBEDSelector(criterion=criterion, alpha=alpha, alpha_backward=0.1).fit(X, y)
+            assert selector.result_.selected == same.result_.selected
+            assert selector.result_.criterion == same.result_.criterion
+    strict, lax = (fbed.FBEDSelector(alpha=alpha, gamma=0.3).fit(X, y) for alpha in (1e-30, 0.5))
+    assert strict.result_.selected == ()
+    assert 1 in lax.result_.selected

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import fbed
-from fbed.cli import main
-from fbed.demo import ALPHA, NETWORK, TARGET, Node, markov_blanket, report, simulate
+from fbed.cli.command import main
+from fbed.cli.demo import ALPHA, NETWORK, TARGET, Node, markov_blanket, report, simulate
 
 
 def test_markov_blanket_by_hand():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fbed.cli import parser
+from fbed.cli.command import parser
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fbed
 from fbed import FBEDSelector
-from fbed.extras import EXTRAS
+from fbed.tables.extras import EXTRAS
 
 
 @pytest.mark.filterwarnings("ignore:No features were selected")

@@ -9,8 +9,8 @@ import statsmodels.api as sm
 from scipy import sparse
 
 import fbed
-from fbed.cli import main
-from fbed.explain import find
+from fbed.cli.command import main
+from fbed.doors.explain import find
 from report_cases import CASES, case, coded, holes, table
 
 
@@ -40,12 +40,12 @@ def test_a_saved_result_explains_the_same(name):
         assert str(again.explain(j)) == str(result.explain(j))
 
 
-@pytest.mark.parametrize("criterion", ["lr", "bic"])
+@pytest.mark.parametrize("criterion", [fbed.LikelihoodRatio(0.2), "bic"])
 @pytest.mark.parametrize("family", ["gaussian", "binomial"])
 def test_statistics_with_the_data_are_those_of_fitted_models(family, criterion):
     X, y = numbers()
     y = y if family == "gaussian" else (y > 0).astype(float)
-    result = fbed.select(X, y, criterion=criterion, alpha=0.2, k=2)
+    result = fbed.select(X, y, criterion=criterion, k=2)
     kind = sm.families.Gaussian() if family == "gaussian" else sm.families.Binomial()
 
     def deviance(names):
@@ -93,7 +93,7 @@ def test_rows_that_it_would_take_are_about_enough():
 
 
 def test_a_further_run_is_suggested_when_it_could_matter():
-    from fbed.demo import NETWORK, TARGET, simulate
+    from fbed.cli.demo import NETWORK, TARGET, simulate
 
     data = simulate(NETWORK, 1000, 1)
     result = fbed.select(data, TARGET, alpha=0.01, k=0)
@@ -273,3 +273,19 @@ def test_groups_and_missing_values_are_explained_with_the_whole_table():
     first = fbed.select(X, y, groups=groups, missing="drop", k=0, max_features=1, engine="exhaustive").candidates
     assert exact.upper == pytest.approx(first.upper[3], rel=1e-9)
     assert not np.isnan(again.upper[3])
+
+
+def test_without_the_data_nothing_is_made_up_from_bounds():
+    """What a bound would suggest, such as 'about 8,785 rows', is left unsaid; what is not known is named."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(2, size=(400, 300))
+    y = (X[:, 0] + X[:, 1] + rng.logistic(size=400) > 0).astype(int)
+    result = fbed.Result.from_json(fbed.select(X, y, criterion="ebic").to_json())
+    open_ = np.flatnonzero((result.candidates.upper - result.candidates.lower > 0.5) & ~result.support)
+    assert len(open_)
+    for j in open_[:20].tolist():
+        told = str(result.explain(j)).replace("\n", " ")
+        assert "rows instead of" not in told
+        assert "How close it came is not known" in told
+        exact = str(result.explain(j, X, y)).replace("\n", " ")
+        assert "not known" not in exact

@@ -7,10 +7,10 @@ import pytest
 
 from family_cases import CASES, bound, columns, predictors, signal
 from fbed import families
-from fbed.design import Design
-from fbed.extras import read_extras
-from fbed.outcomes import read_outcome
-from fbed.tables import read_table
+from fbed.matrix.design import Design
+from fbed.tables.extras import read_extras
+from fbed.tables.outcomes import read_outcome
+from fbed.tables.table import read_table
 
 N_DATASETS = 20
 SETS = ([], [0], [0, 1], [4, 0])

@@ -8,7 +8,7 @@ import statsmodels.api as sm
 from scipy import optimize, special
 
 import fbed
-from fbed.families.newton import Columns, maximise
+from fbed.models.likelihoods.newton import Columns, maximise
 from twin import Rule, Twin, separable_rows
 
 

@@ -11,10 +11,10 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed.cli import main
-from fbed.families.binomial import Binomial
-from fbed.memo import Memo
-from fbed.paths import Setting
+from fbed.cli.command import main
+from fbed.doors.paths import Setting
+from fbed.models.engines.binomial import Binomial
+from fbed.search.memo import Memo
 from search_cases import assert_same, single
 
 
@@ -85,7 +85,7 @@ def test_no_set_is_fitted_twice(monkeypatch):
 def test_memory_is_bounded_and_forgetting_changes_nothing(monkeypatch):
     X, y = data("binomial", 2)
     before = fbed.path(X, y, alphas=(0.05, 0.1), gammas=())
-    monkeypatch.setattr("fbed.paths.Memo", lambda p, n: Memo(p, n, budget=1))
+    monkeypatch.setattr("fbed.doors.paths.Memo", lambda p, n: Memo(p, n, budget=1))
     for one, other in zip(fbed.path(X, y, alphas=(0.05, 0.1), gammas=()), before, strict=True):
         assert_same(one, other)
 
@@ -205,3 +205,16 @@ def test_command(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
     assert main(["path", str(tmp_path / "data.csv"), "--target", "y", "--gammas", "big"]) == 2
     assert "'default'" in capsys.readouterr().err
+
+
+def test_names_in_the_table_are_whole_or_counted():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 6)), columns=[f"measure number {j}" for j in range(5)] + ["long" * 20])
+    grid = fbed.path(X, X.sum(axis=1) + 0.1 * rng.normal(size=200), alphas=(0.01,), gammas=(), ks=(0,), fbs=False)
+    (line,) = grid.summary().splitlines()[3:]
+    first = str(grid[0].selected[0])
+    assert len(line) <= 80
+    assert line.endswith(", and 5 more")
+    assert first in line or "…" in line
+    few = fbed.path(X.iloc[:, :1], X.iloc[:, 0] + rng.normal(size=200), alphas=(0.01,), gammas=(), ks=(0,), fbs=False)
+    assert few.summary().endswith("  measure number 0")

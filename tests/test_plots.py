@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 
 import fbed
-from fbed import views
-from fbed.report import render
-from report_cases import CASES, case, table
+from fbed.result import views
+from fbed.show.report import render
+from report_cases import CASES, case, hostile_table, table
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -31,6 +31,47 @@ def test_every_result_can_be_plotted(name, kind, tmp_path):
     assert isinstance(ax, plt.Axes)
     assert ax.get_title()
     ax.figure.savefig(tmp_path / "plot.png")
+
+
+def cut(figure):
+    """What is written on a figure and not inside it; ticks beyond the ends of an axis are not drawn."""
+    figure.draw_without_rendering()
+    box, out = figure.bbox.padded(1.0), []
+    for ax in figure.axes:
+        beyond = set()
+        for axis, (low, high) in ((ax.xaxis, sorted(ax.get_xlim())), (ax.yaxis, sorted(ax.get_ylim()))):
+            ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+            beyond |= {id(t.label1) for t in ticks if not low <= t.get_loc() <= high}
+        for text in ax.findobj(plt.Text):
+            extent = text.get_window_extent()
+            inside = extent.x0 >= box.x0 and extent.x1 <= box.x1 and extent.y0 >= box.y0 and extent.y1 <= box.y1
+            if text.get_visible() and text.get_text().strip() and id(text) not in beyond and not inside:
+                out.append((text.get_text(), extent.extents.round().tolist(), figure.bbox.extents.tolist()))
+    return out
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@pytest.mark.parametrize("kind", ["steps", "funnel", "effects", "ties"])
+@pytest.mark.parametrize(
+    "name", ["hostile", "separated", "removals", "cox", "multinomial", "nothing", "oracle", "groups"]
+)
+def test_nothing_is_cut_when_a_figure_is_saved(name, kind):
+    assert cut(getattr(case(name).plot, kind)().figure) == []
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_nothing_is_cut_of_a_path():
+    X, y = hostile_table()
+    wide = X.rename(columns=lambda name: f"{name[:20]} and a long name that goes on")
+    for grid in (fbed.path(*table(), alphas=(0.1,), gammas=(), ks=(0,)), fbed.path(wide, y, alphas=(0.01,), gammas=())):
+        for ax in (grid.plot.sizes(), grid.plot.tests(), grid.plot.variables(k=0)):
+            assert cut(ax.figure) == []
+
+
+def test_text_beyond_a_figure_would_be_found():
+    _, ax = plt.subplots()
+    ax.set_xlabel("far too long " * 30)
+    assert len(cut(ax.figure)) == 1
 
 
 @pytest.mark.parametrize("kind", ["steps", "funnel", "effects", "ties"])
@@ -119,5 +160,5 @@ def test_results_of_a_path_have_reports_and_explanations():
 
 def test_without_matplotlib_the_message_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install 'fbed\[plot\]'"):
+    with pytest.raises(ImportError, match="pip install matplotlib"):
         case("linear").plot.steps()

@@ -16,14 +16,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import fbed
-import fbed.encoding
+import fbed.tables.encoding
 import reading_twin
 from fbed._kernels import DenseColumns, number_objects
-from fbed.apart import ColumnsApart, as_matrix
-from fbed.columns import Factor, read_column
-from fbed.design import Design
-from fbed.encoding import encode_series
-from fbed.tables import read_table
+from fbed.matrix.design import Design
+from fbed.tables.apart import ColumnsApart, as_matrix
+from fbed.tables.columns import Factor, read_column
+from fbed.tables.encoding import encode_series
+from fbed.tables.table import read_table
 
 # --- one column of objects against the twin ---------------------------------------------------------------------------
 
@@ -123,8 +123,8 @@ def test_only_columns_of_objects_are_numbered(values):
 def test_python_looks_at_different_values_only(monkeypatch):
     """Not at 40,000 of them, in any storage."""
     seen = []
-    real = fbed.encoding.is_missing
-    monkeypatch.setattr(fbed.encoding, "is_missing", lambda value: seen.append(value) or real(value))
+    real = fbed.tables.encoding.is_missing
+    monkeypatch.setattr(fbed.tables.encoding, "is_missing", lambda value: seen.append(value) or real(value))
     text = pd.DataFrame(np.random.default_rng(0).choice(["lo", "mid", "hi"], (2000, 20))).rename(columns=str)
     for table in (
         text,
@@ -227,7 +227,7 @@ def test_codes_have_the_smallest_type_and_room_for_a_level_of_missing_values(n_l
     for factor in table.factors.values():
         assert factor.codes.dtype == (np.int8 if n_levels <= 127 else np.int16 if n_levels < 2**15 else np.int32)
         assert factor.codes.tolist() == [*range(n_levels), *range(n_levels), -1]
-    from fbed.missing import with_indicators
+    from fbed.tables.missing import with_indicators
 
     filled, _ = with_indicators(table, np.ones(len(frame)))
     assert [factor.codes[-1] for factor in filled.factors.values()] == [n_levels, n_levels]
@@ -244,9 +244,9 @@ def test_codes_that_polars_shares_among_tables_do_not_matter():
 
 
 def test_codes_far_apart_are_numbered_from_zero():
-    codes, first = fbed.encoding._first_rows(np.array([10**9, -1, 5, 10**9, 5]))
+    codes, first = fbed.tables.encoding._first_rows(np.array([10**9, -1, 5, 10**9, 5]))
     assert (codes.tolist(), first.tolist()) == ([1, -1, 0, 1, 0], [2, 0])
-    codes, first = fbed.encoding._first_rows(np.array([-1, -1]))
+    codes, first = fbed.tables.encoding._first_rows(np.array([-1, -1]))
     assert (codes.tolist(), first.tolist()) == ([-1, -1], [])
 
 
@@ -271,7 +271,7 @@ def test_an_outcome_is_the_same_in_every_storage():
     X, text = np.random.default_rng(1).normal(size=(60, 3)), ["no", "yes", "no"] * 20
     for make in TEXT_STORAGE.values():
         column = make(text)["c"]
-        outcome = fbed.outcomes.read_outcome(column, 60)
+        outcome = fbed.tables.outcomes.read_outcome(column, 60)
         assert (outcome.levels, outcome.values.tolist()) == (("no", "yes"), [0.0, 1.0, 0.0] * 20)
         assert fbed.select(X, column, family="binomial").n == 60
 
@@ -449,8 +449,8 @@ def test_series_that_narwhals_reads_for_us():
     """A library without a way of its own: values come as a list."""
 
     class Other:
-        dtype = fbed.encoding.nw.String
-        implementation = fbed.encoding.nw.Implementation.UNKNOWN
+        dtype = fbed.tables.encoding.nw.String
+        implementation = fbed.tables.encoding.nw.Implementation.UNKNOWN
 
         def to_native(self):
             return self

@@ -16,9 +16,9 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed import views
-from fbed.cli import main
-from fbed.report import render
+from fbed.cli.command import main
+from fbed.result import cautions, views
+from fbed.show.report import render
 from report_cases import CASES, HOSTILE, case, hostile_table, table
 
 VOID = {"meta", "br", "wbr"}
@@ -132,7 +132,7 @@ def test_contents_follow_the_result():
     assert "removed" in whole
     assert "backward" in whole
     assert f"{result.n_tests.total:,}" in whole
-    assert "naive, after selection" in whole
+    assert "p-value (naive)" in whole
     assert "Borboudakis" in whole
     assert f"fbed.select({'X, y'}" in whole
     for package in ("fbed", "Python", "numpy", "scipy"):
@@ -141,16 +141,16 @@ def test_contents_follow_the_result():
 
 def test_cautions_name_what_is_wrong():
     told = " ".join(
-        f"{c.title}: {c.text}" for c in views.cautions(fbed.select(*table(), include=["a", "twin", "rare"]))
+        f"{c.title}: {c.text}" for c in cautions.cautions(fbed.select(*table(), include=["a", "twin", "rare"]))
     )
     assert "Selected variables are collinear" in told
     assert "a and twin (1.00)" in told
     assert "rare = odd (4 rows)" in told
-    assert "The outcome is separated" in [c.title for c in views.cautions(case("separated"))]
-    assert "The search did not finish" in [c.title for c in views.cautions(case("interrupted"))]
-    assert "The search was limited" in [c.title for c in views.cautions(case("limited"))]
+    assert "The outcome is separated" in [c.title for c in cautions.cautions(case("separated"))]
+    assert "The search did not finish" in [c.title for c in cautions.cautions(case("interrupted"))]
+    assert "The search was limited" in [c.title for c in cautions.cautions(case("limited"))]
     quiet = fbed.select(table()[0][["b", "c"]], table()[1])
-    assert views.cautions(quiet) == []
+    assert cautions.cautions(quiet) == []
 
 
 def test_least_tests_of_fbs_is_what_fbs_needs():

@@ -15,7 +15,7 @@ import statsmodels.api as sm
 from scipy import sparse
 
 import fbed
-from fbed.scan import Finding
+from fbed.search.scan import Finding
 
 
 def data(n=150, p=6, seed=0):
@@ -170,7 +170,7 @@ SAVED += ("numpy numbers", "separated", "all runs", "forced, excluded")
 
 @pytest.mark.parametrize("name", SAVED)
 def test_json_round_trip(name, tmp_path):
-    result = saved(name)
+    result = saved(name).settled()
     assert_equal(result, round_trip(result, tmp_path))
 
 
@@ -204,13 +204,13 @@ def test_json_of_an_infinite_score(linear, tmp_path):
 
 
 def test_json_has_a_schema_version(linear):
-    assert json.loads(linear.to_json())["schema"] == 2
+    assert json.loads(linear.to_json())["schema"] == 3
 
 
 @pytest.mark.parametrize("schema", [0, 1, None])
 def test_json_of_another_schema_is_refused(linear, schema):
     plain = json.loads(linear.to_json()) | {"schema": schema}
-    with pytest.raises(fbed.InvalidInput, match=f"not a result of schema 2 \\(found {schema}\\)"):
+    with pytest.raises(fbed.InvalidInput, match=f"not a result of schema 2 or 3 \\(found {schema}\\)"):
         fbed.Result.from_json(json.dumps(plain))
 
 
@@ -412,3 +412,10 @@ def test_progress_adds_up():
     assert len(told) == len(result.trace)
     assert told[-1].tests == result.n_tests.total
     assert [report.variable for report in told] == [row.variable for row in result.trace]
+
+
+def test_repr_is_one_line(linear):
+    shown = repr(linear)
+    assert "\n" not in shown
+    assert len(shown) < 120
+    assert shown.startswith(f"<Result: {len(linear.selected)} of ")

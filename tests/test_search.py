@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from fbed.scan import Finding, OutOfTime, Scan
-from fbed.search import Plan, Trail, search
+from fbed.clock import OutOfTime
+from fbed.search.scan import Finding, Scan
+from fbed.search.search import Plan, Trail, search
 
 
 class Answers:

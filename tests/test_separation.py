@@ -12,8 +12,8 @@ import statsmodels.api as sm
 from scipy import optimize
 
 import fbed
-from fbed import views
-from fbed.families.recession import Constraints, recession
+from fbed.models.recession import Constraints, recession
+from fbed.result import cautions
 
 FAMILIES = ("binomial", "trials", "offset", "poisson", "negative_binomial", "multinomial", "ordinal", "cox", "weibull")
 
@@ -212,7 +212,7 @@ def test_what_is_infinite_is_told_everywhere(tmp_path):
     said = "the coefficient of level[c] is infinite"
     assert said in " ".join(result.summary().split())
     assert "-∞" in result.summary()
-    assert any(said in caution.text for caution in views.cautions(result))
+    assert any(said in caution.text for caution in cautions.cautions(result))
     page = result.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert said in page
     assert "−∞" in page
@@ -225,6 +225,23 @@ def test_infinite_coefficients_survive_json():
     assert saved.model.coefficients == result.model.coefficients
     assert saved.model.infinite == result.model.infinite == {"level[c]": -1}
     assert saved.summary() == result.summary()
+
+
+def test_where_a_separated_model_arrived_is_kept_for_predictions():
+    result = partly_separated()
+    saved = fbed.Result.from_json(result.to_json())
+    model = saved.model
+    assert (model.reached, model.directions) == (result.model.reached, result.model.directions)
+    assert len(model.reached) == len(model.terms)
+    assert np.isfinite(model.reached).all()
+    assert all(math.copysign(1, at) == way for at, way in zip(model.reached, model.directions, strict=True) if way)
+    new = pd.DataFrame({"level": ["a", "b", "c"], "x": [0.3, -1.0, 2.0]})
+    for kind in ("link", "response", "class"):
+        np.testing.assert_array_equal(model.predict(new, kind), result.model.predict(new, kind))
+    chance = model.predict(new)
+    assert np.isfinite(model.predict(new, "link")).all()
+    assert chance[2] < 1e-6 < chance[:2].min()  # the level that never had the outcome
+    assert model.predict(new, "class").tolist()[2] == 0
 
 
 def test_models_saved_before_directions_were_are_read():

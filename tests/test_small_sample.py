@@ -12,11 +12,11 @@ from scipy import stats
 import fbed
 import small_sample_twin as twin
 from fbed import families
-from fbed.design import Design
-from fbed.extras import read_extras
-from fbed.families.gee import Gee
-from fbed.outcomes import read_outcome
-from fbed.tables import read_table
+from fbed.matrix.design import Design
+from fbed.models.others.gee import Gee
+from fbed.tables.extras import read_extras
+from fbed.tables.outcomes import read_outcome
+from fbed.tables.table import read_table
 
 
 def r_data() -> tuple[pd.DataFrame, dict[str, np.ndarray]]:

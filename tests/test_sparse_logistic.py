@@ -13,7 +13,7 @@ from scipy import sparse
 import fbed
 from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, trail_of
 from fbed._kernels import SparseColumns, SparseModel, fit_logistic
-from fbed.families import sparse_logistic
+from fbed.models.engines import sparse_logistic
 from test_certified import assert_same, combination
 
 N_SEEDS = 6

@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import fbed
-import fbed.design
+import fbed.matrix.design
 from fbed._kernels import DenseColumns, SparseColumns
 
 
@@ -104,7 +104,7 @@ class Watched(DenseColumns):
 def test_small_types_are_converted_a_block_at_a_time(monkeypatch, dtype, family):
     X, y = data(3, family, binary=dtype is bool, n=400, p=20_000)
     X = X.astype(dtype, order="F")
-    monkeypatch.setattr(fbed.design, "DenseColumns", Watched)
+    monkeypatch.setattr(fbed.matrix.design, "DenseColumns", Watched)
     Watched.largest = 0
     tracemalloc.start()
     fbed.select(X, y, family=family, criterion="ebic", k=0)
@@ -129,7 +129,7 @@ def test_sparse_columns_are_not_written_out(monkeypatch):
     rng = np.random.default_rng(4)
     X = sparse.random_array((300, 5000), density=0.02, rng=rng, format="csc")
     y = (X[:, [0]].toarray().ravel() * 8 + rng.logistic(size=300) > 0.5).astype(int)
-    monkeypatch.setattr(fbed.design, "SparseColumns", Spied)
+    monkeypatch.setattr(fbed.matrix.design, "SparseColumns", Spied)
     for forbidden in ("toarray", "todense"):
         monkeypatch.setattr(sparse.csc_array, forbidden, _never, raising=True)
     Spied.written = 0

@@ -16,8 +16,8 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed.outcomes import read_outcome, suggested_family
-from fbed.tables import read_table
+from fbed.tables.outcomes import read_outcome, suggested_family
+from fbed.tables.table import read_table
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -165,8 +165,8 @@ def test_mixed_levels_have_some_order():
 def test_missing_numbers_are_counted_by_column():
     broken = X.copy()
     broken[:3, 1] = np.nan
-    broken[0, 2] = np.inf
-    match = r"NaN, missing or infinite values in 2 columns: 1 \(3\), 2 \(1\).*Nothing is imputed silently: drop"
+    broken[0, 2] = np.nan
+    match = r"NaN or missing values in 2 columns: 1 \(3\), 2 \(1\).*Nothing is imputed silently: drop"
     refused(match, broken, Y)
     refused(r"in 2 columns: v \(3\), w \(1\)", broken, Y, feature_names=["u", "v", "w"])
     refused(r"in 2 columns: 1 \(3\), 2 \(1\)", sparse.csr_array(broken), Y)
@@ -186,7 +186,7 @@ def test_missing_numbers_are_counted_by_column():
     ids=["text", "category", "Int64", "boolean", "NA among text", "NA among numbers", "float"],
 )
 def test_missing_values_of_pandas(column):
-    refused(r"missing or infinite values in 1 column: c \(1\)", frame(c=column), Y)
+    refused(r"NaN or missing values in 1 column: c \(1\)", frame(c=column), Y)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_missing_values_of_pandas(column):
 )
 @pytest.mark.parametrize("make", [pl.DataFrame, pa.table], ids=["polars", "arrow"])
 def test_missing_values_of_polars_and_arrow(make, values):
-    refused(r"missing or infinite values in 1 column: c \(1\)", make({"a": X[:, 0], "c": values}), Y)
+    refused(r"NaN or missing values in 1 column: c \(1\)", make({"a": X[:, 0], "c": values}), Y)
 
 
 def test_many_broken_columns_are_abbreviated():
@@ -326,7 +326,7 @@ def test_objects_that_are_numbers_are_numbers():
 def test_missing_objects_are_missing():
     holes = X.astype(object)
     holes[0, 1] = None
-    refused(r"missing or infinite values in 1 column: 1 \(1\)", holes, Y)
+    refused(r"NaN or missing values in 1 column: 1 \(1\)", holes, Y)
 
 
 # --- names and indices ----------------------------------------------------------------------------------------------
@@ -473,11 +473,28 @@ def test_one_value_is_refused(y, family):
     refused("y holds a single value .* nothing to explain|needs a numeric outcome", X, y, family=family)
 
 
+def test_advice_about_infinite_values_works():
+    """missing= would not help, and is not offered; what is offered does."""
+    broken = pd.DataFrame(X.copy(), columns=["u", "v", "w"])
+    broken.loc[:3, "v"] = np.nan
+    broken.loc[0, "w"] = np.inf
+    for missing in ("error", "drop", "indicator"):
+        refused(r"infinite values in 1 column: w \(1\).*missing= does not help", broken, Y, missing=missing)
+    mended = broken.replace([np.inf, -np.inf], np.nan)
+    assert fbed.select(mended, Y, missing="drop").selected == ("v",)
+    assert fbed.select(broken, Y, missing="drop", exclude=["w"]).selected == ("v",)
+    infinite = Y.copy()
+    infinite[4] = np.inf
+    for missing in ("error", "drop"):
+        with pytest.raises(fbed.InvalidInput, match="y contains infinity in 1 rows") as refusal:
+            fbed.select(X, infinite, missing=missing)
+        assert "missing='drop'" not in str(refusal.value)
+
+
 def test_missing_outcomes_are_counted():
     holes = Y.copy()
-    holes[:4] = np.nan
-    holes[4] = np.inf
-    refused("y contains NaN, missing or infinity in 5 rows: drop those rows first", X, holes)
+    holes[:5] = np.nan
+    refused("y contains NaN or missing values in 5 rows: drop those rows first", X, holes)
     for y in (
         np.array([None, "a", *["b"] * 38], dtype=object),
         pd.Series([None, 1, *[2] * 38], dtype="Int64"),
@@ -489,7 +506,7 @@ def test_missing_outcomes_are_counted():
         pl.Series([None, True, *[False] * 38]),
         pa.array([None, 1.5, *[2.5] * 38]),
     ):
-        refused("y contains NaN, missing or infinity in 1 rows", X, y)
+        refused("y contains NaN or missing values in 1 rows", X, y)
 
 
 def test_wrong_length_of_the_outcome():

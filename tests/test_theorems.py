@@ -180,7 +180,7 @@ def test_one_walk_answers_a_whole_scan_in_both_phases():
     for graph in dags()[:300] + mags()[:300]:
         target = graph.nodes[rng.integers(len(graph))]
         others = [node for node in graph.nodes if node != target]
-        oracle = fbed.oracle.Oracle(graph, target)
+        oracle = fbed.graphs.oracle.Oracle(graph, target)
         inside = np.flatnonzero(rng.random(len(others)) < rng.random())
         outside = np.setdiff1d(np.arange(len(others)), inside)
         given = {others[i] for i in inside}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fbed.criteria import AIC, BIC, EBIC, LikelihoodRatio
+from fbed.doors.paths import PathResult, path
+from fbed.doors.progress import Progress
+from fbed.doors.selection import select
 from fbed.errors import InvalidInput
-from fbed.paths import PathResult, path
-from fbed.progress import Progress
-from fbed.result import Result
-from fbed.selection import select
+from fbed.result.result import Result
+from fbed.rules.criteria import AIC, BIC, EBIC, LikelihoodRatio
 
 if TYPE_CHECKING:
-    from fbed.estimator import FBEDSelector
+    from fbed.doors.estimator import FBEDSelector
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "AIC",
     "BIC",
@@ -33,7 +33,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """`FBEDSelector` on first use: importing scikit-learn takes several times as long as everything else here."""
     if name == "FBEDSelector":
-        from fbed.estimator import FBEDSelector
+        from fbed.doors.estimator import FBEDSelector
 
         return FBEDSelector
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from fbed.cli import main
+from fbed.cli.command import main
 
 sys.exit(main())

@@ -28,6 +28,8 @@ class DenseColumns:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major; zero where the scale is."""
+    def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool) -> Floats:
+        """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
@@ -39,6 +41,8 @@ class SparseColumns:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major and dense; zero where the scale is."""
+    def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool) -> Floats:
+        """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
@@ -61,6 +65,40 @@ class SparseModel:
         """Inner products of the columns with v."""
     def moved(self, coefficients: Floats) -> Floats:
         """Columns times coefficients, which come column after column."""
+
+class SoftmaxClasses:
+    """Softmax of as many predictors as classes less one: a fit on S, from which candidates are raced."""
+
+    def __init__(
+        self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
+    ) -> None: ...
+    def fit(self) -> tuple[Floats, float, bool]:
+        """Parameters and deviance of the fit on S, looked for from `parameters`, and whether it was found."""
+    def race(
+        self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Bounds on the likelihood ratios of models with `width` columns more each, and where their fits ended.
+
+        They are clear of their line; where `best` is finite, those above it are known or below the best; with
+        `exactly`, all are known. An interval that is not so has not been narrowed any further.
+        """
+
+class OrderedClasses:
+    """Proportional odds: a fit on S, from which candidates are raced."""
+
+    def __init__(
+        self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
+    ) -> None: ...
+    def fit(self) -> tuple[Floats, float, bool]:
+        """Parameters and deviance of the fit on S, looked for from `parameters`, and whether it was found."""
+    def race(
+        self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Bounds on the likelihood ratios of models with `width` columns more each, and where their fits ended.
+
+        They are clear of their line; where `best` is finite, those above it are known or below the best; with
+        `exactly`, all are known. An interval that is not so has not been narrowed any further.
+        """
 
 class LogisticNull:
     """A fitted logistic model, asked about columns that could join it.
@@ -176,6 +214,49 @@ class LogisticNull:
         """Refine contenders; their bounds, the position of the best, the linear predictor of its model, and who is
         neither resolved nor out of the race."""
 
+def model_rows(
+    counts: bool,
+    Z: Floats,
+    coefficients: Floats,
+    offset: Floats,
+    y: Floats,
+    weight: Floats,
+    least: Floats,
+    mean: Floats,
+    information: Floats,
+    residual: Floats,
+) -> tuple[float, Floats, Floats]:
+    """Half the deviance, gradient and information (its upper triangle) of a Poisson model where the
+    outcome counts, of a logistic one otherwise; mean, information and residual of every row are written."""
+
+def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Floats:
+    """Σaμz², Σaμz³, Σaμz⁴, least and largest z of the steps that are the columns of U, a column each."""
+
+def cox_state(
+    event: Floats, closes: Which, starts: Flags, deaths: Floats, eta: Floats, weight: Floats
+) -> tuple[Floats, Floats, Floats, Floats, float]:
+    """Hazard, expected events and residual of every row, a 2 × 2 triangle of every tied set, and −log-likelihood.
+
+    Rows are in order, within a stratum from the latest to the earliest; `starts` marks the first of a stratum, `closes`
+    (from 1) the last with the time of a tied set."""
+
+def cox_means(
+    event: Floats,
+    closes: Which,
+    starts: Flags,
+    hazard: Floats,
+    triangle: Floats,
+    tied: bool,
+    X: Floats,
+    S: Floats,
+    D: Floats,
+) -> Floats:
+    """M with M'M what the tied sets that close in some rows take from the information of columns X; S and D, sums over
+    those at risk and dying, are carried on from one block of rows to the next."""
+
+def cox_step_moments(event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats) -> Floats:
+    """The same as `step_moments` for all rows of a proportional hazards model."""
+
 def fit_logistic(
     Z: Floats,
     weight: Floats,
@@ -203,3 +284,18 @@ def bound_functions(z: float) -> tuple[float, float, float]:
 
 def elementary_functions(x: float, e: float) -> tuple[float, float]:
     """exp(x) for x ≤ 0 and log(1 + e) for 0 ≤ e ≤ 1."""
+
+def sums_by_level(codes: NDArray[Any], levels: int, weight: Floats, Z: Floats) -> Floats:
+    """Sums of weight·column over the rows of each level, levels × columns; Z is column-major."""
+
+def profile_levels(codes: NDArray[Any], levels: int, eta: Floats, y: Floats, weight: Floats) -> Floats:
+    """The shift of the predictors of each level that makes it likeliest, about; ±inf for a level of one class."""
+
+def logistic_rows(eta: Floats, y: Floats, weight: Floats) -> tuple[float, float, float, Floats, Floats, Floats]:
+    """Deviance, least and largest margin; mean, weighted residual and weighted curvature of every row."""
+
+def logistic_reach(mean: Floats, step: Floats, curvature: Floats) -> tuple[float, float, float]:
+    """Least and largest z of a step of the predictors, and its largest size, over the rows that have curvature."""
+
+def logistic_divergence(mean: Floats, change: Floats, weight: Floats) -> float:
+    """Twice the divergence of mean + change/weight from the means, summed over rows; inf outside of [0, 1]."""

@@ -1,4 +1,4 @@
-"""The exceptions for input that fbed cannot work with."""
+"""The exceptions for input that fbed cannot work with, and the warning for what it can, but slowly."""
 
 from __future__ import annotations
 
@@ -9,3 +9,7 @@ class InvalidInput(ValueError):
 
 class InvalidType(InvalidInput, TypeError):
     """Values of a type that can be neither a number nor a category; scikit-learn expects a TypeError for them."""
+
+
+class SlowSearch(UserWarning):
+    """A search that will take long for a reason that can be changed; told before it begins."""

@@ -18,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from fbed.clock import shared
 from fbed.errors import InvalidInput
 
 Item = TypeVar("Item")
@@ -34,15 +35,18 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def spread(work: Callable[[Item], Answer], items: Iterable[Item], n_threads: int) -> Iterator[Answer]:
-    """The answers for all items, in their order; what has not begun is given up when the caller stops asking."""
+    """The answers for all items, in their order; what is not done is given up when the caller stops asking."""
     items = list(items)
     if n_threads == 1 or len(items) < 2:
         yield from map(work, items)
         return
+    context, clock = shared()
+    contexts = [context.copy() for _ in items]  # one cannot be entered by two threads at a time
     with ThreadPoolExecutor(n_threads) as pool:
         try:
-            yield from pool.map(work, items)
+            yield from pool.map(lambda context, item: context.run(work, item), contexts, items)
         finally:
+            clock.stop()  # what has begun ends at its next look at the clock
             pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -2,11 +2,18 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "arrays.hpp"
+#include "classes.hpp"
 #include "columns.hpp"
+#include "cox.hpp"
 #include "fit.hpp"
+#include "linear.hpp"
+#include "levels.hpp"
 #include "null.hpp"
 #include "objects.hpp"
+#include "pause.hpp"
 #include "patterns.hpp"
+#include "pause.hpp"
+#include "rows.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
@@ -19,6 +26,7 @@ static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
     OutMatrix out = new_columns(count, 6, data);
     nb::gil_scoped_release release;
     for (size_t j = 0; j < count; ++j) {
+        look_up();
         const Moments m = read(first + static_cast<int64_t>(j));
         data[j] = m.center;
         data[count + j] = m.scale;
@@ -27,6 +35,15 @@ static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
         data[4 * count + j] = static_cast<double>(m.not_finite);
         data[5 * count + j] = static_cast<double>(m.not_zero);
     }
+    return out;
+}
+
+// Room for `count` columns of the rows first..last, after a column of ones if there is to be a constant.
+static OutMatrix new_block(int64_t first, int64_t last, int64_t n, size_t count, bool constant, double*& data) {
+    require(0 <= first && first <= last && last <= n, "row range");
+    const size_t length = static_cast<size_t>(last - first);
+    OutMatrix out = new_columns(length, count + constant, data);
+    if (constant) std::fill(data, data + length, 1.0), data += length;
     return out;
 }
 
@@ -88,12 +105,16 @@ struct DenseColumns {
     }
 
     OutMatrix gather(Which which, Vector center, Vector scale) const {
+        return gather_rows(which, center, scale, 0, m.n, false);
+    }
+
+    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last, bool constant) const {
         check_range(which, m.p);
         require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
         double* data;
-        OutMatrix out = new_columns(m.n, which.shape(0), data);
+        OutMatrix out = new_block(first, last, m.n, which.shape(0), constant, data);
         nb::gil_scoped_release release;
-        m.gather(which.data(), which.shape(0), center.data(), scale.data(), data);
+        m.rows(first, last).gather(which.data(), which.shape(0), center.data(), scale.data(), data);
         return out;
     }
 };
@@ -131,6 +152,16 @@ struct SparseColumns {
         OutMatrix out = new_columns(m.n, which.shape(0), data_out);
         nb::gil_scoped_release release;
         m.gather(which.data(), which.shape(0), center.data(), scale.data(), data_out);
+        return out;
+    }
+
+    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last, bool constant) const {
+        check_range(which, m.p);
+        require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
+        double* out_data;
+        OutMatrix out = new_block(first, last, m.n, which.shape(0), constant, out_data);
+        nb::gil_scoped_release release;
+        m.gather_rows(which.data(), which.shape(0), center.data(), scale.data(), first, last, out_data);
         return out;
     }
 
@@ -260,7 +291,10 @@ static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which fi
     OutVector found = new_vector(count, out);
     nb::gil_scoped_release release;
     Patterns patterns(X.data(), static_cast<int64_t>(n), k, y.data(), weight.data());
-    for (size_t j = 0; j < count; ++j) out[j] = patterns.deviance_without(first.data()[j], last.data()[j]);
+    for (size_t j = 0; j < count; ++j) {
+        look_up();
+        out[j] = patterns.deviance_without(first.data()[j], last.data()[j]);
+    }
     return found;
 }
 
@@ -272,9 +306,174 @@ static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
     return new_rows(basis_without(R.data(), r, first, last), r, r);
 }
 
+// A generalised linear model at given coefficients, on some rows: half the deviance, gradient and (lower triangle of the) information;
+// mean, information and residual of every row are written where the caller keeps them.
+static std::tuple<double, OutVector, OutMatrix> model_rows(bool counts, ColumnMajor Z, Vector coefficients, Vector offset, Vector y,
+                                                           Vector weight, Vector least, InOut mean, InOut information,
+                                                           InOut residual) {
+    const size_t n = Z.shape(0), k = Z.shape(1);
+    require(coefficients.shape(0) == k && offset.shape(0) == n && y.shape(0) == n && weight.shape(0) == n, "sizes");
+    require(least.shape(0) == n, "sizes");
+    require(mean.shape(0) == n && information.shape(0) == n && residual.shape(0) == n, "sizes");
+    double *gradient, *hessian, loss;
+    OutVector g = new_vector(k, gradient);
+    OutMatrix H = new_columns(k, k, hessian);
+    {
+        nb::gil_scoped_release release;
+        const int64_t rows = static_cast<int64_t>(n), size = static_cast<int64_t>(k);
+        std::vector<double> eta(offset.data(), offset.data() + n);
+        add_columns(Z.data(), rows, size, coefficients.data(), eta.data());
+        auto* work = counts ? poisson_state : logistic_state;
+        loss = work(rows, eta.data(), y.data(), weight.data(), least.data(), mean.data(), information.data(), residual.data());
+        products(Z.data(), rows, size, residual.data(), gradient);
+        gram(Z.data(), rows, size, nullptr, information.data(), hessian);
+    }
+    return {loss, g, H};
+}
+
+// Second, third and fourth moment, least and largest z of the steps that are the columns of U; a column each.
+static OutMatrix step_moments(bool counts, Vector mean, Vector weight, ColumnMajor U) {
+    const size_t n = U.shape(0), count = U.shape(1);
+    require(mean.shape(0) == n && weight.shape(0) == n, "sizes");
+    double* out;
+    OutMatrix found = new_columns(5, count, out);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j) {
+        auto* work = counts ? poisson_step : logistic_step;
+        const StepMoments s = work(static_cast<int64_t>(n), mean.data(), weight.data(), U.data() + j * n);
+        double* column = out + 5 * j;
+        column[0] = s.second, column[1] = s.third, column[2] = s.fourth, column[3] = s.low, column[4] = s.high;
+    }
+    return found;
+}
+
+static RiskRows risk_rows(const Vector& event, const Which& closes, const Flags& starts) {
+    require(closes.shape(0) == event.shape(0) && starts.shape(0) == event.shape(0), "sizes");
+    return RiskRows{static_cast<int64_t>(event.shape(0)), event.data(), closes.data(), starts.data()};
+}
+
+// Hazard, expected events and residual of every row, a 2 × 2 triangle a tied set, and −log-likelihood; see `cox.hpp`.
+static std::tuple<OutVector, OutVector, OutVector, OutVector, double> cox_state(Vector event, Which closes, Flags starts, Vector deaths,
+                                                                                Vector eta, Vector weight) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    require(eta.shape(0) == event.shape(0) && weight.shape(0) == event.shape(0), "sizes");
+    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
+    double *hazard, *expected, *residual, *triangle, loss;
+    OutVector h = new_vector(rows.n, hazard), w = new_vector(rows.n, expected), r = new_vector(rows.n, residual);
+    OutVector t = new_vector(3 * deaths.shape(0), triangle);
+    {
+        nb::gil_scoped_release release;
+        loss = cox_rows(rows, eta.data(), weight.data(), deaths.data(), hazard, expected, residual, triangle);
+    }
+    return {h, w, r, t, loss};
+}
+
+// What tied sets that close in some rows take from the information of columns, S and D carried on; see `risk_means`.
+static OutMatrix cox_means(Vector event, Which closes, Flags starts, Vector hazard, Vector triangle, bool tied, ColumnMajor X,
+                           InOut S, InOut D) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    const size_t count = X.shape(1);
+    require(X.shape(0) == event.shape(0) && hazard.shape(0) == event.shape(0), "sizes");
+    require(S.shape(0) == count && D.shape(0) == count, "sizes");
+    check_range(closes, static_cast<int64_t>(triangle.shape(0)) / 3 + 1);
+    int64_t sets = 0;
+    for (int64_t i = 0; i < rows.n; ++i) sets += rows.closes[i] > 0;
+    const int64_t out_rows = tied ? 2 * sets : sets;
+    double* out;
+    OutMatrix found = new_columns(out_rows, count, out);
+    nb::gil_scoped_release release;
+    risk_means(rows, hazard.data(), triangle.data(), tied, X.data(), static_cast<int64_t>(count), S.data(), D.data(), out, out_rows);
+    return found;
+}
+
+// Moments and extremes of the steps that are the columns of U, as `step_moments` has them.
+static OutMatrix cox_step_moments(Vector event, Which closes, Flags starts, Vector hazard, Vector deaths, ColumnMajor U) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    require(U.shape(0) == event.shape(0) && hazard.shape(0) == event.shape(0), "sizes");
+    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
+    double* out;
+    OutMatrix found = new_columns(5, U.shape(1), out);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < U.shape(1); ++j)
+        risk_moments(rows, hazard.data(), deaths.data(), U.data() + j * U.shape(0), out + 5 * j);
+    return found;
+}
+
+using namespace nb::literals;
+
+// Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
+static void ask_python() {
+    nb::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    nb::module_::import_("fbed.clock").attr("check_time")();
+}
+
+
+// Runs a loop over codes in the type in which they are stored, after a look at whether every row has one of the levels.
+template <class Loop>
+static void with_codes(const Anything& codes, size_t n, int64_t levels, Loop&& loop) {
+    require(codes.ndim() == 1 && codes.shape(0) == n && (n <= 1 || codes.stride(0) == 1), "one code a row");
+    const auto run = [&](auto* data) {
+        for (size_t i = 0; i < n; ++i) require(data[i] >= 0 && static_cast<int64_t>(data[i]) < levels, "codes");
+        loop(data);
+    };
+    switch (kind_of(codes.dtype())) {
+        case Kind::i8: return run(static_cast<const int8_t*>(codes.data()));
+        case Kind::i16: return run(static_cast<const int16_t*>(codes.data()));
+        case Kind::i32: return run(static_cast<const int32_t*>(codes.data()));
+        case Kind::i64: return run(static_cast<const int64_t*>(codes.data()));
+        default: throw std::invalid_argument("codes are signed integers");
+    }
+}
+
+// Sums of weighted columns over the rows of each level, levels × columns.
+static OutMatrix sums_by_level(Anything codes, int64_t levels, Vector weight, ColumnMajor Z) {
+    const size_t n = Z.shape(0), k = Z.shape(1);
+    require(weight.shape(0) == n && levels >= 0, "sizes");
+    std::vector<double> out(levels * k);
+    {
+        nb::gil_scoped_release release;
+        with_codes(codes, n, levels, [&](auto* c) { level_sums(c, n, weight.data(), Z.data(), k, levels, out.data()); });
+    }
+    return new_rows(out, levels, static_cast<int64_t>(k));
+}
+
+// See `LevelProfile`.
+static OutVector profile_levels(Anything codes, int64_t levels, Vector eta, Vector y, Vector weight) {
+    const size_t n = eta.shape(0);
+    require(y.shape(0) == n && weight.shape(0) == n && levels >= 0, "sizes");
+    double* shift;
+    OutVector out = new_vector(levels, shift);
+    nb::gil_scoped_release release;
+    with_codes(codes, n, levels, [&](auto* c) { LevelProfile(n, levels).run(c, eta.data(), y.data(), weight.data(), shift); });
+    return out;
+}
+
+// Deviance, smallest and largest margin, and the mean, weighted residual and weighted curvature of every row.
+static std::tuple<double, double, double, OutVector, OutVector, OutVector> rows_of_logistic(Vector eta, Vector y, Vector weight) {
+    const size_t n = eta.shape(0);
+    require(y.shape(0) == n && weight.shape(0) == n, "sizes");
+    double *mean, *residual, *curvature;
+    OutVector m = new_vector(n, mean), r = new_vector(n, residual), c = new_vector(n, curvature);
+    LogisticRows found;
+    {
+        nb::gil_scoped_release release;
+        found = logistic_rows(eta.data(), y.data(), weight.data(), n, mean, residual, curvature);
+    }
+    return {found.deviance, found.least, found.most, m, r, c};
+}
+
+static std::tuple<double, double, double> reach_of_logistic(Vector mean, Vector step, Vector curvature) {
+    const size_t n = mean.shape(0);
+    require(step.shape(0) == n && curvature.shape(0) == n, "sizes");
+    nb::gil_scoped_release release;
+    const LevelReach found = logistic_reach(mean.data(), step.data(), curvature.data(), n);
+    return {found.min, found.max, found.largest};
+}
 using namespace nb::literals;
 
 NB_MODULE(_kernels, m) {
+    whom_to_ask() = ask_python;
     m.doc() = "Plain loops over columns; the statistics are in Python.";
     m.def("number_objects", &number_objects);
     nb::class_<DenseColumns>(m, "DenseColumns")
@@ -282,11 +481,13 @@ NB_MODULE(_kernels, m) {
         .def(nb::init<std::vector<Anything>, int64_t>())
         .def("stats", &DenseColumns::stats)
         .def("dots", &DenseColumns::dots)
-        .def("gather", &DenseColumns::gather);
+        .def("gather", &DenseColumns::gather)
+        .def("gather_rows", &DenseColumns::gather_rows);
     nb::class_<SparseColumns>(m, "SparseColumns")
         .def(nb::init<Anything, Anything, Anything, int64_t>())
         .def("stats", &SparseColumns::stats)
         .def("gather", &SparseColumns::gather)
+        .def("gather_rows", &SparseColumns::gather_rows)
         .def("dots", &SparseColumns::dots);
     nb::class_<SparseModel>(m, "SparseModel")
         .def(nb::init<const SparseColumns&, Which, Vector>())
@@ -326,10 +527,29 @@ NB_MODULE(_kernels, m) {
         .def("first", &LogisticNull::first)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
+    bind_classes<SoftmaxClasses>(m, "SoftmaxClasses");
+    bind_classes<OrderedClasses>(m, "OrderedClasses");
+    m.def("model_rows", &model_rows);
+    m.def("step_moments", &step_moments);
+    m.def("cox_state", &cox_state);
+    m.def("cox_means", &cox_means);
+    m.def("cox_step_moments", &cox_step_moments);
+    m.def("fit_logistic", &fit_logistic);
+
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("pattern_deviances", &pattern_deviances);
+    m.def("sums_by_level", &sums_by_level);
+    m.def("profile_levels", &profile_levels);
+    m.def("logistic_rows", &rows_of_logistic);
+    m.def("logistic_reach", &reach_of_logistic);
+    m.def("logistic_divergence", [](Vector mean, Vector change, Vector weight) {
+        const size_t n = mean.shape(0);
+        require(change.shape(0) == n && weight.shape(0) == n, "sizes");
+        nb::gil_scoped_release release;
+        return logistic_divergence(mean.data(), change.data(), weight.data(), static_cast<int64_t>(n));
+    });
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

@@ -160,11 +160,12 @@ struct Dense {
     Kind kind;
     int64_t n, p, row_stride, column_stride;
     const ColumnApart* apart = nullptr;  // `data`, `kind` and `column_stride` then mean nothing, and `row_stride` is 1
+    int64_t start = 0;                   // first row of columns that lie apart
 
     // Calls f with a typed pointer to the start of column j.
     template <class F>
     void at(int64_t j, F&& f) const {
-        if (apart != nullptr) return with_type(apart[j].kind, apart[j].data, f);
+        if (apart != nullptr) return with_type(apart[j].kind, apart[j].data, [&](auto* x) { f(x + start); });
         with_type(kind, data, [&](auto* x) { f(x + j * column_stride); });
     }
 
@@ -182,9 +183,21 @@ struct Dense {
         });
     }
 
+    // The rows first..last.
+    Dense rows(int64_t first, int64_t last) const {
+        Dense part = *this;
+        part.n = last - first;
+        if (apart != nullptr) {
+            part.start = start + first;
+        } else {
+            with_type(kind, data, [&](auto* x) { part.data = x + first * row_stride; });
+        }
+        return part;
+    }
+
     // Column j where it lies, if it lies there as it is read.
     const double* in_place(int64_t j) const {
-        if (apart != nullptr) return apart[j].kind == Kind::f64 ? static_cast<const double*>(apart[j].data) : nullptr;
+        if (apart != nullptr) return apart[j].kind == Kind::f64 ? static_cast<const double*>(apart[j].data) + start : nullptr;
         return kind == Kind::f64 && row_stride == 1 ? static_cast<const double*>(data) + j * column_stride : nullptr;
     }
 
@@ -307,6 +320,28 @@ struct Sparse {
             std::fill(target, target + n, -shift * unit);
             const int64_t m = s > 0 ? column(which[j], rows.data(), values.data()) : 0;
             for (int64_t i = 0; i < m; ++i) target[rows[i]] = (values[i] - shift) * unit;
+        }
+    }
+
+    // The same for rows first..last only; the rows of a column are in order.
+    void gather_rows(const int64_t* which, int64_t count, const double* center, const double* scale, int64_t first, int64_t last,
+                     double* out) const {
+        const int64_t length = last - first;
+        for (int64_t j = 0; j < count; ++j) {
+            double* target = out + j * length;
+            const double s = scale[which[j]];
+            const double unit = s > 0 ? 1.0 / s : 0.0, shift = s > 0 ? center[which[j]] : 0.0;
+            std::fill(target, target + length, -shift * unit);
+            if (s <= 0) continue;
+            const auto scatter = [&](const auto* index) {
+                const auto* from = std::lower_bound(index + begin(which[j]), index + begin(which[j] + 1), first);
+                with_type(kind, data, [&](auto* x) {
+                    for (int64_t i = from - index; i < begin(which[j] + 1) && index[i] < last; ++i)
+                        target[index[i] - first] = (static_cast<double>(x[i]) - shift) * unit;
+                });
+            };
+            if (wide) scatter(static_cast<const int64_t*>(indices));
+            else scatter(static_cast<const int32_t*>(indices));
         }
     }
 };

@@ -27,7 +27,7 @@ inline double exp_of_negative(double x) {
     p = p * r + 0.5;
     p = p * r + 1.0;
     p = p * r + 1.0;
-    int64_t bits;
+    uint64_t bits;  // unsigned: the shift drops the high bits, which a signed number must not
     std::memcpy(&bits, &shifted, sizeof bits);
     bits = (bits + 1023) << 52;
     double power;

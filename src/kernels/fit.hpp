@@ -12,6 +12,7 @@
 #include "hot.hpp"
 #include "linear.hpp"
 #include "logistic.hpp"
+#include "pause.hpp"
 #include "refine.hpp"
 #include "whiten.hpp"
 
@@ -86,6 +87,7 @@ class Fitter {
         double promised = 0;  // by the last step without a ridge
         bool done = false;    // the last step costs little and takes the fit from the tolerance to rounding
         for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
+            look_up();
             score_rows();
             newton_step();
             const bool sound = out_.decrement >= 0;  // not NaN, nor what rounding leaves of a singular curvature

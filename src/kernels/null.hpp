@@ -8,6 +8,7 @@
 #include "arrays.hpp"
 #include "logistic.hpp"
 #include "one_column.hpp"
+#include "pause.hpp"
 #include "secured.hpp"
 
 namespace fbed {
@@ -121,6 +122,7 @@ struct LogisticNull : OneColumn {
         Question q{critical, 0.0, false, refine, spare_wide};
         double best = 0;
         for (size_t j = 0; j < count; ++j) {
+            look_up();
             const Interval v = column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left[j], nullptr, explained);
             lower[j] = v.lower, upper[j] = v.upper;
             best = std::max(best, v.lower);
@@ -139,6 +141,7 @@ struct LogisticNull : OneColumn {
         OutVector l = new_vector(count, lower), u = new_vector(count, upper), e = new_vector(count, left), t = new_vector(count, total);
         nb::gil_scoped_release release;
         for (size_t j = 0; j < count; ++j) {
+            look_up();
             double reach;
             const Interval v = crude(X.data() + j * f.n, projections.data() + j * f.r, total[j], reach, left[j]);
             lower[j] = v.lower, upper[j] = v.upper;
@@ -157,6 +160,7 @@ struct LogisticNull : OneColumn {
         Work work(f, f.n);
         const Question q{critical, 0.0, false, refine};
         for (size_t j = 0; j < count; ++j) {
+            look_up();
             const double* x = X.data() + j * f.n;
             std::copy(x, x + f.n, work.x.begin());
             const Interval known{known_lower.data()[j], known_upper.data()[j]};

@@ -13,6 +13,7 @@
 #include "hot.hpp"
 #include "linear.hpp"
 #include "logistic.hpp"
+#include "pause.hpp"
 
 namespace fbed {
 
@@ -57,6 +58,7 @@ class Refinement {
         double value = evaluated_ ? value_ : evaluate();
         bool stale = !started_ && a_ == f_.a && !f_.sparse;
         for (int iteration = 0; iteration < kMost; ++iteration) {
+            look_up();
             iterations = iteration;
             if (separated_) return {f_.deviance, f_.deviance};
             out.lower = std::max(out.lower, std::min(attained(value), out.upper));

@@ -71,15 +71,15 @@ inline int64_t pivoted(std::vector<double>& columns, int64_t m, int64_t r, std::
     std::iota(order.begin(), order.end(), 0);
     R.assign(r * r, 0.0);
     std::vector<double> norm(r), along(r);
-    for (int64_t j = 0; j < r; ++j) norm[j] = subtract_and_measure(&columns[j * m], 0.0, &columns[j * m], m);
+    for (int64_t j = 0; j < r; ++j) norm[j] = subtract_and_measure(columns.data() + j * m, 0.0, columns.data() + j * m, m);
     double longest = 0;
     for (int64_t k = 0; k < r; ++k) {
         const int64_t best = std::max_element(norm.begin() + k, norm.end()) - norm.begin();
         longest = std::max(longest, std::sqrt(norm[best]));
         if (!(std::sqrt(norm[best]) > kWeak * longest)) return k;
-        double* unit = &columns[k * m];
+        double* unit = columns.data() + k * m;
         if (best != k) {
-            std::swap_ranges(unit, unit + m, &columns[best * m]);
+            std::swap_ranges(unit, unit + m, columns.data() + best * m);
             std::swap(order[k], order[best]);
             std::swap(norm[k], norm[best]);
             for (int64_t q = 0; q < k; ++q) std::swap(R[q * r + k], R[q * r + best]);
@@ -93,10 +93,10 @@ inline int64_t pivoted(std::vector<double>& columns, int64_t m, int64_t r, std::
         const double length = std::sqrt(subtract_and_measure(unit, 0.0, unit, m));
         R[k * r + k] = length;
         for (int64_t i = 0; i < m; ++i) unit[i] /= length;
-        products(&columns[(k + 1) * m], m, r - k - 1, unit, along.data());
+        products(columns.data() + (k + 1) * m, m, r - k - 1, unit, along.data());
         for (int64_t j = k + 1; j < r; ++j) {
             R[k * r + j] = along[j - k - 1];
-            norm[j] = subtract_and_measure(&columns[j * m], R[k * r + j], unit, m);
+            norm[j] = subtract_and_measure(columns.data() + j * m, R[k * r + j], unit, m);
         }
     }
     return r;
@@ -130,8 +130,8 @@ inline std::vector<double> basis_on(const Pivots& p, const std::vector<double>& 
     }
     for (int64_t j = 0; j < kept; ++j) {
         for (int64_t k = 0; k < r; ++k) b[k] = first[k * kept + j];
-        add_columns(columns.data(), m, r, b.data(), &again[j * m]);
-        products(again.data(), m, j + 1, &again[j * m], &A[j * kept]);
+        add_columns(columns.data(), m, r, b.data(), again.data() + j * m);
+        products(again.data(), m, j + 1, again.data() + j * m, A.data() + j * kept);
     }
     cholesky(A.data(), kept);
     invert(A.data(), kept, inverse);
@@ -147,7 +147,7 @@ inline std::vector<double> free_directions(const Pivots& p, const std::vector<do
     const int64_t r = p.r, kept = p.kept, none = r - kept;
     std::vector<double> free(none * r, 0.0), b(r), out(r * none);
     for (int64_t j = 0; j < none; ++j) {
-        double* direction = &free[j * r];
+        double* direction = free.data() + j * r;
         for (int64_t i = 0; i < kept; ++i) b[i] = p.R[i * r + kept + j];
         back_substitute(p.R, kept, r, b.data());
         for (int64_t i = 0; i < kept; ++i) direction[p.order[i]] = -b[i] * unit[p.order[i]];
@@ -155,7 +155,7 @@ inline std::vector<double> free_directions(const Pivots& p, const std::vector<do
         for (int pass = 0; pass < 3; ++pass) {
             const double length = std::sqrt(product(direction, direction, r));
             for (int64_t i = 0; i < r; ++i) direction[i] /= length;
-            for (int64_t q = 0; pass < 2 && q < j; ++q) subtract(direction, product(direction, &free[q * r], r), &free[q * r], r);
+            for (int64_t q = 0; pass < 2 && q < j; ++q) subtract(direction, product(direction, free.data() + q * r, r), free.data() + q * r, r);
         }
         for (int64_t i = 0; i < r; ++i) out[i * none + j] = direction[i];
     }
@@ -234,7 +234,7 @@ inline std::vector<double> basis_without(const double* R, int64_t r, int64_t fir
     }
     for (int64_t j = first; j < kept; ++j)
         for (int64_t i = j + last - first; i > j; --i) {
-            double *upper = &A[(i - 1) * kept], *lower = &A[i * kept];
+            double *upper = A.data() + (i - 1) * kept, *lower = A.data() + i * kept;
             const double length = std::hypot(upper[j], lower[j]);
             if (length == 0.0) continue;
             const double c = upper[j] / length, s = lower[j] / length;

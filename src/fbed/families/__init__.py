@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 from fbed.errors import InvalidInput
-from fbed.families.base import FittedModel, Model
 from fbed.families.builders import FAMILIES, quantile
-from fbed.families.own import as_family
+from fbed.families.of_ones_own import as_family
 from fbed.families.registry import Family, Request, check_abilities, markdown
+from fbed.models.base import FittedModel, Model
 
 
 def find(family: Any) -> Family:
@@ -22,8 +23,33 @@ def find(family: Any) -> Family:
         return as_family(family)
     if family not in FAMILIES:
         known = ", ".join(repr(name) for name in ("auto", *FAMILIES))
-        raise InvalidInput(f"unknown family {family!r}: expected one of {known}")
+        raise InvalidInput(f"unknown family {family!r}: {_meant(family)}expected one of {known}")
     return FAMILIES[family]
+
+
+_ALSO_CALLED = {
+    "logistic": "binomial",
+    "logit": "binomial",
+    "binary": "binomial",
+    "linear": "gaussian",
+    "normal": "gaussian",
+    "ols": "gaussian",
+    "survival": "cox",
+    "coxph": "cox",
+    "count": "poisson",
+    "nb": "negative_binomial",
+    "softmax": "multinomial",
+    "polr": "ordinal",
+    "median": "quantile",
+    "huber": "robust",
+}
+
+
+def _meant(family: str) -> str:
+    """What a family may be called elsewhere, or how it is spelt."""
+    name = family.lower().replace("-", "_")
+    close = [_ALSO_CALLED[name]] if name in _ALSO_CALLED else difflib.get_close_matches(name, FAMILIES, 1, 0.75)
+    return f"did you mean {close[0]!r}? " if close else ""
 
 
 __all__ = ["FAMILIES", "Family", "FittedModel", "Model", "Request", "check_abilities", "find", "markdown", "quantile"]

@@ -2,40 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.columns import listing
-from fbed.errors import InvalidInput
-from fbed.families import scarce
-from fbed.families.base import Model
-from fbed.families.binomial import Binomial
-from fbed.families.brackets import BracketedFit
-from fbed.families.cox import Cox
-from fbed.families.gaussian import Gaussian
-from fbed.families.gee import LINKS as GEE_LINKS
-from fbed.families.gee import Gee, gee_outcome
-from fbed.families.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
-from fbed.families.gsquare import GSquare
-from fbed.families.kernel import kernel_test, outcome_columns
-from fbed.families.likelihood import TESTS, Regression, RegressionFit, RegressionModel
-from fbed.families.mixed import Mixed
-from fbed.families.multinomial import Multinomial
-from fbed.families.negative_binomial import NegativeBinomial
-from fbed.families.ordinal import Ordinal
-from fbed.families.own import TestedOneByOne
+from fbed.errors import InvalidInput, SlowSearch
 from fbed.families.registry import Family, Request
-from fbed.families.residual_scores import Huber, Quantile, ResidualScores, Scoring
-from fbed.families.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
-from fbed.families.spearman import Spearman
-from fbed.families.weibull import Weibull
-from fbed.tails import Floats
+from fbed.matrix.row_blocks import RowBlocks
+from fbed.models.base import Model
+from fbed.models.engines.binomial import Binomial
+from fbed.models.engines.brackets import BracketedFit
+from fbed.models.engines.raced import RacedFit
+from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
+from fbed.models.engines.row_sums import RowSums
+from fbed.models.engines.tall import TallModel
+from fbed.models.engines.tall_linear import TallGaussian
+from fbed.models.likelihoods.cox import Cox
+from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
+from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
+from fbed.models.likelihoods.multinomial import Multinomial
+from fbed.models.likelihoods.negative_binomial import NegativeBinomial
+from fbed.models.likelihoods.ordinal import Ordinal
+from fbed.models.likelihoods.weibull import Weibull
+from fbed.models.others import scarce
+from fbed.models.others.gaussian import Gaussian
+from fbed.models.others.gee import LINKS as GEE_LINKS
+from fbed.models.others.gee import Gee, gee_outcome
+from fbed.models.others.gsquare import GSquare
+from fbed.models.others.kernel import kernel_test, outcome_columns
+from fbed.models.others.mixed import Mixed
+from fbed.models.others.own import TestedOneByOne
+from fbed.models.others.residual_scores import Huber, Quantile, ResidualScores, Scoring
+from fbed.models.others.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
+from fbed.models.others.spearman import Spearman
+from fbed.rules.tails import Floats
+from fbed.tables.columns import listing
 
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")
+_MANY_CLASSES = 20  # from which the classes are what takes time
+_LONG = 60.0  # seconds of a first scan that a person should know of before
+_SECONDS_A_VALUE = 8e-10  # of the Hessian of a model of two columns, for each row and pair of classes
+_FITS_A_TEST = 3  # Hessians of a model until it is fitted
 
 
 def _gaussian(request: Request) -> Model:
@@ -43,7 +54,9 @@ def _gaussian(request: Request) -> Model:
     if request.extras.offset is not None:
         y = y - request.extras.offset
     if request.cov is None:
-        return Gaussian(request.design, y, request.certified)
+        model = Gaussian(request.design, y, request.certified)
+        few = int(request.design.width.sum()) <= _MOST_PRODUCTS
+        return TallGaussian(model, RowBlocks(request.design)) if few and _is_tall(request) else model
     if request.cov == "HC3":
         return RobustGaussian(request.design, y, None)
     return _with_notes(RobustGaussian(request.design, y, _clusters(request)), _scarce(request))
@@ -57,8 +70,8 @@ def _clusters(request: Request) -> Clusters:
 def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
-        enclosed = request.certified and request.test == "lr" and likelihood.brackets
-        kind = BracketedFit if enclosed else RegressionFit
+        enclosed = request.certified and request.test == "lr"
+        kind = RacedFit if enclosed and likelihood.raced else BracketedFit if enclosed and likelihood.brackets else None
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
     robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
@@ -76,8 +89,27 @@ def _binomial(request: Request) -> Model:
     offset, single = _told_offset(request), _single_trials(request)
     if single and request.test == "lr" and (request.certified or offset is None):
         y = request.outcome.zero_one() if request.extras.trials is None else _proportions(request)[0]
-        return Binomial(request.design, y, request.certified, offset)
+
+        def careful() -> Binomial:
+            return Binomial(request.design, y, request.certified, offset)
+
+        return _tall("binomial", request, y, request.design.weights, careful) if _is_tall(request) else careful()
     return _glm(request, BINOMIAL)
+
+
+_MOST_PRODUCTS = 4096  # columns of which all products are kept
+TALL = 20_000  # rows from which brackets by the largest value of a column decide nearly everything
+
+
+def _is_tall(request: Request) -> bool:
+    return request.certified and request.test == "lr" and request.cov is None and request.design.n_rows >= TALL
+
+
+def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
+    """An engine by sums over rows, and the ordinary model for what is next to collinear or separated."""
+    counts = name == "poisson"
+    sums = RowSums(RowBlocks(request.design), y, weights, _told_offset(request), counts)
+    return TallModel(name, sums, careful)
 
 
 def _single_trials(request: Request) -> bool:
@@ -101,7 +133,10 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
-    return _regression(request, Glm(distribution, y, weights, _told_offset(request)))
+    glm = Glm(distribution, y, weights, _told_offset(request))
+    if distribution is not GAMMA and _is_tall(request):
+        return _tall(distribution.name, request, y, weights, lambda: _regression(request, glm))
+    return _regression(request, glm)
 
 
 def _proportions(request: Request) -> tuple[Floats, Floats]:
@@ -131,7 +166,23 @@ def _negative_binomial(request: Request) -> Model:
 def _multinomial(request: Request) -> Model:
     codes, labels = request.outcome.classes("multinomial")
     _refuse_lone_members(request, codes, labels)
-    return _regression(request, Multinomial(codes, labels, request.design.weights))
+    slow = _slow_classes(request, len(labels))
+    for note in slow:
+        warnings.warn(note, SlowSearch, stacklevel=2)
+    return _with_notes(_regression(request, Multinomial(codes, labels, request.design.weights)), slow)
+
+
+def _slow_classes(request: Request, n_classes: int) -> list[str]:
+    """A remark when the first scan alone would take minutes because of the classes: a Hessian has all pairs of them."""
+    p = int((request.design.width > 0).sum())
+    seconds = _FITS_A_TEST * p * _SECONDS_A_VALUE * n_classes**2 * request.design.n_rows
+    if n_classes < _MANY_CLASSES or seconds < _LONG:
+        return []
+    length = f"{seconds / 60:,.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.0f} hours"
+    return [
+        f"y has {n_classes} classes, and time grows with their square: the first scan of {p:,} variables may take "
+        f"{length}. Join classes, choose a family for numbers or ordered classes if they are such, or set time_limit"
+    ]
 
 
 def _ordinal(request: Request) -> Model:
@@ -172,8 +223,25 @@ def _cox(request: Request) -> Model:
             f"entry must be before time in every row, but it is not in {int(late.sum())} rows, the first is row "
             f"{int(late.argmax())} (entry {extras.entry[late][0]:g}, time {time[late][0]:g})"
         )
-    likelihood = Cox(time, event, request.design.weights, extras.strata, extras.entry)
-    return _with_notes(_regression(request, likelihood), _silent_strata(event, extras.strata))
+
+    def careful() -> RegressionModel:
+        return _regression(request, Cox(time, event, request.design.weights, extras.strata, extras.entry))
+
+    many_ties = float(request.design.weights[event].sum()) > 4.0 * len(time)  # weights make them: a term each
+    if extras.entry is None and not many_ties and _is_tall(request):
+        return _tall_cox(request, time, event, careful, _silent_strata(event, extras.strata))
+    return _with_notes(careful(), _silent_strata(event, extras.strata))
+
+
+def _tall_cox(
+    request: Request, time: Floats, event: NDArray[np.bool_], careful: Callable[[], Model], notes: list[str]
+) -> TallModel:
+    """The engine by sums over rows, on a copy of the table in order of time."""
+    strata = request.extras.strata
+    order = order_of_risk(time, event, strata)
+    blocks = RowBlocks(in_order(request.design, order))
+    sums = RiskSums(blocks, time[order], event[order], None if strata is None else strata[order])
+    return TallModel("cox", sums, careful, tuple(notes))
 
 
 def _silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> list[str]:
@@ -336,7 +404,7 @@ _TABLE = (
         ("kci", "rcit"),
         likelihood=False,
         weights=False,
-        note="any dependence; needs `fbed[kernel]`",
+        note="any dependence; needs causal-learn (`pip install '.[kernel]'`)",
     ),
     Family(
         "spearman",

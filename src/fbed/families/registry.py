@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fbed.design import Design
 from fbed.errors import InvalidInput
-from fbed.extras import Extras
-from fbed.families.base import Model
-from fbed.outcomes import Outcome
+from fbed.matrix.design import Design
+from fbed.models.base import Model
+from fbed.tables.extras import Extras
+from fbed.tables.outcomes import Outcome
 
 
 @dataclass(frozen=True)

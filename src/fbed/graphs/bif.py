@@ -5,6 +5,7 @@ has it, commas and bars are white space, comments are those of C++, and blocks c
 """
 
 import gzip
+import math
 import re
 import zlib
 from bisect import bisect_left
@@ -24,11 +25,14 @@ from fbed.graphs.probability import as_distributions
 _TOKEN = re.compile(
     r"""
     (?P<comment> //[^\n]* | /\*.*?\*/ )
+    | (?P<unclosed> /\* )
     | "(?P<quoted> [^"\n]* )"
     | (?P<bare> [{}()\[\];"] | [^\s,|{}()\[\];"]+ )
     """,
     re.VERBOSE | re.DOTALL,
 )
+_MOST_NUMBERS = 2**24  # of all tables together: the largest networks in use have some 10⁵ or 10⁶
+_MOST_AXES = 32  # of an array of NumPy, in every version in use
 _PUNCTUATION = frozenset('{}()[];"')
 
 
@@ -85,6 +89,8 @@ class _Source:
 
     def tokens(self) -> Iterator[_Token]:
         for match in _TOKEN.finditer(self.text):
+            if match["unclosed"]:  # the first one: looking for the end of each would take quadratic time
+                self.fail(match.start(), "a comment", "it never ends. Close it by '*/', or remove it.")
             if match["quoted"] is not None:
                 yield _Token(match["quoted"], match.start(), True)
             elif match["bare"] is not None:
@@ -266,6 +272,7 @@ def _meaning(source: _Source, levels: dict[str, tuple[str, ...]], blocks: dict[s
             f"{source.name}: expected a probability block for every variable, but {listing(missing)} has none."
         )
     parents = {name: blocks[name].parents for name in levels}
+    _check_sizes(source, blocks, levels)
     tables = {name: _Table(source, name, blocks[name], levels).filled() for name in levels}
     return BifNetwork(levels, parents, tables)
 
@@ -277,6 +284,18 @@ def _check_declared(source: _Source, name: str, block: _Block, levels: dict[str,
         source.fail(block.at, where, problem)
     if len({name, *block.parents}) <= len(block.parents):
         source.fail(block.at, where, f"a variable comes twice in ({listing([name, *block.parents])}). Remove it.")
+
+
+def _check_sizes(source: _Source, blocks: dict[str, _Block], levels: dict[str, tuple[str, ...]]) -> None:
+    """A few lines can declare tables that no memory holds."""
+    total = 0
+    for name, block in blocks.items():
+        shape = [len(levels[variable]) for variable in (*block.parents, name)]
+        total += math.prod(shape)
+        if len(shape) > _MOST_AXES or total > _MOST_NUMBERS:
+            limits = f"{_MOST_AXES - 1} parents, and {_MOST_NUMBERS:,} probabilities in all tables"
+            problem = f"it has {len(block.parents)} parents, and its table cannot be held: at most {limits} are read."
+            source.fail(block.at, f"the probability block of {name!r}", problem)
 
 
 class _Table:

@@ -64,7 +64,7 @@ class GaussianNetwork:
         """The network in a JSON file of the form ``{node: {parents, coef, intercept, sd}}``."""
         try:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise GraphError(f"{path}: expected a JSON file, but it cannot be read: {problem}.") from problem
         with about(path):
             if not isinstance(content, dict):
@@ -140,9 +140,12 @@ def _parsed(node: str, fields: Any) -> LinearEquation:
         got = listing(fields) if isinstance(fields, dict) else repr(fields)
         raise GraphError(f"{where}: expected an object with {listing(_FIELDS)}, got {got}.")
     parents, coef, intercept, sd = (fields[name] for name in _FIELDS)
-    if not isinstance(parents, list) or not isinstance(coef, list):
+    if not isinstance(parents, list) or not isinstance(coef, list) or not all(isinstance(p, str) for p in parents):
         raise GraphError(f"{where}: expected lists for parents and coef, got {parents!r} and {coef!r}.")
     numbers = [*coef, intercept, sd]
     if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
         raise GraphError(f"{where}: expected numbers for coef, intercept and sd, got {numbers!r}.")
-    return LinearEquation(tuple(parents), tuple(map(float, coef)), float(intercept), float(sd))
+    try:
+        return LinearEquation(tuple(parents), tuple(map(float, coef)), float(intercept), float(sd))
+    except OverflowError as problem:
+        raise GraphError(f"{where}: expected numbers that fit into float64: {problem}.") from problem

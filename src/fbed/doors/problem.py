@@ -1,0 +1,433 @@
+"""The problem: a table, an outcome and everything that belongs to their rows, checked, and the model that answers.
+
+Reading and checking come first and are cheap; the columns are looked at, and the model is built, when the first search
+asks for them. Several searches on the same data share one problem.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypedDict
+
+import numpy as np
+
+from fbed import families
+from fbed.clock import Clock, OutOfTime
+from fbed.doors.progress import Progress, reporting
+from fbed.errors import InvalidInput
+from fbed.families.registry import Family
+from fbed.matrix.design import Design
+from fbed.models.base import Fit, Model
+from fbed.models.engines.many_levels import ManyLevels, sparse_categories
+from fbed.models.others.own import ConditionalTest, TestFunction
+from fbed.result.fitted.make import finish
+from fbed.result.glance import glance
+from fbed.result.result import Result, build
+from fbed.result.settle import Closer, closer
+from fbed.rules.criteria import Criterion
+from fbed.rules.tails import Floats
+from fbed.search.memo import Memo
+from fbed.search.scan import Scanner
+from fbed.search.search import Plan, Trail, keeping, search
+from fbed.tables.columns import listing
+from fbed.tables.extras import EXTRAS, Extras, read_extras
+from fbed.tables.labels import check_labels
+from fbed.tables.missing import check_missing, complete_rows, with_indicators
+from fbed.tables.outcomes import Outcome, known_rows, read_outcome, suggested_family
+from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
+from fbed.tables.table import Groups, Name, Table, read_table, refuse_masked, take_column
+from fbed.threads import one_blas_thread, thread_count
+
+_WIDEST = 1e12  # ratio of weights; sums lose what is a rounding error of the largest
+_FEWEST, _MOST = 1e-6, 1e15  # rows that weights may stand for
+
+Listener = bool | Callable[[Progress], None] | None
+
+_GRACE = 0.5  # seconds beyond a time limit in which the null model is fitted and the last one described
+
+
+class DataOptions(TypedDict, total=False):
+    """Arguments of `select` that are about the data and the model, not about the search."""
+
+    family: str | TestFunction | ConditionalTest
+    test: str | None
+    cov: str | None
+    link: str | None
+    sample_weight: Any
+    offset: Any
+    exposure: Any
+    trials: Any
+    strata: Any
+    entry: Any
+    cluster: Any
+    feature_names: Sequence[str] | None
+    groups: Groups | None
+    categorical: Iterable[Name]
+    missing: str
+    rare_levels: float | None
+    engine: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Data that were read and checked; `kind` is the family that answers, by the test in force."""
+
+    table: Table
+    outcome: Outcome
+    weights: Floats
+    extras: Extras
+    kind: Family
+    test: str
+    cov: str | None
+    link: str | None
+    certified: bool
+    n_jobs: int | None
+    notes: tuple[str, ...]
+    missing: str = "error"
+    n_dropped: int = 0
+    test_named: bool = False
+    rare_levels: float | None = None
+
+    @cached_property
+    def design(self) -> Design:
+        """The columns as the models see them."""
+        return Design(self.table, self.weights, thread_count(self.n_jobs))
+
+    @cached_property
+    def model(self) -> Model:
+        """The outcome bound to its data."""
+        request = families.Request(
+            self.design, self.outcome, self.extras, self.test, self.cov, self.link, self.certified
+        )
+        return self.kind.build(request)
+
+    @cached_property
+    def sparse(self) -> tuple[int, ...]:
+        """Categories with too many levels for χ²."""
+        return sparse_categories(self.model) if self.cov is None else ()
+
+    def pairs_rows(self, criterion: Criterion) -> bool:
+        """Whether p-values of such categories come from pairs of rows: where nobody asked for anything else."""
+        free = self.model.has_likelihood and not self.test_named and not criterion.needs_likelihood
+        return free and bool(self.sparse)
+
+    @cached_property
+    def paired_model(self) -> Model:
+        """The model that tests them so: it needs a basis of the variables, which the one for tall data has not."""
+        return ManyLevels(getattr(self.model, "careful", self.model), self.sparse)
+
+    def run(
+        self,
+        plan: Plan,
+        criterion: Criterion,
+        time_limit: float | None = None,
+        progress: Listener = None,
+        memo: Memo | None = None,
+        started: float | None = None,
+    ) -> Result:
+        """Search by one plan and criterion; a memo shares work with other searches on the same problem.
+
+        The time limit counts from `started`, a moment on the monotonic clock, or from now.
+        """
+        begun, p = time.perf_counter(), self.design.n_varying(plan.candidates)  # the pass over the rows that always is
+        clock, late = Clock(time_limit, started), _late(time_limit, started)
+        model: Model | None = None
+        latest: Fit | None = None
+        look_closer: Closer | None = None
+        with one_blas_thread(), reporting(progress, self.table.name) as listen:
+            trail = Trail(list(plan.forced), listen)
+            with late.running(), keeping(trail):
+                model = self.paired_model if self.pairs_rows(criterion) else self.model
+            if model is not None:
+                rule, threads = criterion.bind(model.n, p), thread_count(self.n_jobs)
+                scanner = Scanner(model, rule, len(plan.forced), threads, memo)
+                with clock.running():
+                    search(scanner, plan, trail)
+                latest = scanner.latest
+                look_closer = closer(model, rule, plan.forced, trail, time.perf_counter() - begun)
+            late = Clock(_GRACE) if trail.status == "interrupted" else late
+            about_model = {**self._described(model, latest, trail, late), "closer": look_closer}
+        about_search = {
+            **settings(plan, criterion, self.table, self.n_jobs, time_limit),
+            "test": self.test,
+            "cov": self.cov,
+            "link": self.link,
+            "missing": self.missing,
+            "n_rows_dropped": self.n_dropped,
+            "rare_levels": self.rare_levels,
+            "paired": [self.table.name(j) for j in self.sparse] if isinstance(model, ManyLevels) else [],
+        }
+        about_model["notes"] += tuple(_remarks(self.design, plan))
+        about_model["notes"] += tuple(self._sparse_notes(plan, criterion) if model is not None else ())
+        rest = {"criterion": _criterion_text(criterion.describe(about_model["n"], p), self.test), **about_model}
+        try:
+            return build(trail, plan, self.table, settings=about_search, **rest, seconds=time.perf_counter() - begun)
+        except KeyboardInterrupt:  # what was found is not lost, whenever Ctrl-C comes
+            trail.status = "interrupted"
+            return build(trail, plan, self.table, settings=about_search, **rest, seconds=time.perf_counter() - begun)
+
+    def _described(self, model: Model | None, latest: Fit | None, trail: Trail, clock: Clock) -> dict[str, Any]:
+        """What the result tells about the model and the data; nothing where there is no time left for it."""
+        told: dict[str, Any] = {
+            "model": None,
+            "glance": None,
+            "family": self.kind.name if model is None else model.name,
+            "n": float(self.weights.sum()) if model is None else model.n,
+            "classes": self.outcome.levels if model is not None and model.name == "binomial" else None,
+            "notes": (*self.notes, *getattr(model, "notes", ())),
+        }
+        try:
+            with clock.running():
+                look = told["glance"] = glance(self.design, self.outcome, trail.selected)
+                if model is not None:
+                    told["model"] = finish(self, model.describe(trail.selected, latest), trail.selected, look)
+        except OutOfTime:
+            told["notes"] += ("there was no time left to describe the model; without a time limit there is",)
+        except KeyboardInterrupt:
+            trail.status = "interrupted"
+        return told
+
+    def _sparse_notes(self, plan: Plan, criterion: Criterion) -> list[str]:
+        """Which categories are not tested by χ², or should not be."""
+        found = [j for j in self.sparse if j in plan.candidates]
+        if not found or criterion.needs_likelihood:
+            return []
+        levels = (f"{self.table.name(j)} ({len(self.table.factors[j].levels)} levels)" for j in found)
+        names = f"too many levels for χ²: {listing(levels, quote=False)}"
+        if self.pairs_rows(criterion):
+            return [f"{names}; p-values of such columns come from pairs of rows of the same level"]
+        error = "find far too much" if self.test == "lr" else "are not to be trusted"
+        return [f"{names}; {self.test} tests of such columns {error}: leave test out, or join levels by rare_levels"]
+
+
+def _late(time_limit: float | None, started: float | None) -> Clock:
+    """The clock of what a result cannot do without: it may go on a little after the time limit."""
+    if time_limit is None:
+        return Clock()
+    begun = time.monotonic() if started is None else started
+    return Clock(max(time_limit, time.monotonic() - begun) + _GRACE, begun)
+
+
+def read_problem(
+    X: Any,
+    y: Any,
+    criteria: Sequence[Criterion],
+    exclude: Sequence[Name] = (),
+    *,
+    family: str | TestFunction | ConditionalTest = "auto",
+    test: str | None = None,
+    cov: str | None = None,
+    link: str | None = None,
+    sample_weight: Any = None,
+    feature_names: Sequence[str] | None = None,
+    groups: Groups | None = None,
+    categorical: Iterable[Name] = (),
+    missing: str = "error",
+    rare_levels: float | None = None,
+    engine: str = "certified",
+    n_jobs: int | None = None,
+    **extras: Any,
+) -> Problem:
+    """Read and check the data, and that the family can do what the criteria and options ask for."""
+    _check_known(extras)
+    thread_count(n_jobs)  # refuses what is no number of threads
+    if engine not in ("certified", "exhaustive"):
+        raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
+    check_missing(missing)
+    check_rare_levels(rare_levels)
+    check_labels(X, {"y": y, "sample_weight": sample_weight, **extras})
+    named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
+    table = read_table(X, feature_names, named, exclude, groups, categorical)
+    weights, notes = _weights(
+        take_column(X, sample_weight, "sample_weight") if isinstance(sample_weight, str) else sample_weight,
+        table.n_rows,
+    )
+    y, present = _outcome_values(X, y), weights > 0
+    keep = present
+    if missing == "drop":
+        keep, told = complete_rows(table, present, known_rows(y, table.n_rows))
+        notes += told
+    outcome = read_outcome(y, table.n_rows, keep)
+    row_extras = read_extras(X, table.n_rows, extras)
+    if not keep.all():  # rows of weight 0, and those dropped, leave before anything is computed
+        kept = np.flatnonzero(keep)
+        table, weights, row_extras = table.rows(kept), weights[kept], row_extras.rows(kept)
+    if missing == "indicator":
+        table, told = with_indicators(table, weights)
+        notes += told
+    if rare_levels is not None:
+        table, told = with_rare_levels_joined(table, weights, rare_levels)
+        notes += told
+    notes += few_rows(table, weights)
+    if isinstance(family, str) and family == "auto":
+        family, note = suggested_family(outcome) if extras.get("trials") is None else ("binomial", None)
+        notes += [note] if note else []
+    kind = families.find(family)
+    for criterion in criteria:
+        families.check_abilities(
+            kind,
+            test=test,
+            cov=cov,
+            link=link,
+            extras=extras,
+            weighted=sample_weight is not None,
+            needs_likelihood=criterion.needs_likelihood,
+            criterion=repr(criterion),
+        )
+    in_force = kind.test_for(test, cov)
+    return Problem(
+        table,
+        outcome,
+        weights,
+        row_extras,
+        kind,
+        in_force,
+        cov,
+        link,
+        engine == "certified",
+        n_jobs,
+        tuple(notes),
+        missing,
+        int((present & ~keep).sum()),
+        test is not None,
+        rare_levels,
+    )
+
+
+def make_plan(
+    table: Table,
+    include: Iterable[Name],
+    exclude: Iterable[Name],
+    k: float = 1,
+    early_dropping: bool = True,
+    backward: bool = True,
+    max_features: int | None = None,
+) -> Plan:
+    """What is searched, with names looked up."""
+    forced, excluded = table.find(include, "include"), table.find(exclude, "exclude")
+    both = [table.name(j) for j in forced if j in excluded]
+    if both:
+        raise InvalidInput(f"{both} are both included and excluded: leave them out of one of the two")
+    considered = np.ones(table.n_variables, dtype=bool)
+    considered[[*forced, *excluded, *table.absorbed]] = False
+    limit = math.inf if max_features is None else max_features
+    return Plan(np.flatnonzero(considered), tuple(forced), k, bool(early_dropping), bool(backward), limit)
+
+
+def check_search_options(k: float, max_features: int | None, time_limit: float | None) -> None:
+    """Refuse numbers that no search can work with."""
+    number = isinstance(k, (int, np.integer, float)) and not isinstance(k, bool)
+    if not number or not k >= 0 or (k != math.inf and k != int(k)):
+        raise InvalidInput(f"k is the number of extra runs: 0, 1, 2, … or math.inf, got {k!r}")
+    if max_features is not None and (
+        isinstance(max_features, bool) or not isinstance(max_features, (int, np.integer)) or max_features < 0
+    ):
+        raise InvalidInput(f"max_features must be a whole number that is 0 or more, or None, got {max_features!r}")
+    if time_limit is None:
+        return
+    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float, np.number)) or not time_limit >= 0:
+        raise InvalidInput(f"time_limit must be a number of seconds, 0 or more, got {time_limit!r}")
+
+
+def algorithm_name(plan: Plan) -> str:
+    """FBS, FBED^0, FBED^1, …, FBED^∞."""
+    return "FBS" if not plan.early_dropping else f"FBED^{'∞' if plan.k == math.inf else int(plan.k)}"
+
+
+def settings(
+    plan: Plan, criterion: Criterion, table: Table, n_jobs: int | None, time_limit: float | None
+) -> dict[str, Any]:
+    """What was asked for, as the result keeps it."""
+    return {
+        "algorithm": algorithm_name(plan),
+        "criterion": repr(criterion),
+        "k": None if plan.k == math.inf else int(plan.k),
+        "early_dropping": plan.early_dropping,
+        "backward": plan.backward,
+        "include": [table.name(j) for j in plan.forced],
+        "n_excluded": table.n_variables - len(table.absorbed) - len(plan.candidates) - len(plan.forced),
+        "max_features": None if plan.max_features == math.inf else int(plan.max_features),
+        "time_limit": time_limit,
+        "n_jobs": n_jobs,
+    }
+
+
+def _check_known(extras: dict[str, Any]) -> None:
+    unknown = [name for name in extras if name not in EXTRAS]
+    if unknown:
+        raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
+
+
+def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
+    """Frequencies as floats, and a note when they are not whole numbers."""
+    if sample_weight is None:
+        return np.ones(n_rows), []
+    refuse_masked(sample_weight, "sample_weight")
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"sample_weight must hold numbers: {error}") from error
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise InvalidInput(
+            f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}: give one weight a row (Sample weights must "
+            "be 1D array or scalar)"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise InvalidInput("sample_weight must be finite and 0 or more: weight 2 stands for the row twice, 0 for none")
+    if int((weights > 0).sum()) < 3:
+        raise InvalidInput(f"selection needs at least 3 rows with a weight above zero, got {int((weights > 0).sum())}")
+    _check_range(weights)
+    if np.any(weights != np.round(weights)):
+        return weights, [
+            "the weights are not whole numbers; they count as frequencies, so the sample size is their sum "
+            f"({weights.sum():g})"
+        ]
+    return weights, []
+
+
+def _check_range(weights: Floats) -> None:
+    """Refuse frequencies beside which others are rounding, and sums that are no sample size."""
+    least, most = float(weights[weights > 0].min()), float(weights.max())
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if most > _WIDEST * least:
+        raise InvalidInput(
+            f"sample_weight ranges from {least:g} to {most:g}, more than {_WIDEST:g}-fold: beside the heaviest "
+            "rows the lightest are less than rounding; leave those out by a weight of 0"
+        )
+    if not _FEWEST <= total <= _MOST:
+        raise InvalidInput(
+            f"the sum of sample_weight is the sample size and must lie between {_FEWEST:g} and {_MOST:g}, got "
+            f"{total:g}: weights count rows, weight 2 stands for the row twice"
+        )
+
+
+def _pair(y: Any) -> tuple[Any, ...]:
+    """The two names of a survival time, or the outcome itself."""
+    return tuple(y) if isinstance(y, (tuple, list)) and len(y) == 2 and any(isinstance(v, str) for v in y) else (y,)
+
+
+def _outcome_values(X: Any, y: Any) -> Any:
+    """The outcome, or the pair (time, event), with names replaced by columns."""
+    parts = tuple(take_column(X, part, "y") if isinstance(part, str) else part for part in _pair(y))
+    return parts if len(parts) == 2 else parts[0]
+
+
+def _criterion_text(text: str, test: str) -> str:
+    """The criterion in words, with the name of the test in force."""
+    names = {"score": "score test", "wald": "Wald test", "g2": "G² test", "kci": "KCI test", "rcit": "RCIT test"}
+    name = names.get(test, "test" if test == "p-value" else f"{test} test")
+    return text if test == "lr" else text.replace("likelihood-ratio test", name)
+
+
+def _remarks(design: Design, plan: Plan) -> list[str]:
+    constant = len(plan.candidates) - design.n_varying(plan.candidates)
+    if constant == 0:
+        return []
+    return [f"{constant:,} constant column{'s' if constant != 1 else ''} cannot be selected"]

@@ -1,0 +1,1 @@
+"""The columns as the models see them: centred, scaled, categories expanded, by blocks of rows."""

@@ -1,0 +1,229 @@
+"""Variables → design columns in float64, centred and scaled, a block at a time.
+
+A numeric variable gives one column, a categorical one a column a level but the first, a group those of its columns, and
+a column with missing values brings along the indicator of where they were. Every model has an intercept, so
+centring and scaling change no statistic; they make the arithmetic indifferent to units. Small types and sparse
+matrices are converted a block at a time, never as a whole, and one pass over the matrix finds everything that is ever
+asked about single columns: whether they are finite, their centre and scale, their extremes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fbed._kernels import DenseColumns, SparseColumns
+from fbed.rules.tails import Floats
+from fbed.tables.apart import ColumnsApart
+from fbed.tables.columns import Factor
+from fbed.tables.encoding import Codes
+from fbed.tables.table import Matrix, Table, refuse_not_finite
+from fbed.threads import spread
+
+_MOSTLY_ZERO = 0.2  # part of the rows that may be other than 0 for a column to count as mostly zero
+_TRANSPOSED = 2**28  # bytes up to which a row-major matrix is copied, since every pass goes along columns
+_FEW = 0.05  # part of the columns of a sparse matrix that may have many values for these to be looked at one by one
+_BLOCK_VALUES = 2**18  # float64 values in a block: 2 MB stay in the cache of a core
+_STORED_VALUES = 2**14  # of a sparse matrix: enough to make up for the call, few enough to share among threads
+
+
+class Design:
+    """Centred and scaled design columns of a table whose rows have frequency weights.
+
+    Attributes
+    ----------
+    weights : frequency of each row, all positive.
+    n : sum of the weights.
+    unit_weights : whether all of them are 1.
+    width : number of design columns of each variable; 0 for a constant variable.
+    numeric : which variables are a single column of the table's matrix, so that scans can read it there.
+    varying : which of those are not constant.
+    center, scale, low, high : of each column of the table's matrix; scale 0 marks a constant one.
+    mostly_zero : which columns of the matrix have few values that are not 0.
+    by_support : whether nearly all columns of a sparse matrix have.
+    """
+
+    def __init__(self, table: Table, weights: Floats, n_threads: int = 1) -> None:
+        self.table = table
+        self.weights = weights
+        self.n_threads = n_threads
+        self.unit_weights = bool((weights == 1.0).all())
+        self.n = float(weights.sum())
+        self.n_rows = table.n_rows
+        self.is_sparse = bool(sparse.issparse(table.matrix))
+        self.matrix = _kernel_columns(table.matrix)
+        self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(n_threads)
+        self.by_support = self.is_sparse and int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
+        self.numeric = self._numeric()
+        self.width = self._widths()
+        self.varying = self.numeric & (self.width == 1)
+
+    def _one_pass(self, n_threads: int) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
+        """Centre, scale and extremes of every column; refuses values that are not finite."""
+        p = self.table.matrix.shape[1]
+        step = max(16, -(-p // 64))
+        ranges = [(start, min(start + step, p)) for start in range(0, p, step)]
+        parts = list(spread(lambda r: self.matrix.stats(self.weights, self.n, *r), ranges, n_threads))
+        stats = np.concatenate(parts) if parts else np.empty((0, 6))
+        refuse_not_finite(self.table, self._unusable(stats[:, 4]))
+        center, scale, low, high = (np.ascontiguousarray(stats[:, i]) for i in range(4))
+        # heavy rows can bring the centre far from 0, where sums over the other rows would cancel
+        mostly_zero = (stats[:, 5] < _MOSTLY_ZERO * self.n_rows) & (np.abs(center) <= scale)
+        return center, scale, low, high, mostly_zero
+
+    @property
+    def block_size(self) -> int:
+        """How many columns make a block."""
+        return max(8, _BLOCK_VALUES // max(1, self.n_rows))
+
+    @property
+    def scan_size(self) -> int:
+        """The same where columns are read as they are stored, and never all values of a block are there at once."""
+        if not self.is_sparse:
+            return self.block_size
+        stored = self.table.matrix.nnz / max(1, self.table.matrix.shape[1])
+        return max(self.block_size, int(_STORED_VALUES / max(1.0, stored)))
+
+    def block(self, variables: Sequence[int] | NDArray[np.intp]) -> Floats:
+        """Columns of numeric variables, one each; all zero for a constant one."""
+        return self.matrix.gather(self.positions(variables), self.center, self.scale)
+
+    def n_varying(self, variables: NDArray[np.intp]) -> int:
+        """How many variables are not constant: those that can enter a model."""
+        return int((self.width[variables] > 0).sum())
+
+    def positions(self, variables: Sequence[int] | NDArray[np.intp]) -> NDArray[np.int64]:
+        """Where numeric variables are in the table's matrix."""
+        return self.table.position[np.asarray(variables, dtype=np.intp)].astype(np.int64)
+
+    def columns(self, variable: int) -> Floats:
+        """All design columns of one variable, n × width."""
+        if self.numeric[variable] and self.width[variable]:
+            return self.block([variable])
+        return _side_by_side([self._column(j) for j in self.table.columns(variable)])
+
+    def codes(self, variable: int) -> tuple[Codes, int] | None:
+        """Level of each row and the number of levels, of a variable that is one categorical column."""
+        columns = self.table.columns(variable)
+        factor = self.table.factors.get(columns[0]) if len(columns) == 1 else None
+        return None if factor is None else (factor.codes, len(factor.levels))
+
+    def _column(self, j: int) -> Floats:
+        """Design columns of one column of the table."""
+        factor = self.table.factors.get(j)
+        if factor is None:
+            return self.matrix.gather(self._places(j), self.center, self.scale)
+        return _indicators(factor.codes, *self._factor_moments(factor))
+
+    def stack(self, variables: Sequence[int]) -> Floats:
+        """Design columns of several variables side by side."""
+        if len(variables) and self.varying[np.asarray(variables, dtype=np.intp)].all():
+            return self.block(variables)
+        parts = [self.columns(int(variable)) for variable in variables]
+        return _side_by_side(parts) if parts else np.empty((self.n_rows, 0))
+
+    def labels(self, variable: int) -> list[str]:
+        """A name for each design column of a variable."""
+        return [label for j in self.table.columns(variable) for label in self._labels(j)]
+
+    def _labels(self, j: int) -> list[str]:
+        factor = self.table.factors.get(j)
+        name = str(self.table.column_name(j))
+        if factor is not None:
+            return [f"{name}[{level}]" for level in factor.levels[1:]]
+        position = self.table.position[j]
+        return [name if place == position else f"{name}[missing]" for place in self._places(j).tolist()]
+
+    def moments(self, variable: int) -> tuple[Floats, Floats]:
+        """Centre and scale of each design column: column = (raw − centre)/scale."""
+        if self.varying[variable]:
+            place = self.table.position[variable]
+            return self.center[place : place + 1], self.scale[place : place + 1]
+        parts = [self._moments(j) for j in self.table.columns(variable)]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def _moments(self, j: int) -> tuple[Floats, Floats]:
+        factor = self.table.factors.get(j)
+        if factor is not None:
+            return self._factor_moments(factor)
+        return self.center[self._places(j)], self.scale[self._places(j)]
+
+    def _places(self, j: int) -> NDArray[np.int64]:
+        """Columns of the matrix that belong to a numeric column, without those that are constant."""
+        return np.array([place for place in self.table.places(j) if self.scale[place] > 0], dtype=np.int64)
+
+    def _unusable(self, not_finite: Floats) -> NDArray[np.intp]:
+        """How many values of each column of the table are missing or infinite, from the counts in the matrix."""
+        numeric = self.table.position >= 0
+        counts = np.zeros(self.table.n_variables, dtype=np.intp)
+        counts[numeric] = not_finite[self.table.position[numeric]].astype(np.intp)
+        for j, factor in self.table.factors.items():
+            counts[j] = factor.n_missing
+        return counts
+
+    def _numeric(self) -> NDArray[np.bool_]:
+        numeric = self.table.position >= 0
+        numeric[[*self.table.indicators, *self.table.absorbed]] = False
+        numeric[[head for head, group in self.table.groups.items() if len(group.columns) > 1]] = False
+        return numeric
+
+    def _widths(self) -> NDArray[np.intp]:
+        width = np.zeros(self.table.n_variables, dtype=np.intp)
+        width[self.numeric] = self.scale[self.table.position[self.numeric]] > 0
+        for variable in np.flatnonzero(~self.numeric).tolist():
+            if variable not in self.table.absorbed:
+                width[variable] = sum(self._width(j) for j in self.table.columns(variable))
+        return width
+
+    def _width(self, j: int) -> int:
+        factor = self.table.factors.get(j)
+        return len(self._places(j)) if factor is None else max(0, len(factor.levels) - 1)
+
+    def _factor_moments(self, factor: Factor) -> tuple[Floats, Floats]:
+        """Of the indicators of every level but the first, by counting."""
+        center = factor.totals(self.weights)[1:] / self.n
+        scale = np.sqrt(center * (1.0 - center))
+        return center, np.where(scale > 0, scale, 1.0)  # a level that no row has is a zero column
+
+
+def _indicators(codes: Codes, center: Floats, scale: Floats) -> Floats:
+    """A column for every level but the first, (indicator − centre)/scale, and nothing else of that size."""
+    out = np.empty((len(codes), len(center)))
+    out[:] = -center / scale
+    rows = np.flatnonzero(codes > 0)
+    level = codes[rows] - 1
+    out[rows, level] = ((1.0 - center) / scale)[level]
+    return out
+
+
+def _side_by_side(parts: Sequence[Floats]) -> Floats:
+    return parts[0] if len(parts) == 1 else np.hstack(parts)
+
+
+def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
+    if isinstance(matrix, ColumnsApart):
+        return DenseColumns([_plain(column) for column in matrix.columns], matrix.shape[0])
+    if not sparse.issparse(matrix):
+        across = matrix.flags.c_contiguous and not matrix.flags.f_contiguous and matrix.nbytes <= _TRANSPOSED
+        return DenseColumns(_plain(np.asfortranarray(matrix) if across else matrix))
+    wide = max(int(matrix.indptr[-1]), matrix.shape[0]) > np.iinfo(np.int32).max
+    index = np.int64 if wide else np.int32
+    return SparseColumns(
+        matrix.indptr.astype(index, copy=False),
+        matrix.indices.astype(index, copy=False),
+        _plain(matrix.data),
+        matrix.shape[0],
+    )
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """The same values in a type and byte order that the kernels read."""
+    if array.dtype.kind == "b":
+        return array.view(np.uint8)
+    if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
+        return array.astype(np.float64 if array.dtype.itemsize > 8 else np.float32)
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

@@ -1,0 +1,181 @@
+"""The columns of a design, read block of rows after block of rows, and what is found in the blocks joined in order.
+
+Blocks are used while they are in the cache, and forgotten: no copy of a column is kept. How the rows are cut does not
+depend on the number of threads, and answers are joined in the order of the rows, so that neither changes a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.clock import check_time
+from fbed.matrix.design import Design
+from fbed.rules.tails import Floats
+from fbed.threads import spread
+
+_BLOCK_VALUES = 2**17  # float64 values of a block: a megabyte stays in the cache of a core
+_LEAST_ROWS, _MOST_ROWS = 256, 8192
+_CHUNKS = 32  # parts of the rows that threads share
+
+Sums = tuple[Floats, ...]
+Indices = NDArray[np.intp]
+Answer = TypeVar("Answer")
+
+
+class RowBlocks:
+    """Standardised columns of variables, of some rows at a time."""
+
+    def __init__(self, design: Design) -> None:
+        self.design = design
+        self._moments: dict[int, tuple[Floats, Floats]] = {}
+
+    def width(self, variables: Sequence[int]) -> int:
+        """Number of design columns."""
+        return int(self.design.width[list(variables)].sum()) if len(variables) else 0
+
+    def model(self, selected: Sequence[int], constant: bool = True) -> Callable[[slice], Floats]:
+        """What reads the columns of S after a constant, of some rows."""
+        design = self.design
+        if all(design.varying[v] for v in selected):
+            where = design.positions(selected)
+            return lambda part: self.gather(where, part, constant)
+        ones = 1 if constant else 0
+        return lambda part: np.asfortranarray(
+            np.hstack([np.ones((part.stop - part.start, ones)), *(self.variable(v, part) for v in selected)])
+        )
+
+    def variable(self, variable: int, part: slice) -> Floats:
+        """All design columns of one variable, of some rows."""
+        design = self.design
+        if design.varying[variable]:
+            return self.gather(design.positions([variable]), part)
+        center, scale = self.center_scale(variable)
+        out, first = [], 0
+        for column in design.table.columns(variable):
+            factor = design.table.factors.get(column)
+            if factor is None:
+                out.append(self.gather(np.array(self._places(column), dtype=np.int64), part))
+            else:
+                levels = np.arange(1, max(1, len(factor.levels)))
+                own = slice(first, first + len(levels))
+                out.append(((factor.codes[part, None] == levels) - center[own]) / scale[own])
+            first += out[-1].shape[1]
+        return np.hstack(out)
+
+    def gather(self, where: NDArray[np.int64], part: slice, constant: bool = False) -> Floats:
+        """Columns of the table's matrix, standardised, of some rows, after a constant if there is to be one."""
+        design = self.design
+        return design.matrix.gather_rows(where, design.center, design.scale, part.start, part.stop, constant)
+
+    def codes(self, variable: int) -> Indices | None:
+        """Levels of a variable that is one category, the first of them its reference; None for anything else."""
+        columns = self.design.table.columns(variable)
+        factor = self.design.table.factors.get(columns[0]) if len(columns) == 1 else None
+        return None if factor is None else factor.codes
+
+    def steps(
+        self, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats, constant: bool = True
+    ) -> Callable[[slice], Floats]:
+        """What computes u = x·own − Z·along of some variables, a column each, of some rows."""
+        singles, model = self.design.varying[variables], self.model(selected, constant)
+        where = self.design.positions(variables[singles])
+        factors = [step[0] for step, single in zip(own, singles, strict=True) if single]
+
+        def read(part: slice) -> Floats:
+            U = np.empty((part.stop - part.start, len(variables)), order="F")
+            U[:, singles] = self.gather(where, part) * factors
+            for j in np.flatnonzero(~singles).tolist():
+                U[:, j] = self._step(int(variables[j]), own[j], part)
+            U -= model(part) @ along
+            return U
+
+        return read
+
+    def _step(self, variable: int, own: Floats, part: slice) -> Floats:
+        """x·own of a variable of several columns; a category's are levels as they are, and its reference has 0."""
+        codes = self.codes(variable)
+        if codes is None:
+            return np.asarray(self.variable(variable, part) @ own)
+        return np.asarray(np.concatenate([[0.0], own])[codes[part]])
+
+    def center_scale(self, variable: int) -> tuple[Floats, Floats]:
+        """Centre and scale of every design column of a variable."""
+        if variable not in self._moments:
+            self._moments[variable] = self.design.moments(variable)
+        return self._moments[variable]
+
+    def reach(self, variables: Sequence[int]) -> Floats:
+        """The largest size of every design column of some variables, as the model sees them."""
+        design = self.design
+        which = np.asarray(variables, dtype=np.intp)
+        if len(which) and design.varying[which].all():
+            j = design.table.position[which]
+            return np.maximum(design.center[j] - design.low[j], design.high[j] - design.center[j]) / design.scale[j]
+        return np.concatenate([np.zeros(0), *(self._reach(variable) for variable in variables)])
+
+    def _reach(self, variable: int) -> Floats:
+        design = self.design
+        low, high = [np.zeros(0)], [np.zeros(0)]
+        for column in design.table.columns(variable):
+            factor = design.table.factors.get(column)
+            places = self._places(column)
+            low.append(np.zeros(max(0, len(factor.levels) - 1)) if factor else design.low[places])
+            high.append(np.ones(max(0, len(factor.levels) - 1)) if factor else design.high[places])
+        center, scale = self.center_scale(variable)
+        return np.asarray(np.maximum(center - np.concatenate(low), np.concatenate(high) - center) / scale)
+
+    def _places(self, column: int) -> list[int]:
+        design = self.design
+        return [] if column in design.table.factors else [j for j in design.table.places(column) if design.scale[j] > 0]
+
+    def parts(self, columns: int) -> list[slice]:
+        """Blocks of rows of which so many columns stay in the cache."""
+        n = self.design.n_rows
+        size = int(np.clip(_BLOCK_VALUES // max(1, columns), _LEAST_ROWS, _MOST_ROWS))
+        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+
+    def summed(self, work: Callable[[slice], Sums], columns: int) -> Sums:
+        """Sums of what is found in all blocks of rows."""
+        return self.reduced(work, columns, lambda one, other: tuple(a + b for a, b in zip(one, other, strict=True)))
+
+    def reduced(
+        self, work: Callable[[slice], Answer], columns: int, join: Callable[[Answer, Answer], Answer]
+    ) -> Answer:
+        """Answers for blocks of rows that hold so many columns each, joined in the order of the rows."""
+        blocks = self.parts(columns)
+        share = -(-len(blocks) // _CHUNKS)
+        chunks = [blocks[i : i + share] for i in range(0, len(blocks), share)]
+
+        def one(part: slice) -> Answer:
+            check_time()
+            return work(part)
+
+        return reduce(join, spread(lambda some: reduce(join, map(one, some)), chunks, self.design.n_threads))
+
+
+def left_over(blocks: RowBlocks, selected: Sequence[int], variable: int) -> float:
+    """Part of a column's norm² that S leaves, under the frequencies of the rows: as orthogonal factors would have it.
+
+    The coefficients of the column on S are found again for what is left, since subtracting products would lose what is
+    small.
+    """
+    design = blocks.design
+    where, model, weights = design.positions([variable]), blocks.model(selected), design.weights
+    size = 1 + blocks.width(selected)
+    gamma, left = np.zeros(size), 0.0
+    for _ in range(3):
+
+        def work(part: slice, gamma: Floats = gamma) -> Sums:
+            Z, weight = model(part), weights[part]
+            x = blocks.gather(where, part)[:, 0] - Z @ gamma
+            return Z.T @ (weight[:, None] * Z), Z.T @ (weight * x), np.array([weight @ x**2])
+
+        gram, cross, norm = blocks.summed(work, size)
+        left = float(norm[0])
+        gamma = gamma + np.linalg.solve(gram, cross)
+    return left / design.n

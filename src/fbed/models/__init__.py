@@ -1,0 +1,1 @@
+"""What an outcome makes of its columns: fits, statistics and bounds on them."""

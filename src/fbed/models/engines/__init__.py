@@ -1,0 +1,1 @@
+"""Exact answers without fitting every model: bounds, races, sums over rows."""

@@ -1,0 +1,483 @@
+"""Logistic regression for a binary outcome, by fitting every model.
+
+The likelihood is its *supremum*: where a model separates the classes the coefficients are infinite, but the deviance
+has a limit (0 when every row is separated), and the likelihood-ratio statistic is finite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, special
+
+from fbed.clock import check_time
+from fbed.matrix.design import Design
+from fbed.models.base import Bounds, Fit, FittedModel, Indices, Span, harmonic_mean
+from fbed.models.engines.certified import CertifiedLogistic, Hints
+from fbed.models.engines.coded_fit import CodedBinomialFit, coded_fit, contested, is_worth_coding
+from fbed.models.engines.groups import GroupQuestions
+from fbed.models.engines.sparse_logistic import SparseLogistic, SparseSpan, sparse_span
+from fbed.models.likelihoods.glm import logit_intercept
+from fbed.models.presentation import ONE_PREDICTOR, on_users_scale
+from fbed.models.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
+from fbed.rules.criteria import TIE, Evidence
+from fbed.rules.tails import ChiSquare, Floats
+
+SATURATED = 1e-6
+"""A deviance below this part of the null deviance leaves nothing to explain."""
+
+_CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
+_MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
+_DEPENDENT = 1e-14  # of a column beside others, below which it is one of them
+_JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, never the optimum
+# A step that must be cut a lot goes wrong in a direction that moves saturated rows only, or that an outlier saturates:
+# a ridge, relative to each curvature, takes such directions out until the others have done their part.
+_RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
+_DEAD, _NO_PULL = 1e-16, 1e-22  # curvature and squared slope of a column, over its norm², that rounding may have made
+_FURTHER = 100.0  # times that a step may enlarge the predictors
+_BLOCK_VALUES = 2**22
+
+
+class Binomial:
+    """A binary outcome, y in {0, 1}; `certified` answers scans by bounds instead of fits."""
+
+    name = "binomial"
+    has_likelihood = True
+    n_predictors = 1
+
+    def __init__(self, design: Design, y: Floats, certified: bool = True, offset: Floats | None = None) -> None:
+        self.design = design
+        self.n = design.n
+        self.y = y
+        self.certified = certified
+        self.block_size = design.scan_size if certified else design.block_size
+        self.offset = offset
+        mean = float(design.weights @ y / design.n)
+        self.events = harmonic_mean(design.n * np.array([mean, 1.0 - mean]))
+        self.null_predictor = (
+            float(np.log(mean / (1.0 - mean))) if offset is None else logit_intercept(y, design.weights, offset)
+        )
+        self.null_deviance = float(deviance(self.null_predictors(), y, design.weights))
+
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit | CodedBinomialFit:
+        """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
+        if isinstance(near, BinomialFit | CodedBinomialFit) and near.selected == tuple(selected):
+            return near
+        if self.certified and is_worth_coding(self.design, self.y, selected):
+            coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)))
+            if coded is not None:
+                return coded
+        sparse = sparse_span(self.design, selected) if self.certified and self.offset is None else None
+        return self.dense_fit(selected, near) if sparse is None else CertifiedBinomialFit(self, sparse, _hints(near))
+
+    def dense_fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
+        """The same on a basis of orthogonal columns."""
+        known = near.span if isinstance(near, BinomialFit) else None
+        span = Span(self.design, selected, known)
+        return CertifiedBinomialFit(self, span, _hints(near)) if self.certified else BinomialFit(self, span)
+
+    def starts(self, selected: tuple[int, ...], hints: Hints) -> list[Floats]:
+        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
+        wanted = frozenset(selected)
+        known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
+        return [*known, self.null_predictors()]
+
+    def null_predictors(self) -> Floats:
+        """Linear predictors of the model without variables."""
+        alike = np.full(len(self.y), self.null_predictor)
+        return alike if self.offset is None else alike + self.offset
+
+    def without_offset(self, predictor: Floats) -> Floats:
+        """The part of a linear predictor that the columns explain."""
+        return predictor if self.offset is None else predictor - self.offset
+
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+        """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
+        fit = self.fit(selected, near)
+        if isinstance(fit, CodedBinomialFit):
+            described = fit.describe()
+            if described is not None:
+                return described
+            fit = fit.dense
+        curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
+        covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, fit.recession)
+        return shown.fitted("binomial", fit.deviance, self.null_deviance)
+
+
+def _hints(near: Fit | None) -> Hints:
+    """What a fit knows of where others end."""
+    if isinstance(near, CodedBinomialFit):
+        return near.hints
+    return near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
+
+
+class BinomialFit:
+    """Maximum likelihood on the span of S; every question is answered by fitting the model it is about."""
+
+    def __init__(self, model: Binomial, span: Span, hints: Hints | None = None) -> None:
+        self.model = model
+        self.span = span
+        self._maximise(hints or {})
+
+    @property
+    def Z(self) -> Floats:  # noqa: N802
+        """The orthonormal basis that the coefficients belong to."""
+        return self.span.Z
+
+    @property
+    def selected(self) -> tuple[int, ...]:
+        """The variables of the model."""
+        return self.span.selected
+
+    def _maximise(self, hints: Hints) -> None:
+        start = np.zeros((self.span.rank, 1))
+        start[0] = self.model.null_predictor
+        found = maximise(self.Z, None, start, self.model.y, self.model.design.weights)
+        self.coefficients, self.deviance = found.coefficients[:, 0], float(found.deviance[0])
+        self.predictor = self.Z @ self.coefficients
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the classes are separated, or as good as."""
+        return self.deviance <= SATURATED * self.model.null_deviance
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """y − μ and μ(1 − μ), weighted."""
+        mean, weights = special.expit(self.predictor), self.model.design.weights
+        return (weights * (self.model.y - mean))[:, None], weights * mean * special.expit(-self.predictor)
+
+    @cached_property
+    def recession(self) -> Recession:
+        """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
+        if self.deviance == 0.0:
+            return every(self.coefficients)
+        sign = 2.0 * self.model.y - 1.0
+        if float((sign * self.predictor).max()) < UNDECIDED:
+            return none(len(self.coefficients))
+        return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
+
+    def gains(self, candidates: Indices) -> Evidence:
+        """Fall of the deviance when each candidate is added."""
+        larger, df = np.full(len(candidates), self.deviance), np.zeros(len(candidates))
+        width = self.model.design.width[candidates]
+        single = np.flatnonzero(width == 1)
+        if len(single):
+            larger[single], df[single] = self._single_deviances(candidates[single])
+        for i in np.flatnonzero(width > 1):
+            larger[i], df[i] = self._group_deviance(int(candidates[i]))
+        return _evidence(self.deviance - larger, df)
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Rise of the deviance when each variable is removed."""
+        smaller, df = np.zeros(len(variables)), np.zeros(len(variables))
+        for i, variable in enumerate(variables):
+            check_time()
+            without = BinomialFit(self.model, Span(self.model.design, [s for s in self.span.selected if s != variable]))
+            smaller[i], df[i] = without.deviance, self.span.rank - without.span.rank
+        return _evidence(smaller - self.deviance, df)
+
+    def _single_deviances(self, candidates: Indices) -> tuple[Floats, Floats]:
+        columns = self.model.design.stack(candidates.tolist())
+        unit, degenerate = self.span.residuals(columns)
+        out = np.full(len(candidates), self.deviance)
+        tested = np.flatnonzero(~degenerate)
+        if len(tested):
+            x = unit[:, tested] * (np.sqrt(self.model.n) / self.span.root)[:, None]
+            start = np.zeros((self.span.rank + 1, len(tested)))
+            start[:-1] = self.coefficients[:, None]
+            out[tested] = maximise(self.Z, x, start, self.model.y, self.model.design.weights).deviance
+        return out, (~degenerate).astype(float)
+
+    def own_columns(self, variable: int) -> Floats:
+        """Columns that a variable adds to the model, orthogonal to it and with unit mean square."""
+        return np.asarray(self.span.group(variable) * (np.sqrt(self.model.n) / self.span.root)[:, None])
+
+    def _group_deviance(self, variable: int) -> tuple[float, int]:
+        new = self.own_columns(variable)
+        start = np.concatenate([self.coefficients, np.zeros(new.shape[1])])[:, None]
+        found = maximise(np.hstack([self.Z, new]), None, start, self.model.y, self.model.design.weights)
+        return float(found.deviance[0]), new.shape[1]
+
+
+class CertifiedBinomialFit(BinomialFit):
+    """The same answers from certified bounds; models are fitted only where a decision needs it."""
+
+    reference = ChiSquare()
+    looks_are_cheap = True
+    engine: CertifiedLogistic
+
+    def _maximise(self, hints: Hints) -> None:
+        engine = SparseLogistic if isinstance(self.span, SparseSpan) else CertifiedLogistic
+        self.engine = engine(self.model, self.span, self.model.starts(self.span.selected, hints))
+        self.deviance, self.predictor = self.engine.deviance, self.engine.predictor
+
+    @cached_property
+    def coefficients(self) -> Floats:  # type: ignore[override]
+        """On the orthonormal basis."""
+        return self.engine.on_basis()
+
+    def prepare(self, n_candidates: int) -> None:
+        """Factor the curvature."""
+        self.engine.prepare(n_candidates)
+
+    def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Single columns and groups by certificates, doubtful ones by fits."""
+        design = self.model.design
+        one = float(critical(np.ones(1))[0])
+        numeric = design.varying[candidates]
+        if numeric.all() or (design.is_sparse and design.numeric[candidates].all()):
+            return self._numeric_bounds(candidates, one, numeric)
+        lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
+        if numeric.any():
+            found = self._numeric_bounds(candidates[numeric], one, numeric[numeric])
+            lower[numeric], upper[numeric], df[numeric] = found.lower, found.upper, found.df
+        for i in np.flatnonzero(~numeric & (design.width[candidates] > 0)):
+            lower[i], upper[i], df[i] = self._groups.bounds(int(candidates[i]), critical)
+        return Bounds(lower, upper, df, self.reference)
+
+    @cached_property
+    def _groups(self) -> GroupQuestions:
+        return GroupQuestions(self)
+
+    def _numeric_bounds(self, candidates: Indices, critical: float, varying: NDArray[np.bool_]) -> Bounds:
+        lower, upper, suspect = self.engine.bounds(candidates, critical)
+        df = varying.astype(np.float64)
+        lower[suspect] = 0.0  # a column in the span of S has statistic 0, whatever its likelihood
+        for i in np.flatnonzero((upper > critical) & (suspect | (lower <= critical * (1.0 + TIE)))):
+            lower[i], df[i] = self._single_gain(int(candidates[i]))
+            upper[i] = lower[i]
+        return Bounds(lower, upper, df, self.reference)
+
+    def _single_gain(self, candidate: int) -> tuple[float, float]:
+        return self.engine.single_gain(candidate)
+
+    def deviance_with(self, variable: int) -> float:
+        """Deviance of the model with a variable, by fitting it, where certificates do not close."""
+        return self.engine.deviance_with(self.own_columns(variable))
+
+    def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
+        """Contenders by refinement, by fits of their own where certificates do not close."""
+        lower, upper = lower.copy(), upper.copy()
+        numeric = self.model.design.numeric[candidates]
+        self._contest_numeric(candidates, lower, upper, np.flatnonzero(numeric & (lower < upper)), race)
+        wide = np.flatnonzero(~numeric & (lower < upper))
+        best = contested(self._groups.resolve, candidates, lower, upper, wide, race)
+        if best is not None:
+            self.engine.hints[frozenset((*self.span.selected, best[0]))] = best[1]
+        return lower, upper
+
+    def _contest_numeric(self, candidates: Indices, lower: Floats, upper: Floats, numeric: Indices, race: bool) -> None:
+        """Narrow the intervals of single columns of numbers in place."""
+        if len(numeric) == 0:
+            return
+        contenders = candidates[numeric]
+        found = self.engine.contest(contenders, lower[numeric], upper[numeric], race)
+        lower[numeric], upper[numeric], best, predictor, is_open = found
+        self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
+        for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
+            lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
+
+    def gains(self, candidates: Indices) -> Evidence:
+        """Fall of the deviance when each candidate is added, by fits of their own."""
+        found = [self._gain(int(candidate)) for candidate in candidates]
+        return _evidence(np.array([gain for gain, _ in found]), np.array([df for _, df in found]))
+
+    def _gain(self, candidate: int) -> tuple[float, float]:
+        if self.model.design.numeric[candidate]:
+            return self._single_gain(candidate)
+        new = self.own_columns(candidate)
+        return self.deviance - self.engine.deviance_with(new), float(new.shape[1])
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Rise of the deviance when each variable is removed, by fits of their own."""
+        rest = [[s for s in self.span.selected if s != variable] for variable in variables]
+        spans = [Span(self.model.design, others) for others in rest]
+        centre = [self.model.null_predictors()]
+        smaller = np.array([CertifiedLogistic(self.model, span, centre).deviance for span in spans])
+        return _evidence(smaller - self.deviance, np.array([float(self.span.rank - span.rank) for span in spans]))
+
+    def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Drop-one intervals from the fit on S."""
+        if not self.span.full_rank:
+            exact = self.losses(variables)
+            return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
+        df = np.array([self.span.rank_of[int(variable)] for variable in variables], dtype=float)
+        lower, upper = self.engine.loss_bounds(variables, float(critical(df).max()))
+        return Bounds(lower, upper, df, self.reference)
+
+    def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
+        """Fit the model without the variable, as far as is needed."""
+        lower, upper = self.engine.deviance_without(variable, self.deviance + enough)
+        return max(0.0, lower - self.deviance), max(0.0, upper - self.deviance)
+
+
+class Maximum:
+    """Where the Newton iterations of `maximise` ended, one column a model."""
+
+    def __init__(self, coefficients: Floats, deviance: Floats) -> None:
+        self.coefficients = coefficients
+        self.deviance = deviance
+
+
+def deviance(predictor: Floats, y: Floats, weights: Floats) -> Floats:
+    """−2·log-likelihood = 2Σ a·log(1 + exp(∓η)), for one predictor or one a column."""
+    sign = 1.0 - 2.0 * y
+    loss = np.logaddexp(0.0, sign[:, None] * predictor if predictor.ndim == 2 else sign * predictor)
+    return np.asarray(2.0 * (weights @ loss))
+
+
+def maximise(Z: Floats, x: Floats | None, start: Floats, y: Floats, weights: Floats) -> Maximum:
+    """Damped Newton iterations for many models at once: model b has the columns Z, and x[:, b] if x is given.
+
+    A model in which every row is on its side of the boundary is separated: its deviance is 0, the supremum.
+    """
+    beta = start.copy()
+    predictor = _predict(Z, x, beta)
+    value = np.atleast_1d(deviance(predictor, y, weights))
+    ridge = np.full(beta.shape[1], _JITTER)
+    out_beta, out_value = beta.copy(), value.copy()
+    left = np.arange(beta.shape[1])  # models still iterating
+    stuck = np.ones(beta.shape[1], dtype=bool)
+    for _ in range(_MAX_ITERATIONS):
+        check_time()
+        columns = None if x is None else x[:, left]
+        separated = _all_on_their_side(predictor, y)
+        step, decrement = _newton_step(Z, columns, predictor, y, weights, ridge)
+        done = separated | ((decrement <= _CONVERGED) & (ridge < _GENTLE)) | (ridge > _STEEP)
+        out_beta[:, left] = beta
+        out_value[left] = np.where(separated, 0.0, value)
+        stuck[left] = ~(done & (ridge <= _STEEP))
+        if done.all():
+            break
+        left, beta, step, value, ridge = left[~done], beta[:, ~done], step[:, ~done], value[~done], ridge[~done]
+        columns = None if x is None else x[:, left]
+        beta, predictor, value, moved = _damped(Z, columns, beta, step, value, y, weights)
+        ridge = np.where(moved, np.maximum(ridge * 1e-2, _JITTER), np.maximum(ridge * 1e3, _RIDGE))
+    for b in np.flatnonzero(stuck):
+        columns = Z if x is None else np.column_stack([Z, x[:, b]])
+        out_beta[:, b], out_value[b] = _with_care(columns, out_beta[:, b], float(out_value[b]), y, weights)
+    return Maximum(out_beta, out_value)
+
+
+def _with_care(columns: Floats, beta: Floats, value: float, y: Floats, weights: Floats) -> tuple[Floats, float]:
+    """Newton steps of one model by orthogonal factors, where the normal equations have not led to the maximum.
+
+    Once an outlier is saturated, what is left of its column may differ from others by 1e-9 of its size, and the normal
+    equations square that.
+    """
+    for _ in range(_MAX_ITERATIONS):
+        check_time()
+        predictor = columns @ beta
+        if _all_on_their_side(predictor[:, None], y)[0]:
+            return beta, 0.0
+        mean = special.expit(predictor)
+        root = np.sqrt(weights * mean * special.expit(-predictor))
+        rows = np.flatnonzero(root)
+        bent = columns[rows] * root[rows][:, None]
+        unit = 1.0 / np.maximum(np.linalg.norm(bent, axis=0), 1e-300)
+        Q, R, order = linalg.qr(bent * unit, mode="economic", pivoting=True)
+        rank = int((np.abs(np.diag(R)) > _DEPENDENT * max(abs(R[0, 0]), 1e-300)).sum()) if len(rows) else 0
+        along = Q[:, :rank].T @ ((weights * (y - mean))[rows] / root[rows])
+        if along @ along <= _CONVERGED:
+            break
+        step = np.zeros(len(beta))
+        step[order[:rank]] = linalg.solve_triangular(R[:rank, :rank], along)
+        found = _damped(columns, None, beta[:, None], (unit * step)[:, None], np.array([value]), y, weights)
+        if not found[3][0] or not found[2][0] < value * (1.0 - 1e-14):
+            break
+        beta, value = found[0][:, 0], float(found[2][0])
+    return beta, value
+
+
+def _predict(Z: Floats, x: Floats | None, beta: Floats) -> Floats:
+    k = Z.shape[1]
+    return Z @ beta if x is None else Z @ beta[:k] + x * beta[k]
+
+
+def _all_on_their_side(predictor: Floats, y: Floats) -> NDArray[np.bool_]:
+    """By more than rounding: two rows that are equal but for their class have margins of ±0; nothing separates them."""
+    margin = (2.0 * y - 1.0)[:, None] * predictor
+    return margin.min(axis=0) > 1e-9 * np.maximum(1.0, margin.max(axis=0))
+
+
+def _newton_step(
+    Z: Floats, x: Floats | None, predictor: Floats, y: Floats, weights: Floats, ridge: Floats
+) -> tuple[Floats, Floats]:
+    """H⁻¹g for every model and the squared decrement gᵀH⁻¹g; the ridge is relative to each curvature."""
+    mean = special.expit(predictor)
+    residual = weights[:, None] * (y[:, None] - mean)
+    curvature = weights[:, None] * mean * special.expit(-predictor)
+    gradient = Z.T @ residual
+    hessian = _gram(Z, curvature)
+    if x is not None:
+        gradient = np.vstack([gradient, np.einsum("ij,ij->j", x, residual)])
+        hessian = _bordered(hessian, Z.T @ (curvature * x), np.einsum("ij,ij->j", x, curvature * x))
+    diagonal = np.arange(hessian.shape[1])
+    own = hessian[:, diagonal, diagonal]
+    unit = 1.0 / np.sqrt(own + 1e-300)  # heavy tails: curvatures of very different sizes
+    norm2 = np.broadcast_to(weights @ Z**2, (len(own), Z.shape[1]))
+    if x is not None:
+        norm2 = np.column_stack([norm2, weights @ x**2])
+    # where all rows that a column moves are saturated, its step is rounding over rounding: any number
+    unit[(own <= _DEAD * norm2) & (_NO_PULL * norm2 >= gradient.T**2)] = 0.0
+    hessian *= unit[:, :, None] * unit[:, None, :]
+    hessian[:, diagonal, diagonal] += np.where(unit > 0, ridge[:, None], 1.0)
+    step = (unit * np.linalg.solve(hessian, (unit * gradient.T)[:, :, None])[:, :, 0]).T
+    return step, np.einsum("ij,ij->j", gradient, step)
+
+
+def _gram(Z: Floats, curvature: Floats) -> Floats:
+    """ZᵀW_bZ for every model b, as one matrix product of the weights with all products of two columns."""
+    n, k = Z.shape
+    if curvature.shape[1] == 1:
+        return ((Z * curvature).T @ Z)[None]
+    row, column = np.triu_indices(k)
+    packed = np.zeros((len(row), curvature.shape[1]))
+    rows_in_block = max(1, _BLOCK_VALUES // len(row))
+    for start in range(0, n, rows_in_block):
+        block = Z[start : start + rows_in_block]
+        packed += (block[:, row] * block[:, column]).T @ curvature[start : start + rows_in_block]
+    out = np.empty((curvature.shape[1], k, k))
+    out[:, row, column] = packed.T
+    out[:, column, row] = packed.T
+    return out
+
+
+def _bordered(hessian: Floats, cross: Floats, corner: Floats) -> Floats:
+    batch, k, _ = hessian.shape
+    out = np.empty((batch, k + 1, k + 1))
+    out[:, :k, :k] = hessian
+    out[:, :k, k] = out[:, k, :k] = cross.T
+    out[:, k, k] = corner
+    return out
+
+
+def _damped(
+    Z: Floats, x: Floats | None, beta: Floats, step: Floats, value: Floats, y: Floats, weights: Floats
+) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+    """Halve each step until its deviance falls; one that must be cut to less than a thousandth is not taken.
+
+    Where all rows that a direction moves are saturated, a step along it is any number, and so large that rounding takes
+    the predictors out of the model's span: no step enlarges them a hundred times.
+    """
+    reach = np.abs(_predict(Z, x, beta)).max(axis=0)
+    move = np.abs(_predict(Z, x, step)).max(axis=0)
+    size = np.minimum(1.0, _FURTHER * np.maximum(1.0, reach) / np.maximum(move, 1e-300))
+    while True:
+        check_time()
+        trial = beta + size * step
+        predictor = _predict(Z, x, trial)
+        new = np.atleast_1d(deviance(predictor, y, weights))
+        worse = (new > value * (1.0 + 1e-12)) & (size > 0)
+        if not worse.any():
+            return trial, predictor, new, size > 0
+        size[worse] = np.where(size[worse] > 1e-3, size[worse] / 2.0, 0.0)
+
+
+def _evidence(difference: Floats, df: Floats) -> Evidence:
+    statistic = np.where(df > 0, np.maximum(difference, 0.0), 0.0)
+    return Evidence(statistic, df, ChiSquare().log_sf(statistic, df), ChiSquare())

@@ -1,0 +1,64 @@
+"""The functions behind every bound, safe near 0, where the plain formulas cancel.
+
+h(z)  = (1 + z)log(1 + z) − z
+P(z)  = 2h(z)/z²                              decreasing, P(0) = 1,    z ≥ −1
+E(z)  = 2(eᶻ − 1 − z)/z²                      increasing, E(0) = 1
+P₄(z) = 2[h(z) − z²/2 + z³/6]/z⁴              decreasing, P₄(0) = 1/6, z ≥ −1
+E₄(z) = 2[eᶻ − 1 − z − z²/2 − z³/6]/z⁴        increasing, E₄(0) = 1/12
+"""
+
+from __future__ import annotations
+
+from math import factorial
+
+import numpy as np
+from numpy.polynomial.polynomial import polyval
+from numpy.typing import NDArray
+
+from fbed.rules.tails import Floats
+
+_NEAR_ZERO = 1e-2  # for the second order: below this the closed forms cancel, and the series is exact
+_NEAR = 0.1  # for the fourth order, which cancels sooner
+_ORDERS = np.arange(18)
+_P = (-1.0) ** _ORDERS * 2.0 / ((_ORDERS + 1) * (_ORDERS + 2))
+_P4 = (-1.0) ** _ORDERS * 2.0 / ((_ORDERS + 3) * (_ORDERS + 4))
+_E = np.array([2.0 / factorial(j + 2) for j in range(18)])
+_E4 = np.array([2.0 / factorial(j + 4) for j in range(18)])
+
+
+def P(z: Floats) -> Floats:  # noqa: N802
+    """P(z)."""
+    near, far = _apart(z, _NEAR_ZERO)
+    return np.where(near, polyval(np.where(near, z, 0.0), _P), 2.0 * _h(far) / far**2)
+
+
+def E(z: Floats) -> Floats:  # noqa: N802
+    """E(z)."""
+    near, far = _apart(z, _NEAR_ZERO)
+    with np.errstate(over="ignore"):
+        return np.where(near, polyval(np.where(near, z, 0.0), _E), 2.0 * (np.expm1(far) - far) / far**2)
+
+
+def P4(z: Floats) -> Floats:  # noqa: N802
+    """P₄(z)."""
+    near, far = _apart(z, _NEAR)
+    direct = 2.0 * (_h(far) - far**2 / 2.0 + far**3 / 6.0) / far**4
+    return np.where(near, polyval(np.where(near, z, 0.0), _P4), direct)
+
+
+def E4(z: Floats) -> Floats:  # noqa: N802
+    """E₄(z)."""
+    near, far = _apart(z, _NEAR)
+    with np.errstate(over="ignore"):
+        direct = 2.0 * (np.expm1(far) - far - far**2 / 2.0 - far**3 / 6.0) / far**4
+    return np.where(near, polyval(np.where(near, z, 0.0), _E4), direct)
+
+
+def _apart(z: Floats, limit: float) -> tuple[NDArray[np.bool_], Floats]:
+    """Who is near 0, and the others, with 1 in the place of those."""
+    near = np.abs(z) < limit
+    return near, np.where(near, 1.0, z)
+
+
+def _h(z: Floats) -> Floats:
+    return (1.0 + z) * np.log1p(np.maximum(z, -1.0 + 1e-16)) - z

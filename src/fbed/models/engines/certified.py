@@ -1,0 +1,457 @@
+"""The certified scan: exact decisions about logistic models without fitting them.
+
+The search needs decisions, not statistics: does x pass, is x best? Convex duality encloses the likelihood-ratio
+statistic of every candidate in an interval computed from the fit on S alone; intervals are narrowed only until the
+decision is certain, and only contenders for the best place are resolved to the end. What is selected is exactly what
+fitting every model would select.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, special
+
+from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
+from fbed.models.base import Indices, Span
+from fbed.models.engines.bound_functions import E
+from fbed.models.likelihoods.glm import BINOMIAL, Glm
+from fbed.models.likelihoods.newton import Columns, maximise
+from fbed.rules.tails import Floats
+
+if TYPE_CHECKING:
+    from fbed.models.engines.binomial import Binomial
+
+_SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
+_COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
+_EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
+_ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
+_ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
+_CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
+_FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
+_SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
+
+
+Hints = dict[frozenset[int], Floats]
+"""Linear predictors at which fits have ended, or are going to end, by their sets."""
+
+
+class Null:
+    """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows.
+
+    It has all rows, or, where the others are out of the question altogether, those that are known. Coefficients on Z
+    are `whitener` times those on G, and `free` are the directions that move no active row.
+    """
+
+    def __init__(self, kernel: LogisticNull) -> None:
+        self.kernel = kernel
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """Rows of the data that are known."""
+        return self.kernel.rows
+
+    @cached_property
+    def curvature(self) -> Floats:
+        """Of every row of the data, 0 where it is idle or not known."""
+        return self.kernel.curvature
+
+    @cached_property
+    def score(self) -> Floats:
+        """The residual of every row of the data, 0 where it is idle or not known."""
+        return self.kernel.score
+
+    @cached_property
+    def whitener(self) -> Floats:
+        """Coefficients on Z of the columns of G."""
+        return self.kernel.whitener
+
+    @cached_property
+    def free(self) -> Floats:
+        """Coefficients on Z of orthonormal directions that move no active row."""
+        return self.kernel.free
+
+    @cached_property
+    def _basis(self) -> tuple[Floats, Floats]:
+        """G, and G times the curvature: what projections are computed with."""
+        G = self.kernel.G
+        curvature = self.curvature if len(G) == len(self.curvature) else self.curvature[self.rows]
+        return G, G * curvature[:, None]
+
+    def prepare(self) -> None:
+        """What several threads are going to ask for."""
+        _ = self._basis
+
+    def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
+        """Bounds for the columns of a dense block, and the norm² left of each after the model."""
+        G, weighted = self._basis
+        known = block if len(self.rows) == len(block) else block.T[:, self.rows].T
+        projections = known.T @ weighted
+        lower, upper, left, total = self.kernel.look(known, projections)
+        rest = np.flatnonzero(upper > critical * (1.0 - 1e-9))
+        if len(rest):
+            orthogonal = known.T[rest] - projections[rest] @ G.T
+            lower[rest], upper[rest], left[rest] = self.kernel.dense(
+                orthogonal.T, total[rest], lower[rest], upper[rest], critical, refine
+            )
+        return lower, upper, left
+
+
+class CertifiedLogistic:
+    """The fit on S, and what it tells about models with one variable more or less."""
+
+    crowd: float = (
+        np.inf
+    )  # contenders for whom a coarser look at the rows pays; on a basis it costs as much as it saves
+
+    def __init__(self, model: Binomial, span: Span, start: Sequence[Floats]) -> None:
+        self.model = model
+        self.span = span
+        self._begin(start)
+        self.hints: Hints = {frozenset(span.selected): self.predictor}
+        self.coarse: Null | None = None  # for upper bounds only
+        self._without_known: dict[int, tuple[Floats, Floats]] = {}
+
+    def _begin(self, start: Sequence[Floats]) -> None:
+        """Fit the model, from linear predictors that may be near."""
+        span, model = self.span, self.model
+        starts = [span.Q.T @ (span.root * model.without_offset(eta)) / np.sqrt(model.n) for eta in start]
+        self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
+
+    @cached_property
+    def Z(self) -> Floats:  # noqa: N802
+        """The basis, column after column."""
+        return np.asfortranarray(self.span.Z)
+
+    def on_basis(self) -> Floats:
+        """Coefficients on the orthonormal basis."""
+        return self.coefficients
+
+    def _fitted(
+        self, Z: Any, starts: Sequence[Floats], tolerance: float = _EXACT, enough: float = np.inf
+    ) -> tuple[Floats, Floats, float, float]:
+        """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one.
+
+        The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
+        """
+        found = self._tried(Z, np.array(starts), tolerance, enough)
+        for start in (starts[-1], None):  # it got stuck: begin at the centre, or where slower steps lead
+            if not (found[4] > _CONVERGED and not found[5] and found[3] <= enough):
+                break
+            begin = self._by_slower_steps(self._side_by_side(Z, len(found[0])), found[0]) if start is None else start
+            found = self._tried(Z, begin[None], tolerance, enough)
+        return found[:4]
+
+    def _tried(
+        self, Z: Any, starts: Floats, tolerance: float, enough: float
+    ) -> tuple[Floats, Floats, float, float, float, bool, int]:
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        return fit_logistic(Z, weights, y, starts, tolerance, enough, offset)
+
+    @staticmethod
+    def _side_by_side(Z: Any, size: int) -> Floats:
+        """The columns of a model as a matrix."""
+        return np.asarray(Z)
+
+    def _by_slower_steps(self, Z: Floats, start: Floats) -> Floats:
+        """Coefficients that the engine of all families ends at."""
+        likelihood = Glm(BINOMIAL, self.model.y, self.model.design.weights, self.model.offset)
+        return maximise(likelihood, Columns(Z), start[:, None]).parameters[:, 0]
+
+    @cached_property
+    def mean(self) -> Floats:
+        """Fitted probabilities."""
+        return np.asarray(special.expit(self.predictor))
+
+    @cached_property
+    def row_deviance(self) -> Floats:
+        """What each row has left to explain."""
+        return 2.0 * self.model.design.weights * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * self.predictor)
+
+    @cached_property
+    def null(self) -> Null:
+        """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
+        weights, y = self.model.design.weights, self.model.y
+        kernel = LogisticNull.of_fit(
+            self.Z, weights, y, self.predictor, self.coefficients, self.deviance, self.model.offset
+        )
+        self.deviance = kernel.deviance  # in the supremum, rows that the model has explained for good are
+        return Null(kernel)
+
+    def _coarse(self) -> Null | None:
+        """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
+
+        Near separation those rows are most rows, and the ones that make bounds wide: they can move far at little cost.
+        Setting them to their outcome costs the deviance they have left, and no more. The others are looked at where
+        they fit best on their own; what they gain on the way there is added to that cost.
+        """
+        order = np.argsort(self.row_deviance)
+        idle = order[np.cumsum(self.row_deviance[order]) <= _COARSE]
+        if not len(order) / 4 <= len(idle) < len(order):
+            return None
+        active = self.model.design.weights.copy()
+        active[idle] = 0.0
+        rows = np.flatnonzero(active)
+        predictor = self.predictor.copy()
+        predictor[rows] = self._fitted_on(rows, active[rows], _ROUGH)
+        left = 2.0 * active * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * predictor)
+        active[left < _ROUGH] = 0.0  # explained on the way
+        cost = float(self.row_deviance.sum()) * (1.0 + 1e-12) - float(left[active > 0].sum())
+        if not active.any():
+            return None
+        return Null(self._null_of(predictor, active, cost))
+
+    def _fitted_on(self, rows: Indices, weights: Floats, tolerance: float) -> Floats:
+        """Linear predictors of some rows, of the model that fits them best."""
+        offset = None if self.model.offset is None else self.model.offset[rows]
+        Z, y = self.Z.T[:, rows].T, self.model.y[rows]
+        return fit_logistic(Z, weights, y, self.coefficients[None], tolerance, np.inf, offset)[1]
+
+    def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        return LogisticNull.of_rows(self.Z, weights, y, predictor, active, self.deviance, cost, offset)
+
+    def _moved(self, coefficients: Floats) -> Floats:
+        """How far coefficients move every row."""
+        return np.asarray(self.Z @ coefficients)
+
+    def prepare(self, n_candidates: int) -> None:
+        """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
+        if n_candidates >= _FEW and self.span.rank > 1 and self.coarse is None:
+            self.coarse = self._coarse()
+        null = self.null
+        if not self.model.design.by_support:
+            null.prepare()
+
+    def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
+        which = self.model.design.positions(candidates)
+        if self.span.rank == 1 and not self.model.design.is_sparse and self.model.offset is None:
+            lower, upper = self._first_scan(which)
+            still = np.flatnonzero(_unsettled(lower, upper, critical) & np.isfinite(critical))
+        elif self.coarse is not None and np.isfinite(critical):  # it has no lower bounds to tell
+            lower, upper = np.zeros(len(which)), self._brackets(self.coarse, which, critical, ranked=False)[1]
+            still = np.flatnonzero(_unsettled(lower, upper, critical))
+        else:
+            return self._brackets(self.null, which, critical)
+        suspect = np.zeros(len(which), dtype=bool)
+        if len(still):
+            lower[still], fine, suspect[still] = self._brackets(self.null, which[still], critical)
+            upper[still] = np.maximum(np.minimum(upper[still], fine), lower[still])
+        return lower, upper, suspect
+
+    def _brackets(
+        self, null: Null, which: NDArray[np.int64], critical: float, ranked: bool = True, refine: bool = True
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        design = self.model.design
+        # enough columns to look at all rows of several at once
+        many = not design.by_support and (not design.is_sparse or len(which) > _FEW)
+        lower, upper, left = null.kernel.brackets(
+            design.matrix, which, design.center, design.scale, design.mostly_zero[which], critical, refine, ranked, many
+        )
+        rest = np.flatnonzero(np.isnan(left)) if many else np.empty(0, dtype=np.intp)
+        for start in range(0, len(rest), design.block_size):
+            part = rest[start : start + design.block_size]
+            block = design.matrix.gather(which[part], design.center, design.scale)
+            low, high, left[part] = null.brackets(block, critical, refine)
+            lower[part] = np.maximum(lower[part], low)
+            upper[part] = np.maximum(np.minimum(upper[part], high), lower[part])
+        return lower, upper, 4.0 * left <= _SUSPECT * design.n
+
+    def _first_scan(self, which: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """S is empty: one pass over the columns, their extremes are known."""
+        design = self.model.design
+        center, scale = design.center[which], design.scale[which]
+        u = (design.matrix.dots(which, self.null.score) - center * self.null.score.sum()) / scale
+        low, high = (design.low[which] - center) / scale, (design.high[which] - center) / scale
+        lower, upper = self.null.kernel.first(u, low, high, float(self.null.curvature.sum()))
+        shifted = np.abs(center) / _SHIFTED > scale
+        return np.where(shifted, 0.0, lower), np.where(shifted, np.inf, upper)
+
+    def contest(
+        self, candidates: Indices, lower: Floats, upper: Floats, race: bool
+    ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
+        """Refine contenders, given best first, until each is resolved or out of the race.
+
+        Also tells who is best, the linear predictor of that model, and where certificates did not close. Most of a
+        crowd is put below the first of them by a coarser look.
+        """
+        crowded = race and len(candidates) >= self.crowd
+        if crowded and self.coarse is None:
+            self.coarse = self._coarse()
+        if not crowded or self.coarse is None:
+            return self._resolved(candidates, lower, upper, race)
+        first = self._resolved(candidates[:1], lower[:1], upper[:1], True)
+        bar = float(first[0][0])
+        which = self.model.design.positions(candidates[1:])
+        coarse = self._brackets(self.coarse, which, bar, ranked=False)[1]
+        upper = np.append(first[1], np.maximum(np.minimum(upper[1:], coarse), lower[1:]))
+        lower, is_open = np.append(first[0], lower[1:]), np.append(first[4], np.zeros(len(which), dtype=bool))
+        stay = np.flatnonzero(upper >= bar * (1.0 - 1e-8) - 1e-8)
+        if len(stay) == 1:
+            return lower, upper, 0, first[3], is_open
+        found = self._resolved(candidates[stay], lower[stay], upper[stay], True)
+        lower[stay], upper[stay], is_open[stay] = found[0], found[1], found[4]
+        return lower, upper, int(stay[found[2]]), found[3], is_open
+
+    def _resolved(
+        self, candidates: Indices, lower: Floats, upper: Floats, race: bool
+    ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
+        design = self.model.design
+        which = design.positions(candidates)
+        return self.null.kernel.contest(
+            design.matrix, which, design.center, design.scale, design.mostly_zero[which], lower, upper, race
+        )
+
+    def single_gain(self, candidate: int) -> tuple[float, float]:
+        """Statistic and df of one more column by a fit of its own, where certificates do not close."""
+        unit, degenerate = self.span.residuals(self.model.design.block([candidate]))
+        if degenerate[0]:
+            return 0.0, 0.0
+        larger = self.deviance_with(unit * (np.sqrt(self.model.n) / self.span.root)[:, None])
+        return max(0.0, self.deviance - larger), 1.0
+
+    def deviance_with(self, columns: Floats) -> float:
+        """Deviance of the model with more columns, which are orthogonal to it."""
+        none = np.zeros(columns.shape[1])
+        starts = [np.append(self.coefficients, none), np.append(self._centre(), none)]
+        return self._fitted(np.hstack([self.Z, columns]), starts, _ENOUGH)[2]
+
+    def _centre(self) -> Floats:
+        """Coefficients of the model with an intercept only."""
+        out = np.zeros(self.span.rank)
+        out[0] = self.model.null_predictor
+        return out
+
+    def loss_bounds(self, variables: Indices, critical: float) -> tuple[Floats, Floats]:
+        """Bounds on what removing each variable costs; no removal costs more than that of all variables."""
+        most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
+        lower, upper = np.zeros(len(variables)), np.full(len(variables), most)
+        if self.deviance > 0.0:  # otherwise separated: the coefficients are some point on the way to infinity
+            lower, upper = self._bounds_by_ways(variables, critical, most)
+        unsure = np.flatnonzero(lower <= critical * (1.0 + 2e-9))
+        if len(unsure) and self.model.offset is None:  # which would tell rows apart that are equal otherwise
+            least = self._least_deviances(variables[unsure]) - self.deviance - 1e-9 * self.model.null_deviance
+            lower[unsure] = np.minimum(np.maximum(lower[unsure], least * (1.0 - 1e-9)), upper[unsure])
+        return lower, upper
+
+    def _bounds_by_ways(self, variables: Indices, critical: float, most: float) -> tuple[Floats, Floats]:
+        """About E(z_min)·Wald ≤ LR ≤ the deviance at a model without the variable.
+
+        That model is the one that the quadratic approximation at the fit suggests; its deviance is an upper bound
+        whatever its quality, and only looked at where the lower bound does not settle it.
+        """
+        lower, upper = np.zeros(len(variables)), np.full(len(variables), most)
+        found = [self._shortest_way_without(int(variable)) for variable in variables]
+        known = np.array([i for i, way in enumerate(found) if way is not None], dtype=np.intp)
+        if len(known) == 0:
+            return lower, upper
+        ways, wald = zip(*(way for way in found if way is not None), strict=True)
+        steps = self._moved(self.null.whitener @ np.column_stack(ways))
+        active = self.null.curvature > 0
+        mean, moved = (self.mean, steps) if active.all() else (self.mean[active], steps[active])
+        mean = mean[:, None]
+        z_min = np.minimum(np.minimum((mean - 1.0) * moved, mean * moved).min(axis=0, initial=0.0), 0.0)
+        lower[known] = np.maximum(self._surely_lost(np.array(wald), z_min), 0.0)
+        unsure = lower[known] <= critical * (1.0 + 2e-9)
+        sign = (1.0 - 2.0 * self.model.y)[:, None]
+        without = np.logaddexp(0.0, sign * (self.predictor[:, None] - steps[:, unsure]))
+        rest, rounding = known[unsure], 1e-12 * self.deviance
+        upper[rest] = np.minimum(2.0 * (self.model.design.weights @ without) - self.deviance + rounding, most)
+        return lower, np.maximum(upper, lower) * (1.0 + 1e-9)
+
+    def _least_deviances(self, variables: Indices) -> Floats:
+        """What models without each variable leave unexplained whatever their coefficients: rows of different classes
+        that are equal in all other variables.
+        """
+        design, selected = self.model.design, self.span.selected
+        width = design.width[list(selected)]
+        place = np.array([selected.index(int(variable)) for variable in variables], dtype=np.intp)
+        first = (np.cumsum(width) - width)[place]
+        columns = np.ascontiguousarray(design.stack(selected))
+        return pattern_deviances(columns, self.model.y, design.weights, first, first + width[place])
+
+    def _surely_lost(self, wald: Floats, z_min: Floats) -> Floats:
+        """E(z_min)·Wald, less what the fit is short of a maximum and what saturated rows might be hiding."""
+        null, short = self.null.kernel, self.null.kernel.short
+        least = E(z_min - null.reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
+        return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
+
+    def _without(self, variable: int) -> tuple[Floats, Floats]:
+        """Orthonormal functionals of the coefficients on Z that vanish on models without the variable; and a basis of
+        those models.
+
+        From the triangle with the variable's columns taken out, not from its inverse: coefficients may be on their way
+        to infinity, and the least part of the variable that a rounded basis left in would grow with them.
+        """
+        if variable not in self._without_known:
+            place = self.span.place(variable)
+            basis = basis_without(self._triangle, place.start, place.stop)
+            kept = self.span.rank - (place.stop - place.start)
+            self._without_known[variable] = basis[:, kept:], basis[:, :kept]
+        return self._without_known[variable]
+
+    def _functional(self, variable: int) -> Floats:
+        """The functionals alone: those of single columns are found together."""
+        place = self.span.place(variable)
+        if place.stop - place.start > 1:
+            return self._without(variable)[0]
+        return self._functionals[:, place]
+
+    @cached_property
+    def _functionals(self) -> Floats:
+        """F with RᵀF diagonal: each column vanishes on all columns of the triangle but one."""
+        F = linalg.solve_triangular(self._triangle, np.eye(self.span.rank), trans="T", check_finite=False)
+        return np.asarray(F / np.sqrt(np.einsum("ij,ij->j", F, F)))
+
+    @cached_property
+    def _triangle(self) -> Floats:
+        return self.span.triangle()
+
+    def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
+        """Step (on G) to the nearest model without the variable, in the curvature's metric; and Wald's statistic."""
+        functional = self._functional(variable)
+        if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9:
+            return None
+        whitened = self.null.whitener.T @ functional
+        coefficients = functional.T @ self.coefficients
+        dual = _solved(whitened.T @ whitened, coefficients)
+        return whitened @ dual, float(coefficients @ dual)
+
+    def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
+        """Deviance of the model without one variable, from a start close by; or an interval that is above `enough`."""
+        functional, rest = self._without(variable)
+        near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
+        if near is not None:
+            start = self.coefficients - self.null.whitener @ near[0]
+        else:
+            own = self._triangle[:, self.span.place(variable)]
+            start = self.coefficients - own @ _solved(functional.T @ own, functional.T @ self.coefficients)
+        starts = [part * (rest.T @ start) for part in self._parts(near is not None)] + [rest.T @ self._centre()]
+        return self._decided(variable, self._fitted((rest.T @ self.Z.T).T, starts, _ENOUGH, enough), enough)
+
+    @staticmethod
+    def _parts(finite: bool) -> tuple[float, ...]:
+        """A separated model may be anywhere on its way to infinity, so a part of it is tried as well."""
+        return (1.0,) if finite else (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
+
+    def _decided(self, variable: int, found: tuple[Floats, Floats, float, float], enough: float) -> tuple[float, float]:
+        """What a fit without a variable tells of its deviance."""
+        attained, certain = found[2:]
+        if certain > enough:
+            return certain, attained
+        self.hints[frozenset(self.span.selected) - {variable}] = found[1]
+        return attained, attained
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """The solution of a linear system, most often one of a single number."""
+    return np.asarray(right / matrix[0, 0] if len(right) == 1 else np.linalg.solve(matrix, right))
+
+
+def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:
+    return (upper > critical * (1.0 - 1e-9)) & (lower <= critical * (1.0 + 2e-9))

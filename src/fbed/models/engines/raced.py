@@ -1,0 +1,137 @@
+"""Classes, raced in C++: every candidate's model is fitted only as far as a decision needs.
+
+Newton's method encloses the likelihood ratio after each Hessian (see `brackets`), so that a candidate is left alone as
+soon as it fails for certain, or passes and cannot be best. Where its steps lead nowhere, the slow road decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import cast
+
+import numpy as np
+
+from fbed._kernels import OrderedClasses, SoftmaxClasses
+from fbed.models.base import Bounds, Indices, single_columns
+from fbed.models.engines.brackets import BracketedFit
+from fbed.models.likelihoods.multinomial import Multinomial
+from fbed.models.likelihoods.newton import Maximum
+from fbed.models.likelihoods.ordinal import Ordinal
+from fbed.rules.criteria import TIE
+from fbed.rules.tails import Floats
+
+_REMEMBERED = 2**22  # parameters of unfinished candidates that are kept for the contest
+
+
+class RacedFit(BracketedFit):
+    """A fit of a likelihood of classes: softmax or proportional odds."""
+
+    def _maximise(self, start: Floats) -> Maximum:
+        """By the kernel; from where it got stuck, if it did, by the slow road."""
+        parameters, deviance, finished = self._kernel(start, 0.0).fit()
+        found = self._by_predictor(parameters)
+        if not finished:
+            return super()._maximise(found)
+        return Maximum(found[:, None], np.array([deviance]), np.ones(1, dtype=bool))
+
+    def prepare(self, n_candidates: int = 0) -> None:
+        """What all candidates share."""
+        if self.model.likelihood.brackets:
+            super().prepare(n_candidates)
+        self.classes = self._kernel(self.parameters, self.deviance)
+        self._unfinished: dict[int, Floats] = {}  # where candidates stopped
+
+    def _kernel(self, parameters: Floats, deviance: float) -> SoftmaxClasses | OrderedClasses:
+        likelihood = cast(Multinomial | Ordinal, self.model.likelihood)
+        kernel = SoftmaxClasses if isinstance(likelihood, Multinomial) else OrderedClasses
+        return kernel(
+            np.asfortranarray(self.Z),
+            likelihood.codes.astype(np.int64, copy=False),
+            len(likelihood.labels),
+            likelihood.weights,
+            self._by_column(parameters),
+            deviance,
+        )
+
+    def _by_column(self, parameters: Floats) -> Floats:
+        """Coefficients ordered by column, then by predictor, and what else there is."""
+        m = self.model.likelihood.n_predictors
+        size = m * self.columns.size
+        return np.concatenate([parameters[:size].reshape(m, -1).T.ravel(), parameters[size:]])
+
+    def _by_predictor(self, parameters: Floats) -> Floats:
+        """The other way round."""
+        m = self.model.likelihood.n_predictors
+        size = m * self.columns.size
+        return np.concatenate([parameters[:size].reshape(-1, m).T.ravel(), parameters[size:]])
+
+    def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Intervals for adding each candidate, clear of the critical value."""
+        lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
+        for some, columns, rank in self._designs(candidates):
+            df[some] = rank * self.model.likelihood.n_predictors
+            if rank:
+                line = critical(df[some]) * (1.0 + TIE)
+                lower[some], upper[some] = self._raced(candidates[some], columns, line, np.inf)
+                stuck = some[(lower[some] <= line) & (upper[some] > line)]
+                self._resolve(candidates, stuck, lower, upper)
+        return Bounds(np.maximum(lower, 0.0), np.maximum(upper, 0.0), df, self.reference)
+
+    def _designs(self, candidates: Indices) -> Iterator[tuple[Indices, Floats, int]]:
+        """Positions of candidates with as many new columns each, those columns, and how many a candidate has."""
+        width = self.model.design.width[candidates]
+        singles = np.flatnonzero(width == 1)
+        step = max(1, self.model.block_size)
+        for first in range(0, len(singles), step):
+            some = singles[first : first + step]
+            unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates[some]))
+            yield some[~degenerate], np.asfortranarray(unit[:, ~degenerate] * self._unit_mean_square()), 1
+        for i in np.flatnonzero(width > 1):
+            new = self.span.group(int(candidates[i])) * self._unit_mean_square()
+            yield np.array([i], dtype=np.intp), np.asfortranarray(new), new.shape[1]
+
+    def _raced(
+        self, candidates: Indices, columns: Floats, line: Floats, best: float, exactly: bool = False
+    ) -> tuple[Floats, Floats]:
+        """Intervals of candidates until the questions about them are answered."""
+        if not len(candidates):
+            return np.zeros(0), np.zeros(0)
+        width = columns.shape[1] // len(candidates)
+        size = self.parameters.size + width * self.model.likelihood.n_predictors
+        known = [self._unfinished.get(candidate) for candidate in candidates.tolist()]
+        warm = np.array([parameters is not None for parameters in known])
+        starts = np.zeros((len(candidates), size))
+        for i in np.flatnonzero(warm):
+            starts[i] = known[i]
+        lower, upper, ends = self.classes.race(columns, width, starts, warm, line, best, exactly)
+        open_ = (lower < upper) & (lower > line)
+        self._remember(candidates[open_], ends[open_])
+        return lower, upper
+
+    def _remember(self, candidates: Indices, ends: Floats) -> None:
+        if (len(self._unfinished) + len(candidates)) * ends.shape[1] <= _REMEMBERED:
+            self._unfinished.update(zip(candidates.tolist(), ends, strict=True))
+
+    def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
+        """In a race, contenders are given up once they are below the best; all others are fitted to the end."""
+        lower, upper = lower.copy(), upper.copy()
+        todo = np.flatnonzero(lower < upper)
+        for places, columns, _ in self._designs(candidates[todo]):
+            some, best = todo[places], np.inf
+            if race:
+                best = float(lower.max()) - 2.0 * TIE * max(1.0, float(lower.max()))
+            low, high = self._raced(candidates[some], columns, np.full(len(some), -np.inf), best, exactly=not race)
+            exact = low == high
+            lower[some] = np.where(exact, low, np.maximum(low, lower[some]))
+            upper[some] = np.where(exact, high, np.minimum(high, upper[some]))
+        self._unfinished.clear()
+        left = (lower < upper) & (upper >= lower.max(initial=0.0) * (1.0 - TIE) if race else True)
+        self._resolve(candidates, np.flatnonzero(left), lower, upper)
+        return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+
+    def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Intervals for removing each variable; thresholds bend the likelihood in ways that no Wald step shows."""
+        if self.model.likelihood.brackets:
+            return super().loss_bounds(variables, critical)
+        evidence = self.losses(variables)
+        return Bounds(evidence.statistic, evidence.statistic, evidence.df, self.reference)

@@ -1,0 +1,143 @@
+"""What a generalised linear model asks of its rows: everything found is a sum, minimum or maximum over them.
+
+What a search needs to know of tall data are small things: gradients and information matrices of the model's columns,
+products of candidates with residuals and with the model's columns, moments of a few steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from fbed._kernels import model_rows, step_moments
+from fbed.matrix.row_blocks import RowBlocks, Sums
+from fbed.models.base import Indices
+from fbed.rules.tails import Floats
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The state of the rows given a model: mean, information and residual, weighted, of each."""
+
+    mean: Floats
+    weight: Floats
+    residual: Floats
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One look at a model at given coefficients: half the deviance, and its derivatives."""
+
+    loss: float
+    gradient: Floats
+    information: Floats
+    rows: Any
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Products of design columns with the rows' residuals, with the model's columns and with each other.
+
+    The last is the diagonal only for variables of one column.
+    """
+
+    score: Floats
+    cross: Floats
+    own: Floats
+
+
+def _joined_moments(one: Floats, other: Floats) -> Floats:
+    return np.vstack([one[:3] + other[:3], np.minimum(one[3], other[3]), np.maximum(one[4], other[4])])
+
+
+class RowSums:
+    """The verbs of an outcome y with prior weights and offset, on the columns of a design.
+
+    `counts` says whether the outcome is a Poisson count (log link) or the part of trials that succeeded (logit link).
+    """
+
+    constant = True
+    stretch = 1.0  # z is u for counts, and a part of it for trials
+
+    def __init__(self, blocks: RowBlocks, y: Floats, weights: Floats, offset: Floats | None, counts: bool) -> None:
+        self.blocks, self.design, self.y, self.weights = blocks, blocks.design, y, weights
+        self.offset = np.zeros(len(y)) if offset is None else offset
+        self.counts = counts
+        self.least = special.xlogy(y, y)  # what a row loses at the mean that fits it best
+        self.least = y - self.least if counts else -self.least - special.xlog1py(1.0 - y, -y)
+        self.n = float(weights.sum())
+
+    def start(self) -> Floats:
+        """The link of the mean, less the mean offset."""
+        mean = float(self.weights @ self.y) / self.n
+        link = np.log(mean) if self.counts else np.log(mean / (1.0 - mean))
+        return np.array([link - float(self.weights @ self.offset) / self.n])
+
+    def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
+        """Loss, Zᵀar and ZᵀawZ of a constant and the columns of S, and the state of the rows."""
+        n, size = self.design.n_rows, len(coefficients)
+        rows = Rows(np.empty(n), np.empty(n), np.empty(n))
+        model = self.blocks.model(selected)
+
+        def work(part: slice) -> Sums:
+            kept = rows.mean[part], rows.weight[part], rows.residual[part]
+            loss, gradient, information = model_rows(
+                self.counts,
+                model(part),
+                coefficients,
+                self.offset[part],
+                self.y[part],
+                self.weights[part],
+                self.least[part],
+                *kept,
+            )
+            return np.array([loss]), gradient, information
+
+        loss, gradient, upper = self.blocks.summed(work, 2 * size)
+        return Sweep(float(loss[0]), gradient, np.triu(upper) + np.triu(upper, 1).T, rows)
+
+    def look(self, rows: Rows, selected: Sequence[int], candidates: Indices) -> Looked:
+        """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns of numbers."""
+        where, model = self.design.positions(candidates), self.blocks.model(selected)
+        size = 1 + self.blocks.width(selected)
+
+        def work(part: slice) -> Sums:
+            X = self.blocks.gather(where, part)
+            Z = model(part)
+            weight = rows.weight[part, None]
+            along = X.T @ np.column_stack([rows.residual[part], weight * Z])
+            return along[:, 0], along[:, 1:].T, np.einsum("ij,ij,i->j", X, X, weight[:, 0])
+
+        return Looked(*self.blocks.summed(work, size + len(where)))
+
+    def look_at_group(self, rows: Rows, selected: Sequence[int], variable: int) -> Looked:
+        """The same for a variable of several columns, by counting where it is a category."""
+        codes, model = self.blocks.codes(variable), self.blocks.model(selected)
+        size, width = 1 + self.blocks.width(selected), int(self.design.width[variable])
+
+        def work(part: slice) -> Sums:
+            Z = model(part)
+            weight, residual = rows.weight[part], rows.residual[part]
+            if codes is None:
+                X = self.blocks.variable(variable, part)
+                return X.T @ residual, Z.T @ (weight[:, None] * X), X.T @ (weight[:, None] * X)
+            level = codes[part]
+            by_level = [np.bincount(level, v, width + 1)[1:].astype(float) for v in (residual, weight, *(weight * Z.T))]
+            return by_level[0], np.array(by_level[2:]), np.diag(by_level[1])
+
+        return Looked(*self.blocks.summed(work, size + (width if codes is None else 0)))
+
+    def moments(
+        self, rows: Rows, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
+    ) -> Floats:
+        """Moments and extremes (see `step_moments`) of the steps u = x·own − Z·along of variables, a column each."""
+        steps = self.blocks.steps(selected, variables, own, along)
+        return self.blocks.reduced(
+            lambda part: step_moments(self.counts, rows.mean[part], rows.weight[part], steps(part)),
+            along.shape[0] + len(variables),
+            _joined_moments,
+        )

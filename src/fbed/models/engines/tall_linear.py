@@ -1,0 +1,242 @@
+"""The linear model on tall data: every statistic from products of columns, each of which is summed over the rows once.
+
+With R the correlations of the columns, L the Cholesky factor of R_SS, W = L⁻¹R_Sx and t = L⁻¹R_Sy,
+
+    explained = (r_xy − Wᵀt)²/(1 − WᵀW),      RSS = TSS(1 − tᵀt).
+
+Products are found as they are asked for: those of a variable that has entered with the candidates that are left, in one
+pass over these. Where that has cost more than all products at once would, all are found at once. A candidate of which
+S leaves little, and an outcome that is explained next to perfectly, are left to orthogonal factors: differences of
+products would have lost their digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from fbed.matrix.row_blocks import RowBlocks
+from fbed.models.base import Fit, FittedModel, Indices, correlation_of
+from fbed.models.others.gaussian import Gaussian, n_log_ratio
+from fbed.models.presentation import standardised_to_users_scale
+from fbed.rules.criteria import Evidence
+from fbed.rules.tails import ExactF, Floats
+
+_DELICATE = 1e-5  # part of a column that S leaves, or of the outcome, below which differences of products lose digits
+_PRODUCTS_A_READ = 24  # of two columns that are both in the cache, which cost as much as reading a column
+
+
+class Products:
+    """Products of all standardised design columns with each other and with the outcome, over n; found once each."""
+
+    def __init__(self, blocks: RowBlocks, y: Floats) -> None:
+        self.blocks, self.y = blocks, y  # y: the weighted outcome, centred
+        width = blocks.design.width
+        self.first = np.concatenate([[0], np.cumsum(width)])[:-1]
+        total = int(width.sum())
+        self.table = np.full((total, total), np.nan)
+        self.with_outcome = np.full(total, np.nan)
+        self._read = 0
+        self._finding = Lock()
+
+    def places(self, variables: Indices) -> Indices:
+        """Design columns of some variables."""
+        width = self.blocks.design.width
+        if len(variables) and (width[variables] == 1).all():
+            return np.asarray(self.first[variables], dtype=np.intp)
+        return np.concatenate(
+            [np.zeros(0, dtype=np.intp), *(np.arange(self.first[v], self.first[v] + width[v]) for v in variables)]
+        ).astype(np.intp)
+
+    def between(self, some: Indices, others: Indices) -> Floats:
+        """Products of the columns of some variables with those of others."""
+        rows, columns = self.places(some), self.places(others)
+        with self._finding:
+            unknown = np.isnan(self.table[np.ix_(rows, columns)])
+            if unknown.any():
+                self._find(
+                    [int(v) for v in some if np.isnan(self.table[np.ix_(self.places(np.array([v])), columns)]).any()],
+                    [int(v) for v in others if np.isnan(self.table[np.ix_(rows, self.places(np.array([v])))]).any()],
+                )
+        return self.table[np.ix_(rows, columns)]
+
+    def outcome(self, variables: Indices) -> Floats:
+        """Products of the columns of some variables with the outcome."""
+        columns = self.places(variables)
+        with self._finding:
+            if np.isnan(self.with_outcome[columns]).any():
+                wanted = [int(v) for v in variables if np.isnan(self.with_outcome[self.places(np.array([v]))]).any()]
+                read = self.blocks.model(wanted, constant=False)
+                (found,) = self.blocks.summed(lambda part: (read(part).T @ self.y[part],), self.blocks.width(wanted))
+                self.with_outcome[self.places(np.array(wanted))] = found / self.blocks.design.n
+        return self.with_outcome[columns]
+
+    def _find(self, some: list[int], others: list[int]) -> None:
+        """One pass over the rows; over all columns once single passes have cost as much as that would."""
+        design = self.blocks.design
+        self._read += self.blocks.width(others)
+        if self._read * _PRODUCTS_A_READ > len(self.table) ** 2:
+            some = others = np.flatnonzero(design.width).tolist()
+        left, right = self.blocks.model(some, constant=False), self.blocks.model(others, constant=False)
+        weights = design.weights
+
+        def work(part: slice) -> tuple[Floats]:
+            Z = left(part)
+            X = Z if some is others else right(part)
+            return ((Z * weights[part, None]).T @ X,)
+
+        (found,) = self.blocks.summed(work, self.blocks.width(some) + self.blocks.width(others))
+        rows, columns = self.places(np.array(some)), self.places(np.array(others))
+        self.table[np.ix_(rows, columns)] = found / design.n
+        self.table[np.ix_(columns, rows)] = found.T / design.n
+
+
+class TallGaussian:
+    """A continuous outcome with many rows; `careful` is the ordinary model of the same data."""
+
+    name = "gaussian"
+    has_likelihood = True
+
+    def __init__(self, careful: Gaussian, blocks: RowBlocks) -> None:
+        self.careful = careful
+        self.design, self.n = careful.design, careful.n
+        self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
+        root = np.sqrt(self.design.weights)
+        self.products = Products(blocks, root * careful.y)
+        self.variance = careful.total / self.n
+
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> Fit:
+        """Project the outcome on a set of variables."""
+        fit = TallGaussianFit(self, tuple(selected))
+        return fit if fit.sound else self.careful.fit(selected, near)
+
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+        """Least-squares coefficients."""
+        fit = TallGaussianFit(self, tuple(selected))
+        return fit.describe() if fit.sound else self.careful.describe(selected, near)
+
+
+class TallGaussianFit:
+    """Projection on the columns of S, from their products.
+
+    It is sound if they are far from collinear, and if they leave something of the outcome.
+    """
+
+    def __init__(self, model: TallGaussian, selected: tuple[int, ...]) -> None:
+        self.model, self.selected = model, selected
+        self.residual_df = model.n - 1 - int(model.design.width[list(selected)].sum())
+        variables = np.array(selected, dtype=np.intp)
+        self.triangle = np.zeros((0, 0))
+        self.along = np.zeros(0)
+        self.sound = True
+        if len(selected):
+            try:
+                self.triangle = linalg.cholesky(model.products.between(variables, variables), lower=True)
+            except linalg.LinAlgError:
+                self.sound = False
+                return
+            outcome = model.products.outcome(variables)
+            self.along = linalg.solve_triangular(self.triangle, outcome, lower=True)
+            self.sound = bool(np.diag(self.triangle).min() ** 2 > _DELICATE)
+        self.left = model.variance - float(self.along @ self.along)
+        self.rss = model.n * self.left
+        self.sound = self.sound and self.left > _DELICATE * model.variance
+
+    @property
+    def saturated(self) -> bool:
+        """No degree of freedom left for a larger model's residuals; a perfect fit is not sound."""
+        return self.residual_df - 1 < 1
+
+    def gains(self, candidates: Indices) -> Evidence:
+        """What each candidate explains of the residual."""
+        explained, df = np.zeros(len(candidates)), np.zeros(len(candidates))
+        width = self.model.design.width[candidates]
+        delicate = np.zeros(len(candidates), dtype=bool)
+        tested = np.flatnonzero(width > 0)
+        if len(tested):
+            explained[tested], df[tested], delicate[tested] = self._explained(candidates[tested])
+        explained[self.residual_df - df < 1] = 0.0  # a perfect fit for want of residuals is no evidence
+        reference = ExactF(self.model.n, self.residual_df)
+        statistic = n_log_ratio(self.model.careful, self.rss, self.rss - self.model.n * explained)
+        if delicate.any():
+            found = self._careful.gains(candidates[delicate])
+            statistic[delicate], df[delicate] = found.statistic, found.df
+        return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+
+    def _explained(self, candidates: Indices) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Part of the mean square that each explains, its df, and who must be looked at with care."""
+        products, width = self.model.products, self.model.design.width[candidates]
+        selected = np.array(self.selected, dtype=np.intp)
+        score = products.outcome(candidates)
+        W = np.zeros((0, len(score)))
+        if len(selected):
+            cross = products.between(selected, candidates)
+            W = linalg.solve_triangular(self.triangle, cross, lower=True, check_finite=False)
+            score = score - W.T @ self.along
+        if (width == 1).all():
+            left = 1.0 - np.einsum("ij,ij->j", W, W)
+            close = left <= _DELICATE
+            return score**2 / np.where(close, 1.0, left), np.ones(len(candidates)), close
+        ends = np.cumsum(width)
+        found = [
+            self._explained_by_group(variable, score[end - size : end], W[:, end - size : end])
+            for variable, size, end in zip(candidates.tolist(), width.tolist(), ends.tolist(), strict=True)
+        ]
+        return np.array([f[0] for f in found]), width.astype(float), np.array([f[1] for f in found])
+
+    def _explained_by_group(self, variable: int, score: Floats, W: Floats) -> tuple[float, bool]:
+        one = np.array([variable], dtype=np.intp)
+        left = self.model.products.between(one, one) - W.T @ W
+        values, vectors = np.linalg.eigh(left)
+        if values[0] <= _DELICATE:
+            return 0.0, True
+        return float((vectors.T @ score) ** 2 @ (1.0 / values)), False
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Squared coefficients over the diagonal of the inverse: what removing each variable adds to the RSS."""
+        coefficients, inverse = self._coefficients, self._inverse
+        added, df = np.zeros(len(variables)), self.model.design.width[variables].astype(float)
+        for i, variable in enumerate(variables.tolist()):
+            place = self._place(variable)
+            added[i] = coefficients[place] @ np.linalg.solve(inverse[place, place], coefficients[place])
+        statistic = n_log_ratio(self.model.careful, self.rss + self.model.n * added, self.rss)
+        reference = ExactF(self.model.n, self.residual_df, shares_larger=True)
+        return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+
+    @cached_property
+    def _careful(self) -> Fit:
+        return self.model.careful.fit(self.selected)
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        return np.asarray(linalg.cho_solve((self.triangle, True), np.eye(len(self.triangle))))
+
+    @cached_property
+    def _coefficients(self) -> Floats:
+        return np.asarray(linalg.solve_triangular(self.triangle, self.along, lower=True, trans="T"))
+
+    def _place(self, variable: int) -> slice:
+        width = self.model.design.width
+        first = int(sum(width[s] for s in self.selected[: self.selected.index(variable)]))
+        return slice(first, first + int(width[variable]))
+
+    def describe(self) -> FittedModel:
+        """Least-squares coefficients on the scale of the user's data."""
+        model, careful = self.model, self.model.careful
+        covariance = np.zeros((len(self.along) + 1, len(self.along) + 1))
+        covariance[0, 0] = 1.0
+        if len(self.along):
+            covariance[1:, 1:] = self._inverse
+        covariance *= self.left / self.residual_df if self.residual_df > 0 else np.nan
+        coefficients = np.concatenate([[careful.center / careful.scale], self._coefficients])
+        shown = standardised_to_users_scale(model.design, self.selected, coefficients, covariance)
+        errors = tuple(careful.scale * error for error in shown.standard_errors() or ())
+        deviance, null = (value * careful.scale * careful.scale for value in (self.rss, careful.total))
+        values = tuple((careful.scale * shown.values).tolist())
+        correlation = correlation_of(shown.covariance)
+        return FittedModel("gaussian", shown.terms, values, errors, deviance, null, correlation=correlation)

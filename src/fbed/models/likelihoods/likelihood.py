@@ -1,0 +1,349 @@
+"""Any family with a smooth likelihood: fit on S, then compare with the models that have one variable more or less.
+
+A family states its log-likelihood and the derivatives (`Regression`); nested tests are the same for all of them:
+
+    LR = 2(ℓ₁ − ℓ₀),   score = gᵀH⁻¹g at the smaller fit,   Wald = β̂ᵀ[(H⁻¹)_ββ]⁻¹β̂ at the larger one,
+
+with H the observed information. The likelihood is its *supremum*: where coefficients run to infinity the deviance still
+has a limit, and so has the likelihood ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.matrix.design import Design
+from fbed.models.base import Fit, FittedModel, Indices, Span, single_columns
+from fbed.models.likelihoods.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
+from fbed.models.presentation import Estimates, on_users_scale
+from fbed.models.recession import Constraints, Recession, every, inverse_of_finite, none, recession
+from fbed.rules.criteria import Evidence
+from fbed.rules.tails import ChiSquare, Floats
+
+SATURATED = 1e-6
+"""A deviance below this part of the null deviance leaves nothing to explain."""
+
+_CERTAIN = 18.0  # a linear predictor beyond this may be on its way to infinity
+_MODERATE = 6.0  # iterations towards infinity do not end before predictors are further apart than twice this
+_BATCH_VALUES = 2**17  # float64 values of a batch's predictors: about a megabyte, so that they stay in the cache
+_HESSIAN_VALUES = 2**21
+
+
+class Regression(Likelihood):
+    """A likelihood of m linear predictors a row, and of further parameters.
+
+    Parameters of a model with k columns: k coefficients for each predictor, one predictor after another, then the
+    further ones. The methods below are for the usual case and are overridden where a family differs.
+    """
+
+    name: str
+    n: float  # sample size of information criteria
+    n_predictors: int = 1
+    n_further: int = 0
+    intercept: bool = True  # whether the first column, the constant, belongs to the model
+    own_dispersion: bool = False  # whether clusters of rows have a dispersion of their own in robust tests
+    weights: Floats  # how often every row counts
+    least: float = 0.0  # below which no deviance can fall
+    brackets: bool = False  # whether its points are `BracketedPoint`s, which enclose likelihood ratios
+    raced: bool = False  # whether there are kernels that race its candidates
+
+    def start(self, size: int) -> Floats:
+        """Parameters from which the null model's iterations start."""
+        return np.zeros(self.n_predictors * size + self.n_further)
+
+    def maximise(self, columns: Columns, start: Floats) -> Maximum:
+        """The likeliest parameters of every model; a family with several maxima looks for the highest."""
+        return maximise(self, columns, start)
+
+    def project(self, parameters: Floats) -> Floats:
+        """No parameter has a boundary that it may reach."""
+        return parameters
+
+    def largest_move(self, columns: Columns, step: Floats) -> Floats:
+        """max |Δη|; further parameters make the likelihood bend in ways that Δη does not show."""
+        if self.n_further:
+            return np.full(step.shape[1], np.inf)
+        parts = np.split(step, self.n_predictors)
+        return np.asarray(np.max([np.abs(columns.predict(part)).max(axis=0) for part in parts], axis=0))
+
+    def reach(self, point: Any) -> float:
+        """Largest linear predictor of a point, in size."""
+        return float(np.abs(point.eta).max(initial=0.0))
+
+    def batch_rows(self, n_rows: int) -> int:
+        """How many values a predictor of one model of a batch holds at once."""
+        return n_rows
+
+    def twice_negative(self, deviance: Floats) -> Floats:
+        """−2·log-likelihood, up to a constant, from the deviance."""
+        return deviance
+
+    def precision(self, deviance: Floats) -> Floats:
+        """Factor on score and Wald statistics: 1/dispersion."""
+        return np.ones_like(deviance)
+
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of for χ² to hold: rows, as a rule."""
+        return self.n
+
+    def saturated(self, fit: RegressionFit) -> bool:
+        """Whether nothing is left to explain."""
+        return fit.deviance <= SATURATED * fit.model.null_deviance
+
+    def constraints(self, fit: RegressionFit) -> Constraints | None:
+        """What a direction of the parameters must do to every row for the likelihood to rise along it for ever.
+
+        None where there is always a maximum.
+        """
+        raise NotImplementedError
+
+    def present(self, estimates: Estimates) -> Estimates:
+        """The estimates as people want to read them."""
+        return estimates
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models with the columns of S and `width` more, and the fit on S from which their iterations start."""
+
+    fit: RegressionFit
+    columns: Columns
+    width: int
+
+    @property
+    def start(self) -> Floats:
+        """Parameters of the fit on S, 0 for what is new, one column a model."""
+        kept = self.kept
+        out = np.zeros((len(kept), 1 if self.columns.x is None else self.columns.x.shape[1]))
+        out[kept] = self.fit.parameters[:, None]
+        return out
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which parameters of the larger models the smaller one has, as a mask."""
+        likelihood = self.fit.model.likelihood
+        one = np.arange(self.columns.size) < self.columns.size - self.width
+        return np.concatenate([np.tile(one, likelihood.n_predictors), np.ones(likelihood.n_further, dtype=bool)])
+
+
+Test = Callable[[Comparison], Floats]
+"""A statistic for every model of a comparison."""
+
+
+def likelihood_ratio(comparison: Comparison) -> Floats:
+    """2(ℓ₁ − ℓ₀)."""
+    likelihood = comparison.fit.model.likelihood
+    found = likelihood.maximise(comparison.columns, comparison.start)
+    return likelihood.twice_negative(np.array([comparison.fit.deviance])) - likelihood.twice_negative(found.deviance)
+
+
+def score(comparison: Comparison) -> Floats:
+    """gᵀH⁻¹g at the fit on S: no larger model is fitted."""
+    likelihood = comparison.fit.model.likelihood
+    _, decrement = newton_step(*likelihood.at(comparison.columns, comparison.start).derivatives())
+    return decrement * likelihood.precision(np.array([comparison.fit.deviance]))
+
+
+def wald(comparison: Comparison) -> Floats:
+    """β̂ᵀ[(H⁻¹)_ββ]⁻¹β̂ = β̂ᵀ(H_ββ − H_βθ H_θθ⁻¹ H_θβ)β̂ at the larger fit; 0 in the limit of separation."""
+    likelihood = comparison.fit.model.likelihood
+    found = likelihood.maximise(comparison.columns, comparison.start)
+    parameters = polished(likelihood, comparison.columns, found)
+    _, hessian = likelihood.at(comparison.columns, parameters).derivatives()
+    kept = comparison.kept
+    beta = parameters[~kept].T[:, :, None]
+    cross = hessian[:, ~kept][:, :, kept]
+    inner = hessian[:, kept][:, :, kept] + 1e-300 * np.eye(int(kept.sum()))
+    own = hessian[:, ~kept][:, :, ~kept] - cross @ np.linalg.solve(inner, cross.transpose(0, 2, 1))
+    statistic = (beta.transpose(0, 2, 1) @ own @ beta)[:, 0, 0]
+    return np.where(found.deviance > 0.0, statistic * likelihood.precision(found.deviance), 0.0)
+
+
+TESTS: dict[str, Test] = {"lr": likelihood_ratio, "score": score, "wald": wald}
+
+
+class RegressionModel:
+    """A likelihood bound to a design."""
+
+    def __init__(
+        self,
+        design: Design,
+        likelihood: Regression,
+        test: Test = likelihood_ratio,
+        covariance: Callable[[RegressionFit], Floats | None] | None = None,
+        kind: type[RegressionFit] | None = None,
+    ) -> None:
+        self.design = design
+        self.likelihood = likelihood
+        self.test = test
+        self.covariance = covariance or inverse_information
+        self.notes: tuple[str, ...] = ()  # remarks on the outcome that a person should read
+        self.name = likelihood.name
+        self.n = likelihood.n
+        self.events, self.n_predictors = likelihood.events, likelihood.n_predictors
+        self.has_likelihood = test is likelihood_ratio
+        self.block_size = design.block_size
+        self._kind = kind or RegressionFit
+        self.null_deviance = np.inf
+        self._null = self._kind(self, Span(design, ()))
+        self.null_deviance = self._null.deviance
+
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> RegressionFit:
+        """Maximise the likelihood on a set of variables, from the likelier of two starts."""
+        known = near if isinstance(near, RegressionFit) else self._null
+        return self._kind(self, Span(self.design, selected, known.span), known)
+
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+        """Coefficients and standard errors on the scale of the user's data."""
+        return self.fit(selected, near).describe()
+
+
+class RegressionFit:
+    """Maximum likelihood on the span of S."""
+
+    def __init__(self, model: RegressionModel, span: Span, near: RegressionFit | None = None) -> None:
+        self.model = model
+        self.span = span
+        self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
+        self.columns = Columns(self.Z)
+        found = self._maximise(self._start(near))
+        self.parameters, self.deviance = found.parameters[:, 0], max(float(found.deviance[0]), model.likelihood.least)
+
+    def _maximise(self, start: Floats) -> Maximum:
+        """Where the likelihood is largest."""
+        return self.model.likelihood.maximise(self.columns, start[:, None])
+
+    def _start(self, near: RegressionFit | None) -> Floats:
+        """The likelier of the family's own start and the neighbour's predictors."""
+        starts = np.column_stack(
+            [self.model.likelihood.start(self.columns.size)] + ([] if near is None else [self._projected(near)])
+        )
+        return np.asarray(starts[:, self.model.likelihood.at(self.columns, starts).value.argmin()])
+
+    def _projected(self, near: RegressionFit) -> Floats:
+        """Parameters whose predictors are closest to those of another fit."""
+        weighted = self.model.design.weights[:, None] * near.predictors()
+        beta = self.Z.T @ weighted / self.model.design.n
+        further = near.parameters[near.columns.size * self.model.likelihood.n_predictors :]
+        return np.concatenate([beta.T.ravel(), further])
+
+    @property
+    def saturated(self) -> bool:
+        """Whether the outcome is explained completely."""
+        return self.model.likelihood.saturated(self)
+
+    def predictors(self) -> Floats:
+        """Linear predictors, n × predictors."""
+        m, k = self.model.likelihood.n_predictors, self.columns.size
+        return self.Z @ self.parameters[: m * k].reshape(m, k).T
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Score of every row in its predictors, and its variance up to a factor (None: the same for all)."""
+        return self.model.likelihood.at(self.columns, self.parameters[:, None]).row_scores()
+
+    def gains(self, candidates: Indices) -> Evidence:
+        """Evidence for adding each candidate."""
+        statistic, df = np.zeros(len(candidates)), np.zeros(len(candidates))
+        width = self.model.design.width[candidates]
+        for some in self._batches(np.flatnonzero(width == 1)):
+            statistic[some], df[some] = self._single(candidates[some])
+        for i in np.flatnonzero(width > 1):
+            statistic[i], df[i] = self._group(int(candidates[i]))
+        return evidence(statistic, df)
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Evidence against removing each variable."""
+        parts = [self._loss(int(variable)) for variable in variables]
+        return evidence(np.array([part[0] for part in parts]), np.array([part[1] for part in parts]))
+
+    def _loss(self, variable: int) -> tuple[float, float]:
+        """The test of a variable against the model without it."""
+        others = Span(self.model.design, [s for s in self.span.selected if s != variable])
+        # coefficients on their way to infinity leave rows without curvature, where Newton's method gets stuck
+        without = type(self)(self.model, others, None if self._diverges else self)
+        df = float(self.model.likelihood.n_predictors * (self.span.rank - without.span.rank))
+        if not self.model.has_likelihood:
+            return float(without.gains(np.array([variable], dtype=np.intp)).statistic[0]), df
+        values = self.model.likelihood.twice_negative(np.array([without.deviance, self.deviance]))
+        return float(values[0] - values[1]), df
+
+    @cached_property
+    def _diverges(self) -> bool:
+        return self.deviance == 0.0 or bool(np.abs(self.predictors()).max(initial=0.0) > _CERTAIN)
+
+    def _single(self, candidates: Indices) -> tuple[Floats, Floats]:
+        unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates))
+        statistic = np.zeros(len(candidates))
+        tested = np.flatnonzero(~degenerate)
+        if len(tested):
+            x = unit[:, tested] * self._unit_mean_square()
+            statistic[tested] = self.model.test(Comparison(self, self.columns.with_own(x), 1))
+        return statistic, self.model.likelihood.n_predictors * (~degenerate).astype(float)
+
+    def _group(self, variable: int) -> tuple[float, float]:
+        new = self.span.group(variable) * self._unit_mean_square()
+        if new.shape[1] == 0:
+            return 0.0, 0.0
+        comparison = Comparison(self, Columns(np.hstack([self.Z, new])), new.shape[1])
+        return float(self.model.test(comparison)[0]), float(self.model.likelihood.n_predictors * new.shape[1])
+
+    def _unit_mean_square(self) -> Floats:
+        return np.asarray((np.sqrt(self.model.design.n) / self.span.root)[:, None])
+
+    def _batches(self, positions: Indices) -> Iterator[Indices]:
+        """Positions in batches whose arrays fit into the cache."""
+        m = self.model.likelihood.n_predictors
+        hessian = (m * (self.columns.size + 1) + self.model.likelihood.n_further) ** 2
+        rows = self.model.likelihood.batch_rows(self.model.design.n_rows)
+        size = max(1, min(_BATCH_VALUES // (rows * m), _HESSIAN_VALUES // hessian))
+        for first in range(0, len(positions), size):
+            yield positions[first : first + size]
+
+    def describe(self) -> FittedModel:
+        """Coefficients and standard errors on the scale of the user's data."""
+        model, likelihood = self.model, self.model.likelihood
+        self._polish()
+        raw = on_users_scale(self.span, likelihood, self.parameters, model.covariance(self), self.recession)
+        return likelihood.present(raw).fitted(model.name, self.deviance, model.null_deviance)
+
+    @cached_property
+    def recession(self) -> Recession:
+        """Directions in which the parameters are infinite."""
+        if not self.parameters.size:
+            return none(0)
+        likelihood = self.model.likelihood
+        point = likelihood.at(self.columns, self.parameters[:, None])
+        if point.separated()[0]:
+            return every(self.parameters)
+        if likelihood.n_further == 0 and likelihood.reach(point) < _MODERATE:
+            return none(len(self.parameters))
+        constraints = likelihood.constraints(self)
+        return none(len(self.parameters)) if constraints is None else recession(constraints, self.parameters)
+
+    def _polish(self) -> None:
+        """One more step for the coefficients that people read."""
+        if self.deviance != 0.0 and self.parameters.size:
+            found = Maximum(self.parameters[:, None], np.array([self.deviance]), np.ones(1, dtype=bool))
+            self.parameters = polished(self.model.likelihood, self.columns, found)[:, 0]
+
+
+def inverse_information(fit: RegressionFit) -> Floats | None:
+    """H⁻¹ over the precision, of what is finite; None when another direction carries no information."""
+    if not fit.parameters.size:
+        return np.zeros((0, 0))
+    _, hessian = fit.model.likelihood.at(fit.columns, fit.parameters[:, None]).derivatives()
+    inverse = inverse_of_finite(hessian[0], fit.recession)
+    return None if inverse is None else inverse / fit.model.likelihood.precision(np.array([fit.deviance]))[0]
+
+
+def evidence(statistic: Floats, df: Floats) -> Evidence:
+    """Evidence of a χ² test; a statistic of 0 without degrees of freedom."""
+    statistic = np.where(df > 0, np.maximum(statistic, 0.0), 0.0)
+    return Evidence(statistic, df, ChiSquare().log_sf(statistic, df), ChiSquare())

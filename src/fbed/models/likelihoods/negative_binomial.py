@@ -1,0 +1,267 @@
+"""Overdispersed counts, variance μ + αμ², log link, the dispersion α ≥ 0 estimated in every model.
+
+    ℓ = Σ a[yη − (y + 1/α) log(1 + αμ)] + Σ_j N_j log(1 + αj),   N_j = weight of the rows with y > j
+
+up to a constant. Written like this it is smooth at α = 0, the Poisson distribution, which is where counts that are not
+overdispersed end: the supremum of the likelihood. For counts of a billion these terms are billions that cancel, so what
+is computed is the deviance from the saturated Poisson model, in parts that are small and not negative:
+
+    −2ℓ = 2Σ a·d(y, μ) + 2Σ_j N_j φ(r_j),   φ(r) = (1 + 1/r) log(1 + r) − 1,   r_j = α/(1 + αj),
+    d = y log[1 + (y − μ)/(μ(1 + αy))] − log[1 + α(y − μ)/(1 + αμ)]/α
+
+with d the deviance of a row at a known α, and φ by how much ∫ log(1 + αu) du from j to j + 1 exceeds log(1 + αj).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.models.likelihoods import few_terms
+from fbed.models.likelihoods.glm import log_intercept
+from fbed.models.likelihoods.likelihood import Regression, RegressionFit
+from fbed.models.likelihoods.newton import Columns, Maximum, climb, told
+from fbed.models.presentation import Estimates
+from fbed.models.recession import Constraints, held_further
+from fbed.rules.tails import Floats
+
+_SMALL = 0.02  # below this the closed forms cancel and their series, cut after twelve terms, is exact
+_POWERS = np.arange(12)
+
+
+class NegativeBinomial(Regression):
+    """Counts with weights and offset."""
+
+    name = "negative_binomial"
+    n_further = 1
+    own_dispersion = True
+    least = -np.inf
+
+    def __init__(self, y: Floats, weights: Floats, offset: Floats | None = None) -> None:
+        self.y, self.weights = y, weights
+        self.n = float(weights.sum())
+        self.offset = None if offset is None else offset[:, None]
+        self.steps, self.n_above = few_terms.of_counts(y, weights)  # the j and N_j of Σ_j, or few that stand for them
+
+    @property
+    def events(self) -> float:
+        """Counts, or half the rows where these are fewer: the dispersion is estimated from them."""
+        return min(float(self.weights @ self.y), self.n / 2.0)
+
+    def start(self, size: int) -> Floats:
+        """Logarithm of the mean, and the dispersion of the moments."""
+        mean = float(self.weights @ self.y) / self.n
+        variance = float(self.weights @ (self.y - mean) ** 2) / self.n
+        out = np.zeros(size + 1)
+        out[0] = np.log(mean) if self.offset is None else log_intercept(self.y, self.weights, self.offset[:, 0])
+        out[-1] = np.clip((variance - mean) / mean**2, 0.01, 10.0)
+        return out
+
+    def maximise(self, columns: Columns, start: Floats) -> Maximum:
+        """The likelihood may have a maximum at α = 0 and another above it: whoever found one looks for the other."""
+        found = climb(self, columns, start)
+        above = found.parameters[-1] > 0.0
+        _improve(found, above, self._held(columns.only(above), found.parameters[:, above], 0.0))
+        for alpha in self.dispersions if not above.all() else ():
+            below = ~above & (found.parameters[-1] == 0.0)
+            held = self._held(columns.only(below), found.parameters[:, below], alpha)
+            _improve(found, below, climb(self, columns.only(below), held.parameters))
+        return told(found)
+
+    def _held(self, columns: Columns, parameters: Floats, alpha: float) -> Maximum:
+        """The maximum at a given α, which is the only one there."""
+        if not parameters.shape[1]:
+            return Maximum(parameters, np.zeros(0), np.zeros(0, dtype=bool))
+        found = climb(_AtDispersion(self, alpha), columns, parameters[:-1])
+        whole = np.vstack([found.parameters, np.full((1, parameters.shape[1]), alpha)])
+        return Maximum(whole, found.deviance, found.finished)
+
+    def project(self, parameters: Floats) -> Floats:
+        """α ≥ 0."""
+        return np.vstack([parameters[:-1], np.maximum(parameters[-1:], 0.0)])
+
+    def at(self, columns: Columns, parameters: Floats) -> NegativeBinomialPoint:
+        """Evaluate many models."""
+        return NegativeBinomialPoint(self, columns, parameters)
+
+    def count_terms(self, alpha: Floats) -> tuple[Floats, Floats, Floats]:
+        """Σ_j N_j φ(r_j) and its first two derivatives in α, for every model."""
+        j = self.steps[:, None]
+        below = 1.0 + j * alpha
+        value, slope, bend = _excess(alpha / below)
+        first = self.n_above @ (slope / below**2)
+        second = self.n_above @ (bend / below**4 - 2.0 * j * slope / below**3)
+        return self.n_above @ value, first, second
+
+    @cached_property
+    def dispersions(self) -> Floats:
+        """Where a maximum above 0 is looked for: from a variance next to that of Poisson to far above it."""
+        mean = float(self.weights @ self.y) / self.n
+        return np.geomspace(0.3 / max(mean, 1.0), 3.0, 3)
+
+    def constraints(self, fit: RegressionFit) -> Constraints:
+        """Means of rows without a count may run to 0; nothing else moves."""
+        eta = self.at(fit.columns, fit.parameters[:, None]).eta[:, 0]
+        return held_further(Constraints(-fit.Z, np.where(self.y == 0.0, -eta, -np.inf)), self.n_further)
+
+    def present(self, estimates: Estimates) -> Estimates:
+        """The further parameter is the dispersion."""
+        return estimates.named((*estimates.terms[:-1], "dispersion"))
+
+
+class NegativeBinomialPoint:
+    """Deviance from the saturated Poisson model, and derivatives."""
+
+    def __init__(self, family: NegativeBinomial, columns: Columns, parameters: Floats) -> None:
+        self.family, self.columns = family, columns
+        self.alpha = parameters[-1]
+        self.eta = columns.predict(parameters[:-1])
+        if family.offset is not None:
+            self.eta = self.eta + family.offset
+        y, a = family.y[:, None], family.weights
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self.mean = np.exp(self.eta)
+            counts, self._first, self._second = family.count_terms(self.alpha)
+            self.value = 2.0 * (a @ _row_deviance(y, self.mean, self.alpha) + counts)
+        self.value[np.isnan(self.value)] = np.inf
+
+    def residual(self) -> Floats:
+        """(y − μ)/(1 + αμ), weighted."""
+        y, a = self.family.y[:, None], self.family.weights[:, None]
+        return a * (y - self.mean) / (1.0 + self.alpha * self.mean)
+
+    def curvature(self) -> Floats:
+        """μ(1 + αy)/(1 + αμ)², weighted."""
+        y, a = self.family.y[:, None], self.family.weights[:, None]
+        return a * self.mean * (1.0 + self.alpha * y) / (1.0 + self.alpha * self.mean) ** 2
+
+    def information(self) -> Floats:
+        """The curvature that is expected: μ/(1 + αμ), weighted."""
+        return self.family.weights[:, None] * self.mean / (1.0 + self.alpha * self.mean)
+
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
+        """In the coefficients and α; where the Hessian is indefinite, its blocks, made positive."""
+        columns = columns or self.columns
+        y, a, mean = self.family.y[:, None], self.family.weights, self.mean
+        z = self.alpha * mean
+        g, g_slope = _mean_log_terms(z)
+        g_y, g_y_slope = _mean_log_terms(self.alpha * y)
+        at_mean, at_y = mean / (1.0 + z), y / (1.0 + self.alpha * y)
+        apart = (y - mean) / ((1.0 + z) * (1.0 + self.alpha * y))  # at_y − at_mean
+        slope = a @ (mean**2 * g - y**2 * g_y + y * apart) - self._first
+        bend = self._second - a @ (mean**3 * g_slope - y**3 * g_y_slope - y * apart * (at_mean + at_y))
+        cross = columns.inner(a[:, None] * (y - mean) * mean / (1.0 + z) ** 2)
+        inner = columns.gram(self.curvature())
+        held = (self.alpha <= 0.0) & (slope < 0.0)  # at the boundary, and the likelihood rises only beyond it
+        slope = np.where(held, 0.0, slope)
+        cross[:, held | ~_is_definite(inner, cross, bend)] = 0.0
+        bend = np.where(held, 1.0, np.maximum(np.abs(bend), 1e-300))
+        gradient = np.vstack([columns.inner(self.residual()), slope])
+        return gradient, _with_corner(inner, cross, bend)
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Residuals, and the information that is expected."""
+        return self.residual(), self.information()[:, 0]
+
+    def separated(self) -> NDArray[np.bool_]:
+        """Counts have no boundary to be separated by."""
+        return np.zeros(len(self.alpha), dtype=bool)
+
+
+class _AtDispersion:
+    """The likelihood of the coefficients alone, which is concave."""
+
+    def __init__(self, family: NegativeBinomial, alpha: float) -> None:
+        self.family, self.alpha = family, alpha
+
+    def at(self, columns: Columns, parameters: Floats) -> _PointAtDispersion:
+        """Evaluate many models."""
+        alpha = np.full((1, parameters.shape[1]), self.alpha)
+        return _PointAtDispersion(self.family, columns, np.vstack([parameters, alpha]))
+
+    def project(self, parameters: Floats) -> Floats:
+        """Coefficients have no boundary."""
+        return parameters
+
+    def largest_move(self, columns: Columns, step: Floats) -> Floats:
+        """max |Δη|."""
+        return np.asarray(np.abs(columns.predict(step)).max(axis=0))
+
+
+class _PointAtDispersion(NegativeBinomialPoint):
+    """The same point, seen by the coefficients."""
+
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
+        """In the coefficients."""
+        columns = columns or self.columns
+        return columns.inner(self.residual()), columns.gram(self.curvature())
+
+
+def _improve(found: Maximum, which: NDArray[np.bool_], other: Maximum) -> None:
+    """Keep what another search has found for some of the models, where it is better by more than rounding."""
+    better = other.deviance < found.deviance[which] - 1e-9
+    models = np.flatnonzero(which)[better]
+    found.parameters[:, models], found.deviance[models] = other.parameters[:, better], other.deviance[better]
+    found.finished[models] = other.finished[better]
+
+
+def _row_deviance(y: Floats, mean: Floats, alpha: Floats) -> Floats:
+    """d(y, μ), half the deviance of a row at a known dispersion."""
+    gap = (y - mean) / (1.0 + alpha * mean)
+    scaled = alpha * gap
+    small = np.abs(scaled) < 1e-300
+    apart = np.log1p(alpha * y) - np.log1p(alpha * mean)  # of a mean far above its count, where 1 + scaled cancels
+    log = np.where(scaled < -0.5, apart, np.log1p(np.maximum(scaled, -0.75)))
+    per_alpha = gap * np.where(small, 1.0, log / np.where(small, 1.0, scaled))
+    ratio = np.where(y > 0, (y - mean) / (mean * (1.0 + alpha * y)), 0.0)
+    far = np.log(np.maximum(y, 1.0) / mean) - apart
+    return y * np.where(np.abs(ratio) < 0.5, np.log1p(ratio), far) - per_alpha
+
+
+def _excess(r: Floats) -> tuple[Floats, Floats, Floats]:
+    """φ(r) = (1 + 1/r) log(1 + r) − 1 and its first two derivatives, by series near 0."""
+    small = r < _SMALL
+    safe = np.where(small, 1.0, r)
+    log = np.log1p(safe)
+    value, slope = (1.0 + 1.0 / safe) * log - 1.0, (safe - log) / safe**2
+    bend = (2.0 * log - safe - safe / (1.0 + safe)) / safe**3
+    if small.any():
+        sign = (-1.0) ** _POWERS / (_POWERS + 2.0)  # of φ′
+        near, series = np.where(small, r, 0.0), np.polynomial.polynomial.polyval
+        value = np.where(small, near * series(near, sign / (_POWERS + 1.0)), value)
+        slope = np.where(small, series(near, sign), slope)
+        bend = np.where(small, series(near, (sign * _POWERS)[1:]), bend)
+    return value, slope, bend
+
+
+def _mean_log_terms(z: Floats) -> tuple[Floats, Floats]:
+    """g(z) = [log(1+z) − z/(1+z)]/z² and its derivative, by series near 0."""
+    small = z < _SMALL
+    safe = np.where(small, 1.0, z)
+    h = np.log1p(safe) - safe / (1.0 + safe)
+    g, slope = h / safe**2, 1.0 / (safe * (1.0 + safe) ** 2) - 2.0 * h / safe**3
+    if small.any():
+        sign = (-1.0) ** _POWERS * (_POWERS + 1.0) / (_POWERS + 2.0)
+        near = np.where(small, z, 0.0)
+        g = np.where(small, np.polynomial.polynomial.polyval(near, sign), g)
+        slope = np.where(small, np.polynomial.polynomial.polyval(near, (sign * _POWERS)[1:]), slope)
+    return g, slope
+
+
+def _is_definite(inner: Floats, cross: Floats, corner: Floats) -> NDArray[np.bool_]:
+    """Whether the bordered matrix is positive definite, by its Schur complement (the inner block always is)."""
+    size = inner.shape[1]
+    jittered = inner + 1e-12 * np.einsum("bii->b", inner)[:, None, None] / size * np.eye(size)
+    solved = np.linalg.solve(jittered, cross.T[:, :, None])[:, :, 0].T
+    return corner - np.einsum("ij,ij->j", cross, solved) > 1e-8 * np.abs(corner)
+
+
+def _with_corner(inner: Floats, cross: Floats, corner: Floats) -> Floats:
+    batch, k, _ = inner.shape
+    out = np.empty((batch, k + 1, k + 1))
+    out[:, :k, :k] = inner
+    out[:, :k, k] = out[:, k, :k] = cross.T
+    out[:, k, k] = corner
+    return out

@@ -1,0 +1,160 @@
+"""Which coefficients are infinite: directions along which a likelihood never falls.
+
+A concave log-likelihood has a maximum unless some direction d of the parameters leaves it rising for ever. For every
+family here such directions are a cone of linear inequalities, A·d ≥ 0: a success must not become less likely, nobody
+who survives may come to have more hazard than whoever dies, and so on. A row of A that some direction of the cone makes
+positive is decided in the limit and says nothing about the rest; the directions that leave all other rows alone are
+the span N of the cone. A parameter, or a combination t of them, is finite exactly where tᵀN = 0, and its estimate and
+standard error are those of the model in which the decided rows are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg, optimize, sparse
+
+from fbed.rules.tails import Floats
+
+UNDECIDED = 7.0
+"""A row whose margin (log odds, or log of a mean below 1) is less than this cannot be on its way to infinity: the
+iterations end when a margin that grows for ever has come to 25, or close to it."""
+
+_DEPENDENT = 1e-8  # a direction that moves unit rows by less moves none
+_CLEAR = 1e-6  # of the largest move: what is less is rounding
+_SURE = 1e-8  # smallest eigenvalue of unit rows, on average, from which their rank is not in question
+_LONGEST = 1e4  # bound on a direction of the linear program, which is solved to 1e-7
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Rows A of A·d ≥ 0, and how far each is from being undecided where the iterations ended (`margin`).
+
+    Rows that may not move at all have margin −inf.
+    """
+
+    rows: Floats
+    margin: Floats
+
+
+def held_further(constraints: Constraints, n_further: int) -> Constraints:
+    """The same for parameters of which further ones, at the end, may not move."""
+    rows, count = constraints.rows, len(constraints.rows)
+    beside = np.zeros((count, n_further))
+    held = np.hstack([np.zeros((n_further, rows.shape[1])), np.eye(n_further)])
+    margin = np.append(constraints.margin, np.full(n_further, -np.inf))
+    return Constraints(np.vstack([np.hstack([rows, beside]), held]), margin)
+
+
+@dataclass(frozen=True)
+class Recession:
+    """The span of the directions (orthonormal columns), and one of them that decides as many rows as any."""
+
+    span: Floats
+    heading: Floats
+
+    def __bool__(self) -> bool:
+        return self.span.shape[1] > 0
+
+
+def none(size: int) -> Recession:
+    """No direction: the likelihood has a maximum."""
+    return Recession(np.zeros((size, 0)), np.zeros(size))
+
+
+def every(parameters: Floats) -> Recession:
+    """All parameters are on their way to infinity, in the direction they have."""
+    return Recession(np.eye(len(parameters)), parameters)
+
+
+def recession(constraints: Constraints, parameters: Floats) -> Recession:
+    """Directions along which the likelihood never falls, given where the iterations ended."""
+    A, margin = _unit_rows(constraints.rows, constraints.margin)
+    undecided = margin < UNDECIDED
+    free = _null_space(A[undecided])  # what moves no row that is undecided
+    if free.shape[1]:
+        free = _without(free, _null_space(A))  # what moves no row at all is not identified, not infinite
+    if free.shape[1] == 0:
+        return none(len(parameters))
+    rows, _ = _unit_rows(A[~undecided] @ free, margin[~undecided])
+    found = _interior(np.unique(np.round(rows, 12), axis=0), free.T @ parameters)
+    if found is None:
+        return none(len(parameters))
+    way, rest = found
+    span = free @ _null_space(rest)
+    along = span @ (span.T @ parameters)
+    went = rows @ (free.T @ along)
+    is_one = went.min() >= -_CLEAR * np.abs(went).max()
+    return Recession(span, along if is_one else free @ way)
+
+
+def _unit_rows(rows: Floats, margin: Floats) -> tuple[Floats, Floats]:
+    """Rows of length 1, without those that say nothing."""
+    size = np.linalg.norm(rows, axis=1)
+    kept = size > _DEPENDENT * size.max(initial=0.0)
+    return rows[kept] / size[kept][:, None], margin[kept]
+
+
+def _null_space(rows: Floats) -> Floats:
+    """Orthonormal directions that no row moves."""
+    size = rows.shape[1]
+    if len(rows) == 0:
+        return np.eye(size)
+    if len(rows) > size:
+        if float(np.linalg.eigvalsh(rows.T @ rows)[0]) > _SURE * len(rows):  # nearly always, and cheap
+            return np.zeros((size, 0))
+        rows = linalg.qr(rows, mode="r")[0][:size]
+    _, values, directions = np.linalg.svd(rows)
+    rank = int((values > _DEPENDENT * max(1.0, float(values[0]))).sum())
+    return np.asarray(directions[rank:].T)
+
+
+def _without(basis: Floats, flat: Floats) -> Floats:
+    """The part of a space that is orthogonal to a part of it."""
+    left = basis - flat @ (flat.T @ basis)
+    U, values, _ = np.linalg.svd(left, full_matrices=False)
+    return np.asarray(U[:, values > 0.5])
+
+
+def _interior(rows: Floats, went: Floats) -> tuple[Floats, Floats] | None:
+    """A direction d, rows·d ≥ 0, that makes as many rows positive as any, and the other rows; None when there is none.
+
+    Where the iterations went is most often one. Otherwise a linear program finds it: maximise Σs with rows·d ≥ s,
+    0 ≤ s ≤ 1, where every row that can be positive reaches 1 if the direction is long enough.
+    """
+    n, size = rows.shape
+    if size == 1:
+        low, high = float(rows.min()), float(rows.max())
+        return None if low < 0.0 < high else (np.full(1, 1.0 if high > 0 else -1.0), np.zeros((0, 1)))
+    moved = rows @ went
+    if moved.min() > _CLEAR * moved.max():
+        return went, rows[:0]
+    matrix = sparse.hstack([sparse.csr_array(-rows), sparse.eye_array(n)])
+    cost = np.append(np.zeros(size), -np.ones(n))
+    bounds = [(-_LONGEST, _LONGEST)] * size + [(0.0, 1.0)] * n
+    found = optimize.linprog(cost, A_ub=matrix, b_ub=np.zeros(n), bounds=bounds, method="highs")
+    if found.x is None:
+        return None
+    way = np.asarray(found.x[:size], dtype=np.float64)
+    moved = rows @ way
+    positive = moved > _CLEAR * max(1.0, float(np.abs(way).max()))
+    return (way, rows[~positive]) if positive.any() else None
+
+
+def inverse_of_finite(information: Floats, found: Recession) -> Floats | None:
+    """The inverse information of what is finite; None when a direction carries none."""
+    try:
+        if not found:
+            return np.asarray(np.linalg.inv(information))
+        P = np.asarray(linalg.null_space(found.span.T))  # directions of what is finite
+        return np.asarray(P @ np.linalg.inv(P.T @ information @ P) @ P.T)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def infinite_terms(change: Floats, found: Recession) -> tuple[int, ...]:
+    """For values change·parameters: 1 or −1 where they run to plus or minus infinity, 0 where they are finite."""
+    size = np.linalg.norm(change, axis=1)
+    moved = np.linalg.norm(change @ found.span, axis=1) > _CLEAR * size
+    return tuple(np.where(moved, np.where(change @ found.heading >= 0, 1, -1), 0).tolist())

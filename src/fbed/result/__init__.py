@@ -1,0 +1,1 @@
+"""What was found, what it keeps of the data, and questions about it."""

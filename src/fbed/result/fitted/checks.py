@@ -1,0 +1,122 @@
+"""What a final model assumes, checked on the rows it was fitted on, and the baseline hazard of a Cox model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from fbed.models.likelihoods.risk_sets import RiskSets
+from fbed.rules.tails import Floats
+
+
+@dataclass(frozen=True)
+class Check:
+    """A test of an assumption, for one term or for the whole model; `ratio` is the dispersion, 1 where it holds."""
+
+    assumption: str
+    term: str | None
+    statistic: float
+    df: float
+    p_value: float
+    ratio: float | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Cumulative hazard of a stratum at the times of its events, for a row with the mean linear predictor."""
+
+    stratum: Any  # what it is called; None where there are no strata
+    times: tuple[float, ...]
+    hazard: tuple[float, ...]
+
+    def at(self, times: Floats) -> Floats:
+        """A step function: 0 before the first event."""
+        place = np.searchsorted(np.array(self.times), times, side="right")
+        return np.concatenate([[0.0], self.hazard])[place]
+
+    @classmethod
+    def from_plain(cls, saved: Mapping[str, Any]) -> Baseline:
+        """Read back from JSON."""
+        return cls(saved["stratum"], tuple(saved["times"]), tuple(saved["hazard"]))
+
+
+def overdispersion(y: Floats, mean: Floats, variance: Floats, weights: Floats, n_parameters: int) -> Check | None:
+    """Pearson's χ² over its degrees of freedom, with the χ² distribution."""
+    df = float(weights.sum()) - n_parameters
+    if df <= 0 or not (variance > 0).all():
+        return None
+    statistic = float(weights @ ((y - mean) ** 2 / variance))
+    return Check("no overdispersion", None, statistic, df, float(special.chdtrc(df, statistic)), statistic / df)
+
+
+class CoxRows:
+    """The rows of a Cox model, in risk sets, with their hazards."""
+
+    def __init__(
+        self,
+        time: Floats,
+        event: NDArray[np.bool_],
+        weights: Floats,
+        strata: NDArray[np.intp] | None,
+        entry: Floats | None,
+        eta: Floats,
+    ) -> None:
+        self.risk = RiskSets(time, event, weights, strata, entry)
+        self.present = [] if strata is None else np.unique(strata).tolist()  # the risk sets number them from 0
+        self.center = float(weights @ eta / weights.sum())
+        self.level = (eta - self.center)[self.risk.order]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            self.hazard = (self.risk.weights * np.exp(self.level))[:, None]
+            self.denominator = self.risk.per_term(self.hazard)
+            self.share = self.risk.multiplicity / self.denominator[:, 0]
+
+    def log_likelihood(self) -> float:
+        """Of the partial likelihood, with Efron's ties."""
+        deaths = self.risk.deaths
+        with np.errstate(divide="ignore", invalid="ignore"):
+            risks = float(self.risk.multiplicity @ np.log(self.denominator[:, 0]))
+        return float(self.risk.weights[deaths] @ self.level[deaths]) - risks
+
+    def baselines(self, labels: Sequence[Any]) -> tuple[Baseline, ...]:
+        """Cumulative hazards of the strata that have events, called by their labels."""
+        steps = np.add.reduceat(self.share, self.risk.term_starts)
+        out = []
+        for stratum in np.unique(self.risk.stratum).tolist():
+            here = self.risk.stratum == stratum
+            label = labels[self.present[stratum]] if labels else None
+            out.append(Baseline(label, tuple(self.risk.time[here].tolist()), tuple(np.cumsum(steps[here]).tolist())))
+        return tuple(out)
+
+    def proportional(self, columns: Floats, covariance: Floats, terms: Sequence[str]) -> list[Check]:
+        """Grambsch and Therneau's test of each term: do its scaled Schoenfeld residuals change with time's rank?"""
+        risk = self.risk
+        weights = risk.weights[risk.deaths]
+        total = float(weights.sum())
+        rank = stats.rankdata(risk.time[risk.group])
+        rank = rank - weights @ rank / total
+        spread = float(weights @ rank**2)
+        if spread <= 0 or not np.isfinite(self.share).all():
+            return []
+        sorted_columns = columns[risk.order]
+        center = sorted_columns.mean(axis=0)
+        means = risk.per_term(self.hazard * (sorted_columns - center)) / self.denominator
+        counts = np.add.reduceat(risk.multiplicity, risk.term_starts)
+        expected = np.add.reduceat(risk.multiplicity[:, None] * means, risk.term_starts, axis=0) / counts[:, None]
+        residual = sorted_columns[risk.deaths] - center - expected[risk.group]
+        trend = (weights * rank) @ (total * residual @ covariance)
+        out = []
+        for term, along, variance in zip(terms, trend.tolist(), np.diag(covariance).tolist(), strict=True):
+            if variance > 0 and math.isfinite(along):
+                statistic = along**2 / (total * variance * spread)
+                out.append(Check("proportional hazards", term, statistic, 1.0, float(special.chdtrc(1.0, statistic))))
+        return out

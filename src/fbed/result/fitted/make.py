@@ -1,0 +1,140 @@
+"""From a search's last fit to the final model: estimates, how well they fit, and what a prediction needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fbed.models.base import FittedModel
+from fbed.models.likelihoods.glm import gamma_twice_negative
+from fbed.result.fitted import likelihoods, responses
+from fbed.result.fitted.checks import Check, CoxRows, overdispersion
+from fbed.result.fitted.columns import on_training_rows, plain, read_columns
+from fbed.result.fitted.likelihoods import Observed
+from fbed.result.fitted.model import FinalModel
+from fbed.result.glance import Glance
+from fbed.rules.tails import Floats
+
+if TYPE_CHECKING:
+    from fbed.doors.problem import Problem
+
+_CLASSES = ("multinomial", "ordinal")
+
+
+def finish(problem: Problem, estimates: FittedModel, selected: Sequence[int], glance: Glance) -> FinalModel:
+    """The final model of a problem."""
+    names = [str(problem.table.name(variable)) for variable in selected]
+    model = FinalModel(
+        **{f.name: getattr(estimates, f.name) for f in fields(estimates)},
+        n=problem.model.n,
+        n_variables=problem.table.n_variables,
+        link=_link(problem),
+        classes=_classes(problem),
+        inflation=dict(zip(names, glance.inflation, strict=False)),
+        has_offset=problem.extras.offset is not None,
+    )
+    known = np.isfinite(estimates.reached or estimates.coefficients).all()
+    if estimates.family not in responses.PREDICTING or not known:
+        return model
+    model = replace(model, columns=read_columns(problem.design, selected))
+    return _with_fit(problem, model, selected)
+
+
+def _link(problem: Problem) -> str:
+    usual = {"binomial": "logit", "multinomial": "logit", "ordinal": "logit"}
+    usual |= dict.fromkeys(("poisson", "negative_binomial", "gamma", "cox", "weibull"), "log")
+    return problem.link or getattr(problem.model, "link", None) or usual.get(problem.model.name, "identity")
+
+
+def _classes(problem: Problem) -> tuple[object, ...]:
+    name, outcome = problem.model.name, problem.outcome
+    if name in _CLASSES:
+        return tuple(plain(label) for label in outcome.classes(name)[1])
+    if (name == "binomial" and problem.extras.trials is None) or (name == "gee" and len(outcome.levels) == 2):
+        return tuple(plain(level) for level in outcome.levels)
+    return ()
+
+
+def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> FinalModel:
+    """Log-likelihoods, number of parameters, checks and baseline, from one look at the rows."""
+    terms = on_training_rows(problem.design, selected)
+    eta = responses.predictors(model, terms)
+    offset = problem.extras.offset
+    if offset is not None:
+        eta = eta + offset[:, None]
+    model = replace(model, n_parameters=_n_parameters(model))
+    if model.family == "cox":
+        return _cox(problem, model, terms, eta[:, 0])
+    seen = _observed(problem, model.family)
+    known = dict(zip(model.terms, model.coefficients, strict=True)) | {
+        "deviance": model.deviance,
+        "null_deviance": model.null_deviance,
+    }
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = responses.mean(model, eta)
+        found = likelihoods.log_likelihood(model.family, eta, mean, seen, known)
+    model = replace(model, log_likelihood=found, null_log_likelihood=_null(model, found))
+    return replace(model, checks=tuple(_checks(model, seen, mean)))
+
+
+def _n_parameters(model: FinalModel) -> int:
+    """All that were estimated: coefficients but those that are 0 for want of information, and a spread."""
+    errors = model.standard_errors or (math.nan,) * len(model.terms)
+    estimated = sum(
+        not (error == 0.0 and value == 0.0) for error, value in zip(errors, model.coefficients, strict=True)
+    )
+    return estimated + (model.family in ("gaussian", "gamma"))
+
+
+def _null(model: FinalModel, found: float | None) -> float | None:
+    """The same without variables, from the difference of the deviances."""
+    if found is None:
+        return None
+    if model.family == "gaussian":
+        return likelihoods.gaussian(model.null_deviance, model.n)
+    if model.family == "gamma":
+        both = gamma_twice_negative(np.array([model.deviance, model.null_deviance]), model.n)
+        return found - 0.5 * float(both[1] - both[0])
+    return found - 0.5 * (model.null_deviance - model.deviance)
+
+
+def _observed(problem: Problem, family: str) -> Observed:
+    outcome, extras = problem.outcome, problem.extras
+    if family in _CLASSES:
+        y: Floats = outcome.classes(family)[0].astype(float)
+    elif family == "binomial" and extras.trials is None:
+        y = outcome.zero_one()
+    else:
+        y = outcome.values
+    return Observed(y, problem.weights, outcome.event, extras.trials, extras.cluster)
+
+
+def _checks(model: FinalModel, seen: Observed, mean: Floats) -> list[Check]:
+    found = None
+    if model.family == "poisson":
+        found = overdispersion(seen.y, mean, mean, seen.weights, len(model.terms))
+    elif model.family == "binomial" and seen.trials is not None:
+        expected, variance = seen.trials * mean, seen.trials * mean * (1.0 - mean)
+        found = overdispersion(seen.y, expected, variance, seen.weights, len(model.terms))
+    return [] if found is None else [found]
+
+
+def _cox(problem: Problem, model: FinalModel, terms: Floats, eta: Floats) -> FinalModel:
+    outcome, extras = problem.outcome, problem.extras
+    assert outcome.event is not None
+    rows = CoxRows(outcome.values, outcome.event, problem.weights, extras.strata, extras.entry, eta)
+    found, covariance = rows.log_likelihood(), model.covariance
+    usable = covariance is not None and len(model.terms) and bool(np.isfinite(covariance).all())
+    checks = rows.proportional(terms, covariance, model.terms) if usable and covariance is not None else []
+    return replace(
+        model,
+        log_likelihood=found,
+        null_log_likelihood=_null(model, found),
+        baseline=rows.baselines([plain(label) for label in extras.strata_labels]),
+        center=rows.center,
+        checks=tuple(checks),
+    )

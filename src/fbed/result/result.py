@@ -1,0 +1,496 @@
+"""The result of a selection: one frozen object that people read, programs save and other tools build on."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import narwhals.stable.v1 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fbed.errors import InvalidInput
+from fbed.models.base import Indices
+from fbed.result.fitted import FinalModel
+from fbed.result.glance import Glance
+from fbed.result.origin import Origin
+from fbed.result.saved import check_fields, read_object
+from fbed.result.settle import Closer
+from fbed.rules.tails import ChiSquare, ExactF, Floats, Reference
+from fbed.search.scan import Finding, Scan
+from fbed.search.search import STATUSES, Plan, Step, Trail
+from fbed.tables.sparsity import checked_csc
+from fbed.tables.table import Name, Table
+
+if TYPE_CHECKING:
+    from fbed.doors.explain import Explanation
+    from fbed.show.plots import Plots
+
+SCHEMA = 3
+"""Version of the JSON form; it grows when a reader of the old form would misread the new one."""
+
+_READABLE = (2, 3)  # a result of schema 2 has no more of its model than the estimates
+
+
+@dataclass(frozen=True)
+class TestCount:
+    """Number of tests: a candidate evaluated once is one test."""
+
+    forward: int
+    backward: int
+
+    @property
+    def total(self) -> int:
+        """Tests of both phases."""
+        return self.forward + self.backward
+
+
+@dataclass(frozen=True)
+class TraceRow:
+    """One scan. The variable and its numbers are None when the scan changed nothing (action 'stop').
+
+    `critical` pairs each df among the candidates with the statistic that it had to exceed. `residual_df` belongs to
+    the exact F test of a linear model; without one, statistics are compared with χ².
+    """
+
+    phase: str
+    run: int | None
+    action: str
+    variable: Name | None
+    statistic: float | None
+    df: float | None
+    log_p: float | None
+    p_value: float | None
+    score: float | None
+    tested: int
+    n_dropped: int
+    seconds: float
+    dropped: Indices = field(compare=False, repr=False)
+    runners_up: tuple[Finding, ...] = field(repr=False)
+    critical: tuple[tuple[float, float], ...] = field(default=(), repr=False)
+    residual_df: float | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """What is known of every variable, selected or not: the last scan that tested it and its statistic there.
+
+    `row` is the row of the trace (−1: never tested); `lower` and `upper` enclose the statistic, and are equal where it
+    was computed exactly. `log_p` is there only where the statistic alone does not tell it.
+    """
+
+    row: NDArray[np.int32]
+    lower: Floats
+    upper: Floats
+    df: Floats
+    log_p: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What was selected, and how.
+
+    Attributes
+    ----------
+    selected : names of the selected variables (indices for plain arrays), forced ones first, in order of selection; a
+        group of columns has its name here.
+    indices : the columns of these variables: indices among the predictors, of a group all its columns.
+    groups : the columns of each group by its name. Elsewhere in the result (`trace`, `candidates`) a group goes by the
+        index of its first column, and `name` tells what a variable is called.
+    n_variables : number of predictors, that is of columns.
+    trace : a row a scan, those that changed nothing included.
+    n_tests : tests in the forward and the backward phase.
+    model : the final model: coefficients with ratios and intervals, how well it fits, predictions; None for the oracle,
+        which fits none, and where a time limit or an interrupt left no time for it.
+    status : 'converged', 'max_features', 'saturated', 'time_limit' or 'interrupted'.
+    notes : remarks on the data that a person should read.
+    settings : what was asked for.
+    glance : the outcome and the selected columns in figures; None for the oracle.
+    origin : the call, the date and the versions that made this result.
+    closer : what makes statistics exact that were only enclosed, as long as the data are at hand.
+    """
+
+    selected: tuple[Name, ...]
+    indices: Indices
+    trace: tuple[TraceRow, ...]
+    n_tests: TestCount
+    model: FinalModel | None
+    status: str
+    family: str
+    criterion: str
+    classes: tuple[Any, ...] | None
+    n_rows: int
+    n: float
+    n_variables: int
+    feature_names: tuple[str, ...] | None
+    groups: Mapping[str, tuple[int, ...]]
+    n_forced: int
+    notes: tuple[str, ...]
+    settings: Mapping[str, Any]
+    candidates: Candidates = field(repr=False)
+    seconds: float
+    glance: Glance | None = field(default=None, repr=False)
+    origin: Origin | None = field(default=None, repr=False)
+    closer: Closer | None = field(default=None, repr=False, compare=False)
+
+    def settled(self) -> Result:
+        """The same result with exact statistics where people look, instead of the bounds that were enough to decide.
+
+        Everything that shows or saves a result begins with this. It is quick, and has no more to do afterwards; where
+        the data are no longer at hand, or it would take long, some bounds remain.
+        """
+        return self if self.closer is None else self.closer.settled(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: no data."""
+        return dict(self.settled().__dict__)
+
+    def __repr__(self) -> str:
+        few = ", ".join(map(str, self.selected[:4])) + (", …" if len(self.selected) > 4 else "")
+        return f"<Result: {len(self.selected)} of {self.n_variables:,} selected ({few}); {self.family}, {self.status}>"
+
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        """Mask of the selected columns among the predictors."""
+        mask = np.zeros(self.n_variables, dtype=bool)
+        mask[self.indices] = True
+        return mask
+
+    @property
+    def variables(self) -> tuple[int, ...]:
+        """The index that each of `selected` goes by: that of its column, or of the first column of a group."""
+        columns = iter(self.indices.tolist())
+        return tuple(min(itertools.islice(columns, len(self.groups.get(str(name), (0,))))) for name in self.selected)
+
+    def name(self, variable: int) -> Name:
+        """What the user calls a variable: a group's name, a column's name, or its index where there are no names."""
+        group = next((name for name, columns in self.groups.items() if min(columns) == variable), None)
+        if group is not None:
+            return group
+        return self.feature_names[variable] if self.feature_names is not None else int(variable)
+
+    def transform(self, X: Any) -> Any:
+        """The selected columns of a table, in order of selection, those of a group side by side."""
+        if sparse.issparse(X):
+            self._check_width(X.shape[1])
+            return checked_csc(X)[:, self.indices]
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if not isinstance(frame, nw.DataFrame):
+            array = np.asarray(X)
+            self._check_width(array.shape[1] if array.ndim == 2 else 0)
+            return array[:, self.indices]
+        positions = self._positions([str(name) for name in frame.columns])
+        # pandas keeps its rows even when nothing was selected
+        return X.iloc[:, positions] if hasattr(X, "iloc") else frame[:, positions].to_native()
+
+    def _positions(self, columns: list[str]) -> list[int]:
+        """Where the selected columns are among those of a table: by name, if the selection knew names."""
+        if self.feature_names is None:
+            self._check_width(len(columns))
+            return cast(list[int], self.indices.tolist())
+        wanted = [self.feature_names[j] for j in self.indices.tolist()]
+        missing = [name for name in wanted if name not in columns]
+        if missing:
+            raise InvalidInput(f"the table lacks selected columns: {missing}")
+        return [columns.index(name) for name in wanted]
+
+    def _check_width(self, found: int) -> None:
+        if found != self.n_variables:
+            raise InvalidInput(f"X has {found} columns; the selection was made on {self.n_variables}")
+
+    def reference(self, row: TraceRow) -> Reference | None:
+        """What the statistics of a scan are compared with; None where only p-values have a meaning."""
+        if self.candidates.log_p is not None or self.model is None:
+            return None
+        return ChiSquare() if row.residual_df is None else ExactF(self.n, row.residual_df, row.phase == "backward")
+
+    def to_frame(self) -> Any:
+        """The trace as a pandas data frame, a row a scan."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install pandas") from error
+        hidden = ("dropped", "runners_up", "critical", "residual_df")
+        fields = [name for name in TraceRow.__dataclass_fields__ if name not in hidden]
+        rows = [{name: getattr(row, name) for name in fields} for row in self.trace]
+        return pd.DataFrame(rows, columns=fields).rename(columns={"n_dropped": "dropped"})
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What should make a careful reader look twice, a sentence or two each; the notes are among them."""
+        from fbed.result.cautions import cautions
+
+        return tuple(f"{caution.title}. {caution.text}" for caution in cautions(self.settled()))
+
+    def summary(self) -> str:
+        """A readable account for a terminal of 80 columns."""
+        from fbed.show.text import summary
+
+        return summary(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows the result."""
+        from fbed.show.report.notebook import compact
+
+        return compact(self.settled())
+
+    @property
+    def plot(self) -> Plots:
+        """Plots of the result: `steps()`, `funnel()`, `effects()` and `ties()`, each returning matplotlib Axes."""
+        from fbed.show.plots import Plots
+
+        return Plots(self.settled())
+
+    def explain(self, variable: Name, X: Any = None, y: Any = None, **values: Any) -> Explanation:
+        """Why a variable was selected or not; with the data of the selection, every statistic is exact.
+
+        Parameters
+        ----------
+        variable : name or index of a predictor.
+        X, y : the data of the selection, optional; an outcome that was the name of a column is known.
+        **values : sample_weight, offset and the like, where they were arrays.
+        """
+        from fbed.doors.explain import explain
+
+        return explain(self.settled(), variable, X, y, **values)
+
+    def report(self, path: str | Path) -> Path:
+        """Write a report for people: one HTML file that needs nothing else, to send, read offline or print."""
+        from fbed.show.report import write
+
+        return write(self, path)
+
+    def to_json(self, path: str | Path | None = None, indent: int | None = None) -> str:
+        """JSON form, with a schema version; also written to a file when a path is given.
+
+        JSON has no infinity and no NaN: where one stands in the result, null is written, and read back as NaN.
+        Classes that JSON has no form for, such as intervals or bytes, are written as text.
+        """
+        text = json.dumps(_finite(_to_plain(self.settled())), indent=indent, allow_nan=False)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | Path) -> Result:
+        """Read a result back from its JSON text or file."""
+        plain = read_object(source, "a result of fbed, saved by --json or to_json()")
+        found = plain.pop("schema", None)
+        if found not in _READABLE:
+            raise InvalidInput(
+                f"this is not a result of schema 2 or {SCHEMA} (found {found!r}): it was saved by another version of "
+                "fbed, or is something else"
+            )
+        check_fields(plain, cls)
+        return _checked(_from_plain(plain))
+
+
+def build(trail: Trail, plan: Plan, table: Table, **rest: Any) -> Result:
+    """The result of a search that has ended."""
+    return Result(
+        selected=tuple(table.name(j) for j in trail.selected),
+        indices=np.array([j for v in trail.selected for j in table.columns(v)], dtype=np.intp),
+        trace=tuple(_row(step, table) for step in trail.steps),
+        n_tests=_count(trail),
+        status=trail.status,
+        n_rows=table.n_rows,
+        n_variables=table.n_variables,
+        feature_names=table.names,
+        groups={group.name: group.columns for group in table.groups.values()},
+        n_forced=len(plan.forced),
+        candidates=_candidates(trail, table.n_variables),
+        **rest,
+    )
+
+
+def _row(step: Step, table: Table) -> TraceRow:
+    chosen = step.scan.chosen
+    return TraceRow(
+        phase=step.phase,
+        run=step.run,
+        action=step.action,
+        variable=None if chosen is None else table.name(chosen.variable),
+        statistic=None if chosen is None else chosen.statistic,
+        df=None if chosen is None else chosen.df,
+        log_p=None if chosen is None else chosen.log_p,
+        p_value=None if chosen is None else chosen.p_value,
+        score=None if chosen is None else chosen.score,
+        tested=len(step.scan.candidates),
+        n_dropped=len(step.dropped),
+        seconds=step.seconds,
+        dropped=step.dropped,
+        runners_up=step.scan.runners_up,
+        critical=_critical(step.scan),
+        residual_df=getattr(step.scan.reference, "residual_df", None),
+    )
+
+
+def _critical(scan: Scan) -> tuple[tuple[float, float], ...]:
+    if scan.critical is None:
+        return ()
+    df = scan.df[:1] if (scan.df == scan.df[0]).all() else np.unique(scan.df)
+    return tuple(zip(df.tolist(), scan.critical(df).tolist(), strict=True))
+
+
+def _count(trail: Trail) -> TestCount:
+    tested = {phase: sum(len(s.scan.candidates) for s in trail.steps if s.phase == phase) for phase in _PHASES}
+    return TestCount(**tested)
+
+
+_PHASES = ("forward", "backward")
+
+
+def _candidates(trail: Trail, p: int) -> Candidates:
+    without_reference = any(step.scan.log_p is not None for step in trail.steps)
+    out = Candidates(
+        np.full(p, -1, dtype=np.int32),
+        np.full(p, np.nan),
+        np.full(p, np.nan),
+        np.full(p, np.nan),
+        np.full(p, np.nan) if without_reference else None,
+    )
+    for i, step in enumerate(trail.steps):
+        where = step.scan.candidates
+        out.row[where] = i
+        out.lower[where], out.upper[where], out.df[where] = step.scan.lower, step.scan.upper, step.scan.df
+        if out.log_p is not None and step.scan.log_p is not None:
+            out.log_p[where] = step.scan.log_p
+    return out
+
+
+def _to_plain(result: Result) -> dict[str, Any]:
+    shallow = {name: getattr(result, name) for name in Result.__dataclass_fields__ if name != "closer"}
+    return {
+        "schema": SCHEMA,
+        **shallow,
+        "selected": list(result.selected),
+        "indices": result.indices.tolist(),
+        "trace": [_row_to_plain(row) for row in result.trace],
+        "n_tests": asdict(result.n_tests),
+        "model": None if result.model is None else result.model.to_plain(),
+        "classes": None if result.classes is None else [_class_to_plain(value) for value in result.classes],
+        "feature_names": None if result.feature_names is None else list(result.feature_names),
+        "groups": {name: list(columns) for name, columns in result.groups.items()},
+        "settings": dict(result.settings),
+        "candidates": _candidates_to_plain(result.candidates),
+        "glance": None if result.glance is None else result.glance.to_plain(),
+        "origin": None if result.origin is None else result.origin.to_plain(),
+    }
+
+
+def _candidates_to_plain(candidates: Candidates) -> dict[str, Any]:
+    values = {name: getattr(candidates, name) for name in Candidates.__dataclass_fields__}
+    return {name: None if value is None else value.tolist() for name, value in values.items()}
+
+
+def _finite(plain: Any) -> Any:
+    """The same lists and mappings with None for numbers that JSON cannot write, and Python's numbers for NumPy's."""
+    if isinstance(plain, Mapping):
+        return {name: _finite(value) for name, value in plain.items()}
+    if isinstance(plain, (list, tuple)):
+        return [_finite(value) for value in plain]
+    if isinstance(plain, np.generic):
+        return _finite(plain.item())
+    return None if isinstance(plain, float) and not np.isfinite(plain) else plain
+
+
+def _class_to_plain(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool, np.generic)) else str(value)
+
+
+def _row_to_plain(row: TraceRow) -> dict[str, Any]:
+    plain = {name: getattr(row, name) for name in TraceRow.__dataclass_fields__}
+    return {**plain, "dropped": row.dropped.tolist(), "runners_up": [asdict(f) for f in row.runners_up]}
+
+
+def _from_plain(plain: dict[str, Any]) -> Result:
+    candidates = plain["candidates"]
+    values = {
+        k: np.array(_numbers(candidates[k])) for k in ("lower", "upper", "df", "log_p") if candidates.get(k) is not None
+    }
+    return Result(
+        **{
+            **plain,
+            "selected": tuple(plain["selected"]),
+            "indices": np.array(plain["indices"], dtype=np.intp),
+            "trace": tuple(_row_from_plain(row) for row in plain["trace"]),
+            "n_tests": TestCount(**plain["n_tests"]),
+            "model": None if plain["model"] is None else FinalModel.from_plain({"n": plain["n"], **plain["model"]}),
+            "classes": None if plain["classes"] is None else tuple(plain["classes"]),
+            "feature_names": None if plain["feature_names"] is None else tuple(plain["feature_names"]),
+            "groups": {name: tuple(columns) for name, columns in plain.get("groups", {}).items()},
+            "notes": tuple(plain["notes"]),
+            "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
+            "glance": None if plain.get("glance") is None else Glance.from_plain(plain["glance"]),
+            "origin": None if plain.get("origin") is None else Origin.from_plain(plain["origin"]),
+        }
+    )
+
+
+def _checked(result: Result) -> Result:
+    """Raise when the parts of a result that was read do not fit together; whoever shows it relies on that."""
+    p, known = result.n_variables, result.candidates
+    columns = [result.indices, *(np.array(group, dtype=np.intp) for group in result.groups.values())]
+    columns += [row.dropped for row in result.trace]
+    columns += [np.array([f.variable for f in row.runners_up], dtype=np.intp) for row in result.trace]
+    sizes: list[NDArray[Any]] = [
+        known.row,
+        known.lower,
+        known.upper,
+        known.df,
+        *([] if known.log_p is None else [known.log_p]),
+    ]
+    model, glance = result.model, result.glance
+    faults = {
+        "an unknown status": result.status not in STATUSES,
+        "columns that are not there": any(((part < 0) | (part >= p)).any() for part in columns),
+        "an empty group": not all(result.groups.values()),
+        "names for another number of columns": result.feature_names is not None and len(result.feature_names) != p,
+        "candidates for another number of columns": any(len(part) != p for part in sizes),
+        "candidates of steps that are not there": bool(((known.row < -1) | (known.row >= len(result.trace))).any()),
+        "steps of an unknown kind": any(
+            row.phase not in _PHASES or row.action not in ("add", "remove", "stop") for row in result.trace
+        ),
+        "as many columns as its variables do not have": len(result.indices)
+        != sum(len(result.groups.get(str(name), (0,))) for name in result.selected),
+        "coefficients for other terms": model is not None
+        and {len(model.coefficients), len(model.standard_errors or model.terms)} != {len(model.terms)},
+        "figures of other columns": glance is not None and len(glance.columns) != len(result.selected),
+    }
+    for fault, found in faults.items():
+        if found:
+            raise InvalidInput(f"the saved result contradicts itself: it has {fault}")
+    return result
+
+
+def _numbers(values: list[float | None]) -> tuple[float, ...]:
+    return tuple(float("nan") if value is None else value for value in values)
+
+
+def _row_from_plain(plain: dict[str, Any]) -> TraceRow:
+    runners_up = tuple(_finding_from_plain(finding) for finding in plain["runners_up"])
+    row = plain if plain["variable"] is None else _with_log_p(plain)
+    critical = tuple((df, np.inf if value is None else value) for df, value in plain["critical"])
+    dropped = np.array(plain["dropped"], dtype=np.intp)
+    return TraceRow(**{**row, "dropped": dropped, "runners_up": runners_up, "critical": critical})
+
+
+def _finding_from_plain(plain: dict[str, Any]) -> Finding:
+    upper = np.inf if plain["upper"] is None else plain["upper"]
+    return Finding(**_with_log_p({**plain, "score": _numbers([plain["score"]])[0], "upper": upper}))
+
+
+def _with_log_p(plain: dict[str, Any]) -> dict[str, Any]:
+    """Only the oracle, whose tests are perfect, has the p-value 0, whose logarithm JSON cannot write."""
+    return {**plain, "log_p": -np.inf if plain["log_p"] is None else plain["log_p"]}
+
+
+__all__ = ["STATUSES", "Candidates", "Result", "TestCount", "TraceRow", "build"]

@@ -1,0 +1,1 @@
+"""What a statistic must exceed, and what it means: criteria and tail probabilities."""

@@ -1,0 +1,1 @@
+"""FBED^K and FBS: who passes, who is best, who stays."""

@@ -1,0 +1,180 @@
+"""Decisions from intervals: who passes, who is best and who is worst, when statistics are enclosed but not computed.
+
+Intervals are narrowed only as far as a decision needs: away from the critical value for everybody, to a number for
+contenders only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.models.base import Bounds, CertifiedFit, Indices
+from fbed.rules.criteria import TIE, Evidence, Rule, exceeds, tied_with_best
+from fbed.rules.tails import Floats, Reference
+from fbed.search.memo import Known
+
+_FAVOURITES = 10  # candidates who seem to be best, of whom the best is found first
+
+Mapped = Callable[[Callable[[Indices], Bounds], Indices], list[Bounds]]
+
+
+class Intervals:
+    """What one scan knows about its candidates."""
+
+    def __init__(self, fit: CertifiedFit, candidates: Indices, memory: Known | None = None) -> None:
+        self.fit = fit
+        self.candidates = candidates
+        self.memory = memory
+        self.reference: Reference | None = fit.reference
+        self.lower, self.upper, self.df = _nothing(len(candidates)) if memory is None else memory.recall(candidates)[:3]
+        self.passes: NDArray[np.bool_] = np.zeros(len(candidates), dtype=bool)
+        self.exact_log_p: Floats | None = None
+
+    @classmethod
+    def exact(cls, candidates: Indices, evidence: Evidence) -> Intervals:
+        """Intervals that are points, for a family that computes its statistics."""
+        out = cls.__new__(cls)
+        out.candidates, out.reference, out.exact_log_p = candidates, evidence.reference, evidence.log_p
+        out.lower = out.upper = evidence.statistic
+        out.df = evidence.df
+        return out
+
+    def log_p(self, rows: Indices) -> Floats:
+        """Log p-values of some candidates, from the lower ends of their intervals."""
+        if self.exact_log_p is not None:
+            return self.exact_log_p[rows]
+        return self.fit.reference.log_sf(self.lower[rows], self.df[rows])
+
+    def put(self, rows: Indices | slice, lower: Floats, upper: Floats, df: Floats | None = None) -> None:
+        """Keep narrower intervals for some candidates, here and for other searches that come to the same set."""
+        self.lower[rows], self.upper[rows] = lower, upper
+        if df is not None:
+            self.df[rows] = df
+        if self.memory is not None:
+            self.memory.remember(self.candidates[rows], self.lower[rows], self.upper[rows], self.df[rows])
+
+    def evidence(self, statistic: Floats, rows: Indices) -> Evidence:
+        """Evidence as it would be if some candidates had these statistics."""
+        df, reference = self.df[rows], self.fit.reference
+        return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+
+
+def _nothing(count: int) -> tuple[Floats, Floats, Floats]:
+    return np.zeros(count), np.full(count, np.inf), np.full(count, np.nan)
+
+
+def best_by_intervals(
+    known: Intervals, rule: Rule, k: int, mapped: Mapped, n_runners_up: int, everybody: bool = True
+) -> list[int]:
+    """Positions of the winner and the runners-up among those who pass; sets `known.passes`.
+
+    When not everybody has to be told whether he passes, those who are certain to lose may be left out.
+    """
+    fit = known.fit
+
+    def critical(df: Floats) -> Floats:
+        return rule.critical(df, k, fit.reference)
+
+    _settle(known, critical if everybody or not fit.looks_are_cheap else _raised(known, critical, mapped), mapped)
+    known.passes = exceeds(known.lower, critical(known.df))
+    rows = np.flatnonzero(known.passes)
+    if len(rows) == 0:
+        return []
+    df = known.df[rows]
+    race = bool((df == df[0]).all())
+
+    def value(statistic: Floats) -> Floats:
+        """What is ranked: the statistic itself while all have the same df, since merit rises with it."""
+        return statistic if race else rule.merit(known.evidence(statistic, rows), k)
+
+    lower, upper = known.lower[rows], known.upper[rows]
+    low, high = value(lower), value(upper)
+    best = low.max()
+    contenders = np.flatnonzero(high >= _near(float(best)))
+    contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
+    lower[contenders], upper[contenders] = fit.contest(
+        known.candidates[rows[contenders]], lower[contenders], upper[contenders], race
+    )
+    known.put(rows, lower, upper)
+    tied = np.flatnonzero(tied_with_best(value(lower), lower) if not race else lower >= _near(float(lower.max())))
+    winner = int(tied[np.argmin(known.candidates[rows[tied]])])
+    others = np.argsort(-value(upper), kind="stable")[: n_runners_up + 1].tolist()
+    return [int(rows[i]) for i in (winner, *(i for i in others if i != winner))][: n_runners_up + 1]
+
+
+def _near(best: float) -> float:
+    """What ties with the best."""
+    return best - TIE * max(1.0, abs(best))
+
+
+def _raised(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> Callable[[Floats], Floats]:
+    """Critical values that leave out those who lose to a candidate who seems to be best; ties with it stay in."""
+    _settle(known, lambda df: np.full(df.shape, np.inf), mapped)  # a look, no more
+    if not (known.df == known.df[0]).all():  # the largest statistic need not be the best then
+        return critical
+    first = np.argsort(-known.lower, kind="stable")[:_FAVOURITES]
+    bounds = known.fit.gain_bounds(known.candidates[first], critical)  # a closer look may find a column degenerate
+    known.put(first, bounds.lower, bounds.upper, bounds.df)
+    known.put(first, *known.fit.contest(known.candidates[first], known.lower[first], known.upper[first], True))
+    statistic = float(known.lower[first].max())
+    bar = statistic - 4.0 * TIE * max(1.0, statistic)
+    return lambda df: np.maximum(critical(df), bar)
+
+
+def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> None:
+    """Move every interval clear of its critical value."""
+    unknown = np.isnan(known.df)
+    rows: Indices | slice = slice(None)
+    if not unknown.all():
+        bar = critical(np.where(unknown, 0.0, known.df))
+        rows = np.flatnonzero(unknown | ((known.upper > bar) & ~exceeds(known.lower, bar)))
+    candidates = known.candidates[rows]
+    if len(candidates) == 0:
+        return
+    known.fit.prepare(len(candidates))
+    parts = mapped(lambda block: known.fit.gain_bounds(block, critical), candidates)
+    lower, upper, df = (_joined([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df"))
+    known.put(rows, lower, upper, df)
+
+
+def _joined(parts: Sequence[Floats]) -> Floats:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def worst_by_intervals(
+    known: Intervals, rule: Rule, k: int, check_time: Callable[[], None], at_least: Floats
+) -> Evidence:
+    """Evidence against removing each variable: exact for those that could be worst, lower bounds for the others.
+
+    When every variable is certain to stay, nobody needs to be known exactly. `at_least` are bounds from elsewhere.
+    """
+    everybody = np.arange(len(known.candidates), dtype=np.intp)
+    if np.isnan(known.df).any():
+        bounds = known.fit.loss_bounds(
+            known.candidates, lambda df: rule.critical(df, k, known.fit.reference, staying=True)
+        )
+        lower = np.minimum(np.maximum(bounds.lower, at_least), bounds.upper)
+        known.put(everybody, lower, bounds.upper, bounds.df)
+    bar = rule.critical(known.df, k, known.fit.reference, staying=True)
+    for i in np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper)):
+        known.put(everybody[[i]], *_loss(known, i, enough=float(bar[i])))
+        check_time()
+    while not exceeds(known.lower, bar).all():
+        low = rule.merit(known.evidence(known.lower, everybody), k)
+        high = rule.merit(known.evidence(np.minimum(known.upper, 1e300), everybody), k)
+        worst = float(high.min())
+        contenders = np.flatnonzero((low <= worst + TIE * max(1.0, abs(worst))) & (known.lower < known.upper))
+        if len(contenders) == 0:
+            break
+        i = contenders[int(np.argmin(low[contenders]))]
+        known.put(everybody[[i]], *_loss(known, i, enough=np.inf))
+        check_time()
+    return known.evidence(known.lower, everybody)
+
+
+def _loss(known: Intervals, i: np.intp, enough: float) -> tuple[Floats, Floats]:
+    lower, upper = known.fit.resolve_loss(int(known.candidates[i]), enough)
+    return np.array([max(lower, known.lower[i])]), np.array([upper])

@@ -1,0 +1,92 @@
+"""What searches on the same data have in common: fits, and intervals for statistics, by the set S they belong to."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from fbed.models.base import Fit, Indices
+from fbed.rules.tails import Floats, Reference
+
+Value = TypeVar("Value")
+
+
+class Known:
+    """Intervals for the statistics of some variables (of all, when no `keys` are given) for one set.
+
+    An interval is a point where the statistic was computed, and then has its log p-value as well.
+    """
+
+    def __init__(self, n_variables: int, keys: Indices | None = None) -> None:
+        self.keys = None if keys is None else np.sort(keys)
+        self.table = np.empty((4, n_variables if keys is None else len(keys)))
+        self.table[:] = np.array([0.0, np.inf, np.nan, np.nan])[:, None]
+        self.reference: Reference | None = None
+
+    def recall(self, variables: Indices) -> tuple[Floats, Floats, Floats, Floats]:
+        """Lower and upper ends, df and log p-values of some variables; df is NaN where nothing is known."""
+        lower, upper, df, log_p = self.table[:, self._places(variables)]
+        return lower, upper, df, log_p
+
+    def remember(
+        self, variables: Indices, lower: Floats, upper: Floats, df: Floats, log_p: Floats | None = None
+    ) -> None:
+        """Keep intervals that are narrower than before."""
+        where = self._places(variables)
+        self.table[0, where], self.table[1, where], self.table[2, where] = lower, upper, df
+        if log_p is not None:
+            self.table[3, where] = log_p
+
+    def _places(self, variables: Indices) -> Indices:
+        return variables if self.keys is None else np.searchsorted(self.keys, variables)
+
+
+class Memo:
+    """Knowledge by set, within a budget of memory for each kind: what was used last is kept."""
+
+    def __init__(self, n_variables: int, n_rows: int, budget: int = 2**28) -> None:
+        self.n_variables = n_variables
+        self.n_rows = n_rows
+        self._gains = _Recent[Known](budget)
+        self._losses = _Recent[Known](budget // 8)
+        self._fits = _Recent[Fit](budget)
+
+    def gains(self, selected: Sequence[int]) -> Known:
+        """What is known about adding variables to a set."""
+        return self._gains.get(frozenset(selected), lambda: Known(self.n_variables), 32 * self.n_variables)
+
+    def losses(self, selected: Sequence[int]) -> Known:
+        """What is known about removing variables from a set."""
+        keys = np.array(selected, dtype=np.intp)
+        return self._losses.get(frozenset(selected), lambda: Known(self.n_variables, keys), 32 * len(keys))
+
+    def fit(self, selected: tuple[int, ...], make: Callable[[Sequence[int]], Fit]) -> Fit:
+        """The fit on a set."""
+        # a fit keeps a few matrices of a column a variable of S, and may keep what S leaves of every variable
+        size = 64 * self.n_rows * (len(selected) + 2) + 16 * self.n_variables
+        return self._fits.get(frozenset(selected), lambda: make(selected), size)
+
+
+class _Recent(Generic[Value]):
+    """Values by set; those that were not asked for the longest are forgotten when they take too much memory."""
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self._kept: OrderedDict[frozenset[int], tuple[Value, int]] = OrderedDict()
+        self._size = 0
+
+    def get(self, key: frozenset[int], make: Callable[[], Value], size: int) -> Value:
+        """The value of a set, made when it is not there."""
+        value, size = self._kept.pop(key) if key in self._kept else self._made(make, size)
+        self._kept[key] = value, size
+        while self._size > self.budget and len(self._kept) > 1:
+            self._size -= self._kept.popitem(last=False)[1][1]
+        return value
+
+    def _made(self, make: Callable[[], Value], size: int) -> tuple[Value, int]:
+        value = make()
+        self._size += size
+        return value, size

@@ -1,0 +1,235 @@
+"""One scan: given S, which candidates pass the criterion, and which is best?
+
+The `Scanner` stands between the search, which knows nothing of models, and a family, which knows nothing of criteria.
+It cuts candidates into blocks, spreads the blocks over threads, looks at the clock, and settles ties. A family
+that computes every statistic is answered here; one that encloses them in intervals, in `intervals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.clock import check_time
+from fbed.models.base import Fit, Indices, Model, is_certified
+from fbed.rules.criteria import Evidence, Rule, tied_with_best
+from fbed.rules.tails import ChiSquare, Floats, Reference
+from fbed.search.intervals import Intervals, best_by_intervals, worst_by_intervals
+from fbed.search.memo import Known, Memo
+from fbed.threads import spread
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is known about one variable in one scan; its statistic lies between `statistic` and `upper`."""
+
+    variable: int
+    statistic: float
+    df: float
+    log_p: float
+    score: float  # the statistic less its critical value
+    upper: float
+
+    @property
+    def p_value(self) -> float:
+        """Naive p-value; 0 when it underflows, the logarithm does not."""
+        return float(np.exp(self.log_p))
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Answer to one scan. `chosen` is the variable to add or remove, None when the criterion allows none.
+
+    `lower` and `upper` enclose the statistic of each candidate; they are equal where it was computed exactly.
+    `critical` tells what a candidate of so many df had to exceed, and `reference` what a statistic means; a family
+    that has p-values only leaves both out and gives `log_p` of each candidate.
+    """
+
+    candidates: Indices
+    passes: NDArray[np.bool_]
+    chosen: Finding | None
+    runners_up: tuple[Finding, ...]
+    lower: Floats
+    upper: Floats
+    df: Floats
+    critical: Callable[[Floats], Floats] | None = None
+    reference: Reference | None = None
+    log_p: Floats | None = None
+
+
+Part = TypeVar("Part")
+
+_BLOCKS_A_CHECK = 64  # blocks between two looks at the clock
+_PARTS = 16  # of a scan, where it has that many blocks: enough for the threads of most machines
+_RUNNERS_UP = 5  # near ties kept of each scan, for people who ask what else could have been chosen
+
+
+class Scanner:
+    """Asks a model about candidates under a rule."""
+
+    def __init__(
+        self,
+        model: Model,
+        rule: Rule,
+        n_forced: int,
+        n_threads: int = 1,
+        memo: Memo | None = None,
+    ) -> None:
+        self.model = model
+        self.rule = rule
+        self.n_forced = n_forced
+        self.n_threads = n_threads
+        self.memo = memo
+        self._last: tuple[tuple[int, ...], Fit] | None = None
+        self._last_loss: tuple[frozenset[int], Scan] | None = None
+
+    @property
+    def latest(self) -> Fit | None:
+        """The fit that was asked for last, near which the next one is."""
+        return None if self._last is None else self._last[1]
+
+    def saturated(self, selected: Sequence[int]) -> bool:
+        """Whether S explains the outcome completely."""
+        return self._fit(selected).saturated
+
+    def forward(self, selected: Sequence[int], candidates: Indices, everybody: bool = True) -> Scan:
+        """Who passes, and whose addition is best? Where only the best matters, everybody else counts as passing."""
+        check_time()
+        fit = self._fit(selected)
+        k = len(selected) - self.n_forced
+        if is_certified(fit):
+            known = Intervals(fit, candidates, self.memo.gains(selected) if self.memo else None)
+            order = best_by_intervals(known, self.rule, k, self._mapped, _RUNNERS_UP, everybody)
+            passes = known.passes
+        else:
+            evidence = self._computed(fit.gains, candidates, self.memo.gains(selected) if self.memo else None)
+            passes = self.rule.passes(evidence, k)
+            merit = np.where(passes, self.rule.merit(evidence, k), -np.inf)
+            order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
+            known = Intervals.exact(candidates, evidence)
+        return self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
+
+    def backward(self, selected: Sequence[int], variables: Indices) -> Scan:
+        """Who would be kept, and whose removal costs least? `chosen` is None when every variable is kept."""
+        check_time()
+        fit = self._fit(selected)
+        k = len(selected) - self.n_forced - 1
+        if is_certified(fit):
+            known = Intervals(fit, variables, self.memo.losses(selected) if self.memo else None)
+            evidence = worst_by_intervals(known, self.rule, k, check_time, self._lost_before(selected, variables))
+        else:
+            evidence = self._computed(fit.losses, variables, self.memo.losses(selected) if self.memo else None)
+            known = Intervals.exact(variables, evidence)
+        keeps = self.rule.passes(evidence, k, staying=True)
+        order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
+        scan = self._answer(known, keeps, order, not keeps[order[0]], k, staying=True)
+        self._last_loss = (frozenset(selected), scan)
+        return scan
+
+    def _lost_before(self, selected: Sequence[int], variables: Indices) -> Floats:
+        """What removing each variable costs at least, from the scan before, which led from S ∪ {r} to S.
+
+        The model without r and x fits no better than the one without x, so that the cost of x cannot have fallen by
+        more than r cost.
+        """
+        if not self.model.has_likelihood:
+            return np.zeros(len(variables))
+        before, scan = self._last_loss or (frozenset(), None)
+        if scan is None or scan.chosen is None or before != {*selected, scan.chosen.variable}:
+            return np.zeros(len(variables))
+        cost = dict(zip(scan.candidates.tolist(), scan.lower.tolist(), strict=True))
+        least = np.array([cost.get(variable, 0.0) for variable in variables.tolist()]) - scan.chosen.upper
+        return np.maximum(least * (1.0 - 1e-9) - 1e-9, 0.0)
+
+    def _fit(self, selected: Sequence[int]) -> Fit:
+        key = tuple(selected)  # fits outlive the step: the search goes on to change its list
+        if self._last is None or self._last[0] != key:
+            make = partial(self.model.fit, near=self.latest)
+            self._last = (key, self.memo.fit(key, make) if self.memo else make(key))
+        return self._last[1]
+
+    def _computed(self, evaluate: Callable[[Indices], Evidence], variables: Indices, memory: Known | None) -> Evidence:
+        """Evidence of a family that computes its statistics, for variables whose evidence is not known yet."""
+        if memory is None:
+            return self._gather(evaluate, variables)
+        unknown = variables[np.isnan(memory.recall(variables)[3])]
+        if len(unknown):
+            new = self._gather(evaluate, unknown)
+            memory.remember(unknown, new.statistic, new.statistic, new.df, new.log_p)
+            memory.reference = new.reference
+        statistic, _, df, log_p = memory.recall(variables)
+        return Evidence(statistic, df, log_p, memory.reference)
+
+    def _gather(self, evaluate: Callable[[Indices], Evidence], variables: Indices) -> Evidence:
+        parts = self._mapped(evaluate, variables)
+        return Evidence(
+            np.concatenate([part.statistic for part in parts]),
+            np.concatenate([part.df for part in parts]),
+            np.concatenate([part.log_p for part in parts]),
+            parts[0].reference,
+        )
+
+    def _mapped(self, evaluate: Callable[[Indices], Part], variables: Indices) -> list[Part]:
+        """Answers for all variables, part by part.
+
+        How they are cut does not depend on the number of threads: a matrix product may round differently when it has
+        other columns beside it.
+        """
+        share = -(-len(variables) // (self.model.block_size * _PARTS))
+        size = self.model.block_size * max(1, min(_BLOCKS_A_CHECK, share))
+        blocks = [variables[i : i + size] for i in range(0, len(variables), size)]
+        parts = []
+        for part in spread(evaluate, blocks, self.n_threads):
+            parts.append(part)
+            check_time()
+        return parts
+
+    def _answer(
+        self,
+        known: Intervals,
+        passes: NDArray[np.bool_],
+        order: Sequence[int],
+        allowed: bool,
+        k: int,
+        staying: bool = False,
+    ) -> Scan:
+        """`order` holds the positions of the best few; the first is chosen when that is allowed."""
+        few = np.array(order, dtype=np.intp)
+        statistic, upper, df = known.lower[few], known.upper[few], known.df[few]
+        log_p = known.log_p(few)
+        reference = known.reference
+
+        def critical(df: Floats) -> Floats:
+            return self.rule.critical(df, k, reference or ChiSquare(), staying)
+
+        score = statistic - critical(df)
+        columns = (known.candidates[few], statistic, df, log_p, score, upper)
+        findings = tuple(Finding(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+        chosen = findings[0] if allowed else None
+        return Scan(
+            known.candidates,
+            passes,
+            chosen,
+            findings[1:] if chosen else findings,
+            known.lower,
+            known.upper,
+            known.df,
+            critical if reference else None,
+            reference,
+            known.exact_log_p if reference is None else None,
+        )
+
+
+def _ranked(merit: Floats, statistic: Floats, candidates: Indices) -> list[int]:
+    """Positions of the best few: first the winner (of those tied, the lowest index), then by merit."""
+    tied = np.flatnonzero(tied_with_best(merit, statistic))
+    winner = int(tied[np.argmin(candidates[tied])])
+    few = min(_RUNNERS_UP + 1, len(merit))
+    top = np.argpartition(-merit, few - 1)[:few]
+    rest = [int(i) for i in top[np.argsort(-merit[top], kind="stable")] if i != winner and merit[i] > -np.inf]
+    return [winner, *rest[:_RUNNERS_UP]]

@@ -1,0 +1,93 @@
+"""The report: one HTML file that a person can send, read offline, print, and sort the tables of.
+
+It holds nothing from outside and asks for nothing from outside; its content security policy forbids both, and lets no
+script run but its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from fbed.errors import InvalidInput
+from fbed.result import views
+from fbed.result.result import Result
+from fbed.show.report import data, model, opening, others, small_print
+from fbed.show.report import path as steps
+from fbed.show.report.html import Html, tag
+
+Section = Callable[[Result], Html | None]
+
+_SECTIONS: dict[str, tuple[str, Section]] = {
+    "summary": ("Summary", opening.summary),
+    "data": ("Outcome and data", data.data),
+    "selected": ("Selected", model.selected),
+    "path": ("Path", steps.path),
+    "dropping": ("Dropping", steps.dropping),
+    "ties": ("Near ties", others.near_ties),
+    "correlations": ("Correlations", others.correlations),
+    "others": ("Not selected", others.not_selected),
+    "settings": ("Settings", small_print.settings),
+    "rerun": ("Run again", small_print.rerun),
+    "cite": ("Cite", small_print.citing),
+}
+
+
+def write(result: Result, path: str | Path) -> Path:
+    """Write the report of a result to a file."""
+    file = Path(path)
+    try:
+        file.write_text(render(result), encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"cannot write the report to {path}: {error.strerror or error}") from error
+    return file
+
+
+def render(result: Result) -> str:
+    """The report of a result as a page of HTML."""
+    result = result.settled()
+    made = {name: (title, build(result)) for name, (title, build) in _SECTIONS.items()}
+    shown = {name: (title, part) for name, (title, part) in made.items() if part is not None}
+    contents = [(name, title) for name, (title, _) in shown.items()]
+    body = tag(
+        "body",
+        opening.header(result, contents),
+        tag("main", *(part for _, part in shown.values())),
+        tag("div", id="told", class_="hidden", role="status", aria_live="polite"),
+        tag("script", _asset("page.js")),
+    )
+    return f"<!DOCTYPE html>\n{tag('html', _head(result), body, lang='en')}\n"
+
+
+def _head(result: Result) -> Html:
+    policy = (
+        f"default-src 'none'; style-src '{_digest('page.css')}'; script-src '{_digest('page.js')}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    found = f"{len(result.selected):,} of {views.n_variables(result):,} variables selected"
+    return tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"fbed report: {found}"),
+        tag("style", _asset("page.css")),
+    )
+
+
+@cache
+def _asset(name: str) -> Html:
+    return Html((Path(__file__).parent / name).read_text(encoding="utf-8"))
+
+
+@cache
+def _digest(name: str) -> str:
+    """What the content security policy calls the only script, and the only style, of the page."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(_asset(name).encode()).digest()).decode()
+
+
+__all__ = ["render", "write"]

@@ -1,0 +1,1 @@
+"""Any kind of table, outcome and row-aligned extra, read and checked."""

@@ -1,0 +1,484 @@
+"""Files → what `select` reads, and the kept columns → files.
+
+Tables with column names (CSV, TSV, Parquet, Feather) become pandas data frames, of which the outcome is a column.
+Matrices (svmlight, NumPy and SciPy `.npz`) keep their form; the outcome is a vector beside them.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fbed.errors import InvalidInput
+from fbed.tables.columns import hint, listing, sorted_values
+from fbed.tables.sparsity import checked_csc
+from fbed.tables.table import Name
+
+Source = str | io.BytesIO  # a file by its name, or what came through a pipe
+
+STDIN = "-"
+FORMATS = (
+    ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2), .npz, .xlsx, "
+    ".xls, .dta (Stata), .sav (SPSS), .sas7bdat or .xpt (SAS)"
+)
+
+_KINDS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".npz": "npz",
+    ".xlsx": "excel",
+    ".xls": "excel",
+    ".dta": "stata",
+    ".sav": "spss",
+    ".zsav": "spss",
+    ".sas7bdat": "sas",
+    ".xpt": "sas",
+}
+_WRITTEN = ("csv", "tsv", "parquet", "feather", "svmlight", "npz")
+_COMPRESSED: dict[str, tuple[Callable[..., Any], set[str]]] = {  # how a file is opened, and for which kinds
+    ".gz": (gzip.open, {"csv", "tsv", "svmlight"}),
+    ".bz2": (bz2.open, {"csv", "tsv", "svmlight"}),
+    ".xz": (lzma.open, {"csv", "tsv"}),
+}
+_OF_SPARSE = {"format", "shape", "data", "indices", "indptr", "row", "col", "offsets", "coords", "_is_array"}
+_MOST_COLUMNS = 2**25  # of a sparse file: each costs a name and a hundred bytes of a search, whether it holds anything
+
+
+@dataclass(frozen=True)
+class Data:
+    """What a file holds.
+
+    `table` is a data frame, or a matrix whose columns are called `names` if the file names them; `vectors` are other
+    arrays of the file, the outcome `y` among them. `notes` is what the reader did that a person should know.
+    """
+
+    table: Any
+    names: tuple[str, ...] | None = None
+    vectors: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_frame(self) -> bool:
+        """Whether the columns, the outcome among them, are found by name."""
+        return hasattr(self.table, "columns")
+
+    def vector(self, name: str, role: str) -> Any:
+        """The values of an outcome or of weights, by name."""
+        known = list(self.table.columns) if self.is_frame else list(self.vectors)
+        if name not in known:
+            what = "columns" if self.is_frame else "arrays beside the matrix"
+            raise InvalidInput(f"{role} {name!r} is not in the file: {hint(name, known, what)}")
+        return self.table[name] if self.is_frame else self.vectors[name]
+
+
+def kind_of(path: str, sep: str | None = None) -> str:
+    """The format of a file by its extension; any other text file when a separator is given."""
+    if path == STDIN:
+        return "csv"
+    if sep is None and not Path(path).suffixes and is_stream(path):  # as in <(zcat data.csv.gz)
+        return "csv"
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    packing = suffixes.pop() if suffixes and suffixes[-1] in _COMPRESSED else None
+    kind = _KINDS.get(suffixes[-1] if suffixes else "", "csv" if sep else None)
+    if kind is None or (packing and kind not in _COMPRESSED[packing][1]):
+        raise InvalidInput(f"{path}: unknown kind of file; expected {FORMATS} (or say --sep for other text files)")
+    return kind
+
+
+def is_stream(path: str) -> bool:
+    """Whether what is read once from a file is gone: standard input, a pipe, a device."""
+    try:
+        return path == STDIN or not stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):  # it does not exist, or cannot
+        return False
+
+
+def read(
+    path: str,
+    sep: str | None = None,
+    *,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    na_values: Sequence[str] | None = None,
+) -> Data:
+    """Read a file (or '-', standard input); the rest says how a text file is written.
+
+    Parameters
+    ----------
+    path : file whose extension tells its kind.
+    sep : separator of a text file; ',' by default, a tab for .tsv.
+    decimal : decimal point, '.' by default.
+    encoding : 'utf-8' by default.
+    na_values : words that mean 'missing', instead of the usual ones ('', 'NA', 'None', 'nan' and so on).
+    """
+    if path != STDIN and not os.path.exists(path):
+        raise InvalidInput(f"{path}: no such file")
+    if os.path.isdir(path):
+        raise InvalidInput(f"{path}: this is a folder, expected a file")
+    kind = kind_of(path, sep)
+    with _explained(path, "read"):
+        source = _whole(path) if is_stream(path) else path
+        if kind in ("csv", "tsv"):
+            return _read_text(source, separator(sep, kind), decimal, encoding, na_values)
+        if not (decimal is None and encoding is None and na_values is None):
+            raise InvalidInput("--decimal, --encoding and --na-values are about text files, which this is not")
+        return _READERS[kind](source)
+
+
+def _whole(path: str) -> io.BytesIO:
+    """All that a stream holds, unpacked: readers look at a table more than once."""
+    if path == STDIN:
+        content = io.BytesIO(sys.stdin.buffer.read())
+    else:
+        with _opened(path, "rb") as file:
+            content = io.BytesIO(file.read())
+    if not content.getbuffer().nbytes:
+        raise InvalidInput("nothing came in, expected a table")
+    return content
+
+
+def opened(X: Any) -> Any:
+    """A table in memory: a file is read by its name, a lazy polars frame collected; anything else is as it is."""
+    if isinstance(X, (str, Path)):
+        data = read(str(X))
+        if not data.is_frame:
+            raise InvalidInput(
+                f"{X} holds a matrix and an outcome beside it: data = fbed.tables.readers.read({str(X)!r}), then "
+                "fbed.select(data.table, data.vectors['y'])"
+            )
+        return data.table
+    if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):
+        return X.collect()
+    return X
+
+
+def with_levels(data: Data, first: Mapping[str, str], last: Mapping[str, str]) -> Data:
+    """The table with some columns as categories that begin with a level of choice (the reference), or end with it."""
+    import pandas as pd
+
+    frame = data.table
+    for places, at_end in ((first, False), (last, True)):
+        for name, level in places.items():
+            column = data.vector(name, "--positive" if at_end else "--reference")
+            levels = sorted_values(set(column.dropna().tolist()))
+            chosen = [value for value in levels if str(value) == level]
+            if not chosen:
+                raise InvalidInput(f"column {name!r} has no level {level!r}: {hint(level, levels, 'levels')}")
+            others = [value for value in levels if value is not chosen[0]]
+            order = [*others, *chosen] if at_end else [*chosen, *others]
+            frame = frame.assign(**{name: pd.Categorical(column, categories=order)})
+    return replace(data, table=frame)
+
+
+def python_lines(
+    path: str,
+    sep: str | None,
+    vectors: Mapping[str, Sequence[str]],
+    levels: tuple[dict[str, str], dict[str, str]] | None = None,
+    **form: Any,
+) -> tuple[str, ...]:
+    """Lines of Python that read a file as the command line does; `vectors` are arguments and their arrays in the file.
+
+    Nothing for standard input and pipes, which cannot be read again.
+    """
+    if is_stream(path):
+        return ()
+    given = [repr(path), *([] if sep is None else [repr(sep)])]
+    given += [f"{name}={value!r}" for name, value in form.items() if value is not None]
+    call = f"readers.read({', '.join(given)})"
+    if levels is not None:
+        call = f"readers.with_levels({call}, {levels[0]!r}, {levels[1]!r})"
+    if not vectors:
+        return ("from fbed.tables import readers", "", f"X = {call}.table")
+    lines = []
+    for name, arrays in vectors.items():
+        parts = ", ".join(f"data.vector({array!r}, {name!r})" for array in arrays)
+        lines.append(f"{name} = {parts}")
+    return (
+        "from fbed.tables import readers",
+        "",
+        f"data = {call}",
+        "X = data.table",
+        "feature_names = data.names",
+        *lines,
+    )
+
+
+def separator(sep: str | None, kind: str) -> str:
+    r"""One character; '\t' may be typed as it is written."""
+    chosen = {"\\t": "\t", "tab": "\t"}.get(sep, sep) if sep is not None else ("\t" if kind == "tsv" else ",")
+    if len(chosen) != 1:
+        raise InvalidInput(f"--sep must be one character, such as ';' or '\\t', got {sep!r}")
+    return chosen
+
+
+def _read_text(
+    source: Source, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None
+) -> Data:
+    _pandas("text tables")
+    from fbed.tables import text_tables
+
+    form = text_tables.Form(
+        sep, decimal or ".", encoding or "utf-8-sig", None if na_values is None else tuple(na_values)
+    )
+    frame, notes = text_tables.read(source, form)
+    data = _without_row_numbers(frame)
+    return replace(data, notes=(*data.notes, *notes))
+
+
+def _without_row_numbers(frame: Any) -> Data:
+    """Row numbers that were saved with a table are no predictor: on sorted rows they would even be a good one."""
+    first = str(frame.columns[0])
+    numbers = frame.iloc[:, 0].to_numpy()
+    if not first.startswith("Unnamed:") or numbers.dtype.kind != "i" or len(frame) == 0:
+        return Data(frame)
+    if not np.array_equal(numbers - numbers[0], np.arange(len(frame))):
+        return Data(frame)
+    return Data(frame.iloc[:, 1:], notes=("the first column has no name and holds row numbers: left out",))
+
+
+def _read_parquet(source: Source) -> Data:
+    return _framed(_pandas("Parquet files").read_parquet(source))
+
+
+def _read_feather(source: Source) -> Data:
+    return _framed(_pandas("Feather files").read_feather(source))
+
+
+def _read_excel(source: Source) -> Data:
+    return _framed(_with("openpyxl", lambda: _pandas("Excel files").read_excel(source)))
+
+
+def _read_stata(source: Source) -> Data:
+    return _framed(_pandas("Stata files").read_stata(source, order_categoricals=False))
+
+
+def _read_spss(source: Source) -> Data:
+    return _framed(_with("pyreadstat", lambda: _pandas("SPSS files").read_spss(source)))
+
+
+def _read_sas(source: Source) -> Data:
+    frame = _pandas("SAS files").read_sas(source, encoding="latin-1")
+    return _framed(frame)
+
+
+def _with(package: str, make: Callable[[], Any]) -> Any:
+    """What pandas needs for a format, by name."""
+    try:
+        return make()
+    except ImportError as error:
+        raise InvalidInput(f"this format needs {package}: pip install {package}") from error
+
+
+def _framed(frame: Any) -> Data:
+    frame.columns = [str(name) for name in frame.columns]
+    return Data(frame)
+
+
+def _read_svmlight(source: Source) -> Data:
+    """Columns are called by their number in the file, whether it counts from 0 or from 1."""
+    from sklearn.datasets import load_svmlight_file
+
+    matrix, y = load_svmlight_file(source, zero_based=True)
+    if matrix.shape[1] > _MOST_COLUMNS:
+        raise InvalidInput(
+            f"the largest column number is {matrix.shape[1] - 1:,}, and columns up to it cannot all be held: number "
+            f"them below {_MOST_COLUMNS:,}"
+        )
+    matrix = checked_csc(matrix)
+    first = int(matrix.shape[1] > 0 and matrix.indptr[1] == 0)  # nothing in column 0: the file counts from 1
+    names = tuple(str(j) for j in range(first, matrix.shape[1]))
+    labels = y.astype(np.int64) if np.array_equal(y, np.round(y)) and np.abs(y).max(initial=0) < 2**53 else y
+    return Data(matrix[:, first:], names, {"y": labels})
+
+
+def _read_npz(source: Source) -> Data:
+    loaded = np.load(source, allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        raise InvalidInput("this is a single array, expected several with names, as np.savez writes them")
+    with loaded as file:
+        arrays = {name: file[name] for name in file.files}
+    if {"format", "shape", "data"} <= set(arrays):
+        if isinstance(source, io.BytesIO):
+            source.seek(0)
+        matrix = checked_csc(sparse.load_npz(source))
+        arrays = {name: values for name, values in arrays.items() if name not in _OF_SPARSE}
+    elif "X" in arrays:
+        matrix = arrays.pop("X")
+    else:
+        raise InvalidInput(
+            f"expected an array X, or a matrix saved by scipy.sparse.save_npz, found {listing(arrays) or 'nothing'}"
+        )
+    names = next((arrays.pop(key) for key in ("feature_names", "names") if key in arrays), None)
+    if names is not None and names.ndim != 1:
+        raise InvalidInput(f"the names of the columns must be one list, got an array of {names.ndim} dimensions")
+    return Data(matrix, None if names is None else tuple(str(name) for name in names), arrays)
+
+
+_READERS: dict[str, Callable[[Source], Data]] = {
+    "parquet": _read_parquet,
+    "feather": _read_feather,
+    "svmlight": _read_svmlight,
+    "npz": _read_npz,
+    "excel": _read_excel,
+    "stata": _read_stata,
+    "spss": _read_spss,
+    "sas": _read_sas,
+}
+
+
+def write(path: str, kept: Any, columns: Sequence[Name], outcome: Mapping[str, Any]) -> None:
+    """Write the kept columns and the outcome (a time and an event are two), in the format of the extension."""
+    names = [str(name) for name in columns]
+    part = Path(path).with_name(f".part-{Path(path).name}")  # a write that fails half-way leaves no half file
+    with _explained(path, "write"):
+        try:
+            _write(str(part), kept, names, outcome)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _write(path: str, kept: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> None:
+    kind = kind_of(path)
+    if kind == "npz":
+        _write_npz(path, _numbers(kept), names, outcome)
+    elif kind == "svmlight":
+        _write_svmlight(path, _numbers(kept), names, outcome)
+    else:
+        _write_frame(path, kind, _frame(kept, names, outcome))
+
+
+def check_output(path: str, source: str, survival: bool = False) -> None:
+    """Find out before the work begins whether its outcome can be written."""
+    if kind_of(path) not in _WRITTEN:
+        raise InvalidInput(f"--output {path}: this kind of file is read only; write .csv, .parquet, .feather or .npz")
+    if kind_of(path) == "svmlight" and survival:
+        raise InvalidInput("svmlight files hold one outcome, not a time and an event: write .csv, .parquet or .npz")
+    if path == STDIN:
+        raise InvalidInput("--output needs a file name; the result itself goes to standard output with --json")
+    if not Path(path).absolute().parent.is_dir():
+        raise InvalidInput(f"--output {path}: there is no folder {Path(path).parent}")
+    if source != STDIN and Path(path).exists() and Path(path).samefile(source):
+        raise InvalidInput(f"--output {path} would overwrite the input: choose another name")
+
+
+def _frame(kept: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> Any:
+    pd = _pandas("tables")
+    if not hasattr(kept, "columns"):
+        values = kept.toarray() if sparse.issparse(kept) else kept
+        kept = pd.DataFrame(values, columns=list(names))
+    for target in outcome:
+        if target in kept.columns:
+            raise InvalidInput(
+                f"a kept column is called {target!r} like the outcome: write .npz, which holds them apart"
+            )
+    return kept.assign(**{name: y if hasattr(y, "index") else np.asarray(y) for name, y in outcome.items()})
+
+
+def _write_frame(path: str, kind: str, frame: Any) -> None:
+    if kind == "parquet":
+        frame.to_parquet(path, index=False)
+    elif kind == "feather":
+        frame.reset_index(drop=True).to_feather(path)
+    else:
+        frame.to_csv(path, index=False, sep=separator(None, kind))
+
+
+def _numbers(kept: Any) -> Any:
+    """The kept columns as a matrix, for formats that hold nothing else."""
+    if not hasattr(kept, "columns"):
+        return kept
+    text = [name for name in kept.columns if kept[name].dtype.kind not in "biuf"]
+    if text:
+        raise InvalidInput(f"this format holds numbers only, not the text of {listing(text)}: write .csv or .parquet")
+    return kept.to_numpy()
+
+
+def _write_npz(path: str, matrix: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> None:
+    """A single outcome is called y, a time and an event keep their names."""
+    names_of_outcome = ["y"] if len(outcome) == 1 else list(outcome)
+    arrays: dict[str, Any] = dict(zip(names_of_outcome, map(_without_objects, outcome.values()), strict=True))
+    arrays["feature_names"] = np.array(names, dtype=str)
+    with open(path, "wb") as file:  # given a name, NumPy might append another extension
+        np.savez_compressed(file, **arrays, **(_sparse_parts(matrix) if sparse.issparse(matrix) else {"X": matrix}))
+
+
+def _sparse_parts(matrix: Any) -> dict[str, Any]:
+    """The arrays that scipy.sparse.load_npz expects; save_npz would leave no room for the outcome."""
+    csc = sparse.csc_array(matrix)
+    shape, form = np.array(csc.shape), np.array(b"csc")
+    return {"format": form, "shape": shape, "data": csc.data, "indices": csc.indices, "indptr": csc.indptr}
+
+
+def _without_objects(y: Any) -> NDArray[Any]:
+    values = np.asarray(y)
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
+def _write_svmlight(path: str, matrix: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> None:
+    """Columns that are called by number keep it, as in the file they came from; others are counted from 1."""
+    from sklearn.datasets import dump_svmlight_file
+
+    (y,) = outcome.values()  # `check_output` has seen to it
+    if np.asarray(y).dtype.kind not in "biuf":
+        raise InvalidInput("svmlight files hold numbers only, but the outcome is text: write .csv, .parquet or .npz")
+    numbered = all(name.isdecimal() for name in names)
+    column = np.array([int(name) for name in names] if numbered else range(1, len(names) + 1), dtype=np.intp)
+    stored = sparse.coo_array(matrix)
+    shape = (stored.shape[0], int(column.max(initial=0)) + 1)
+    placed = sparse.csr_array((stored.data, (stored.row, column[stored.col])), shape=shape)
+    placed.sort_indices()
+    placed.indices, placed.indptr = placed.indices.astype(np.int32), placed.indptr.astype(np.int32)  # what it reads
+    with _opened(path) as file:
+        dump_svmlight_file(placed, np.asarray(y), file, zero_based=True)
+
+
+def _opened(path: str, mode: str = "wb") -> Any:
+    opener = _COMPRESSED.get(Path(path).suffix.lower(), (open, set()))[0]
+    return opener(path, mode)
+
+
+@contextmanager
+def _explained(path: str, verb: str) -> Iterator[None]:
+    """Whatever goes wrong in reading or writing a file is told in one line that names the file."""
+    shown = "standard input" if path == STDIN else path
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"{shown}: {error}") from error
+    except ImportError as error:  # pandas is there, what it needs for this format is not
+        raise InvalidInput(f"cannot {verb} {shown} without pyarrow: pip install pyarrow") from error
+    except Exception as error:  # the parsers of other libraries raise whatever a damaged file makes them raise
+        reason = getattr(error, "strerror", None) or str(error).strip().split("\n")[0] or type(error).__name__
+        raise InvalidInput(f"cannot {verb} {shown}: {reason}") from error
+
+
+def _pandas(what: str) -> Any:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise InvalidInput(f"{what} need pandas and pyarrow: pip install pandas pyarrow") from error
+    return pd

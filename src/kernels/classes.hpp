@@ -1,0 +1,99 @@
+// Models of classes as Python sees them: a fit on S, from which candidates are raced.
+#pragma once
+
+#include "arrays.hpp"
+#include "ordered.hpp"
+#include "race.hpp"
+#include "softmax.hpp"
+
+namespace fbed {
+
+// `Rows` is what all models share, `Model` a likelihood as described in race.hpp.
+template <class Rows, class Model>
+class Classes {
+    ColumnMajor Z;
+    Which codes;
+    Vector weights, parameters;
+    double deviance;
+    Rows rows;
+
+    static constexpr double kTie = 2e-9;
+
+public:
+    // `parameters` are those of the fit on S in the order of the model's, or where to look for it.
+    Classes(ColumnMajor z, Which classes, int64_t n_classes, Vector a, Vector start, double of_fit)
+        : Z(z), codes(classes), weights(a), parameters(start), deviance(of_fit),
+          rows(checked(z, classes, n_classes, a), static_cast<int64_t>(z.shape(0)), static_cast<int64_t>(z.shape(1)),
+               classes.data(), n_classes, a.data()) {
+        Model model(rows, parameters.data(), 0.0, 0);
+        require(model.size() == static_cast<int64_t>(start.shape(0)), "one parameter a column and class");
+    }
+
+    // Parameters and deviance of the fit on S, and whether it was found.
+    std::tuple<OutVector, double, bool> fit() const {
+        std::vector<double> found;
+        Enclosed value;
+        {
+            nb::gil_scoped_release release;
+            Model model(rows, parameters.data(), 0.0, 0);
+            value = Racer<Model>(model).run({0.0, kInfinite, true}, found, true);
+        }
+        double* out;
+        OutVector copy = new_vector(found.size(), out);
+        std::copy(found.begin(), found.end(), out);
+        return {copy, -value.lower, value.known()};
+    }
+
+    // Likelihood ratios of models with `width` more columns each, enclosed until it is clear whether they exceed their
+    // line; in a race (`best` is finite) also until those who do are known or below the best, which begins at `best`.
+    // Models begin at `starts` where `warm`, otherwise at the fit on S; where they ended is the third answer.
+    std::tuple<OutVector, OutVector, OutMatrix> race(ColumnMajor own, int64_t width, RowMajor starts, Flags warm, Vector line,
+                                                     double best, bool exactly) const {
+        const int64_t count = static_cast<int64_t>(line.shape(0)), n = static_cast<int64_t>(Z.shape(0));
+        require(width > 0 && static_cast<int64_t>(own.shape(0)) == n, "columns of as many rows");
+        require(static_cast<int64_t>(own.shape(1)) == count * width && static_cast<int64_t>(warm.shape(0)) == count, "sizes");
+        double *lower, *upper;
+        OutVector low = new_vector(count, lower), high = new_vector(count, upper);
+        std::vector<double> ends;
+        int64_t size = 0;
+        {
+            nb::gil_scoped_release release;
+            Model model(rows, parameters.data(), deviance, width);
+            size = model.size();
+            require(static_cast<int64_t>(starts.shape(0)) == count && static_cast<int64_t>(starts.shape(1)) == size, "starts");
+            ends.resize(count * size);
+            Racer<Model> racer(model);
+            std::vector<double> present(size);
+            for (int64_t j = 0; j < count; ++j) {
+                std::copy_n(starts.data() + j * size, size, present.begin());
+                model.take(own.data() + j * width * n);
+                const Enclosed found = racer.run({line.data()[j], best, exactly}, present, !warm.data()[j]);
+                lower[j] = found.lower, upper[j] = found.upper;
+                if (std::isfinite(best)) best = std::max(best, found.lower - kTie * std::max(1.0, found.lower));
+                std::copy(present.begin(), present.end(), ends.begin() + j * size);
+            }
+        }
+        return {low, high, new_rows(ends, count, size)};
+    }
+
+private:
+    static const double* checked(const ColumnMajor& z, const Which& classes, int64_t n_classes, const Vector& a) {
+        const size_t n = z.shape(0);
+        require(classes.shape(0) == n && a.shape(0) == n && z.shape(1) > 0 && n_classes > 1, "sizes");
+        for (size_t i = 0; i < n; ++i) require(classes(i) >= 0 && classes(i) < n_classes, "class out of range");
+        return z.data();
+    }
+};
+
+using SoftmaxClasses = Classes<SoftmaxRows, Softmax>;
+using OrderedClasses = Classes<OrderedRows, Ordered>;
+
+template <class C>
+void bind_classes(nb::module_& m, const char* name) {
+    nb::class_<C>(m, name)
+        .def(nb::init<ColumnMajor, Which, int64_t, Vector, Vector, double>())
+        .def("fit", &C::fit)
+        .def("race", &C::race);
+}
+
+}  // namespace fbed

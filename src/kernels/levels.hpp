@@ -1,0 +1,167 @@
+// Categories by their codes: sums over the rows of each level, and the logistic likelihood along the levels.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "bounds.hpp"
+#include "elementary.hpp"
+#include "hot.hpp"
+
+namespace fbed {
+
+// out[level·k + j] += weight_i·Z_ij over the rows i of each level, for the columns of Z (column-major). Every row has a level.
+template <class Code>
+void level_sums(const Code* codes, int64_t n, const double* weight, const double* Z, int64_t k, int64_t levels, double* out) {
+    std::vector<double> sums(levels);
+    for (int64_t j = 0; j < k; ++j) {
+        const double* z = Z + j * n;
+        std::fill(sums.begin(), sums.end(), 0.0);
+        for (int64_t i = 0; i < n; ++i) sums[codes[i]] += weight[i] * z[i];
+        for (int64_t l = 0; l < levels; ++l) out[l * k + j] = sums[l];
+    }
+}
+
+// The state of the rows of a logistic model: 2·weight·loss summed, the weighted residual and curvature, the mean of each row;
+// and by how much the row that is closest to the wrong side clears the boundary, and the one that is farthest on its own.
+struct LogisticRows {
+    double deviance = 0, least = std::numeric_limits<double>::infinity(), most = 0;
+};
+
+FBED_HOT inline LogisticRows logistic_rows(const double* eta, const double* y, const double* weight, int64_t n, double* mean,
+                                           double* residual, double* curvature) {
+    LogisticRows out;
+    double sum = 0, least = out.least, most = 0;
+#pragma omp simd reduction(+ : sum) reduction(min : least) reduction(max : most)
+    for (int64_t i = 0; i < n; ++i) {
+        const double sign = y[i] > 0.5 ? 1.0 : -1.0, m = sign * eta[i];
+        const double e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
+        const double wrong = m >= 0 ? e * one : one;  // probability of the other class
+        const double margin = weight[i] > 0 ? m : std::numeric_limits<double>::infinity();
+        least = std::min(least, margin);
+        most = std::max(most, weight[i] > 0 ? m : 0.0);
+        sum += weight[i] * (log1p_of_unit(e) - std::min(m, 0.0));
+        mean[i] = sign > 0 ? 1.0 - wrong : wrong;
+        residual[i] = weight[i] * sign * wrong;
+        curvature[i] = weight[i] * e * one * one;
+    }
+    out.deviance = 2.0 * sum, out.least = least, out.most = most;
+    return out;
+}
+
+// Where the likelihood is largest along each level alone, from a linear predictor: shift[level], ±infinity where all rows of
+// a level are of one class, 0 where there are none. Safeguarded Newton steps of all levels together: the root of a level's
+// score lies between logit(ȳ) − max eta and logit(ȳ) − min eta.
+class LevelProfile {
+   public:
+    LevelProfile(int64_t n, int64_t levels) : n_(n), total_(levels), ones_(levels), low_(levels), high_(levels), score_(levels), bend_(levels), wrong_(n), curve_(n) {}
+
+    template <class Code>
+    FBED_HOT void run(const Code* codes, const double* eta, const double* y, const double* weight, double* shift) {
+        const int64_t levels = static_cast<int64_t>(total_.size());
+        start(codes, eta, y, weight, shift);
+        for (int pass = 0; pass < 60; ++pass) {
+            look(codes, eta, weight, shift);
+            bool moving = false;
+            for (int64_t l = 0; l < levels; ++l) {
+                if (!std::isfinite(shift[l]) || !(total_[l] > 0)) continue;
+                const double slope = ones_[l] - score_[l];
+                (slope > 0 ? low_ : high_)[l] = shift[l];
+                if (slope * slope <= 1e-12 * bend_[l]) continue;  // what is left is for the steps of the whole model
+                double next = shift[l] + slope / bend_[l];
+                if (!(next > low_[l] && next < high_[l])) next = 0.5 * (low_[l] + high_[l]);
+                moving = moving || std::abs(next - shift[l]) > 1e-7;
+                shift[l] = next;
+            }
+            if (!moving) break;
+        }
+    }
+
+   private:
+    // Sums of weights by level, pure levels, and where each root lies.
+    template <class Code>
+    void start(const Code* codes, const double* eta, const double* y, const double* weight, double* shift) {
+        const double infinity = std::numeric_limits<double>::infinity();
+        std::fill(low_.begin(), low_.end(), infinity);
+        std::fill(high_.begin(), high_.end(), -infinity);
+        std::vector<double> zeros(total_.size());
+        for (int64_t i = 0; i < n_; ++i) {
+            const auto l = codes[i];
+            total_[l] += weight[i];
+            (y[i] > 0.5 ? ones_ : zeros)[l] += weight[i];
+            if (!(weight[i] > 0)) continue;
+            low_[l] = std::min(low_[l], eta[i]);
+            high_[l] = std::max(high_[l], eta[i]);
+        }
+        for (size_t l = 0; l < total_.size(); ++l) {
+            const bool none = !(zeros[l] > 0), all = !(ones_[l] > 0);
+            shift[l] = none && all ? 0.0 : none ? infinity : all ? -infinity : 0.0;
+            const double centre = none || all ? 0.0 : std::log(ones_[l] / zeros[l]);
+            const double smallest = low_[l], largest = high_[l];
+            low_[l] = centre - largest - 1e-9 * (1.0 + std::abs(centre - largest));
+            high_[l] = centre - smallest + 1e-9 * (1.0 + std::abs(centre - smallest));
+            if (!none && !all) shift[l] = std::min(std::max(0.0, low_[l]), high_[l]);
+        }
+    }
+
+    // Expected successes and curvature of every level at the present shifts.
+    template <class Code>
+    FBED_HOT void look(const Code* codes, const double* eta, const double* weight, const double* shift) {
+        for (int64_t i = 0; i < n_; ++i) {
+            const double b = shift[codes[i]];
+            wrong_[i] = std::isfinite(b) ? eta[i] + b : 0.0;
+        }
+        double *mean = wrong_.data(), *curve = curve_.data();
+#pragma omp simd
+        for (int64_t i = 0; i < n_; ++i) {
+            const double m = mean[i], e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
+            curve[i] = weight[i] * e * one * one;
+            mean[i] = weight[i] * (m >= 0 ? one : e * one);
+        }
+        std::fill(score_.begin(), score_.end(), 0.0);
+        std::fill(bend_.begin(), bend_.end(), 0.0);
+        for (int64_t i = 0; i < n_; ++i) {
+            score_[codes[i]] += mean[i];
+            bend_[codes[i]] += curve[i];
+        }
+    }
+
+    int64_t n_;
+    std::vector<double> total_, ones_, low_, high_, score_, bend_, wrong_, curve_;
+};
+
+// Least and largest z of a step v of the predictors over the rows that count, 0 included: z is (1 − mean)·v for a success and
+// −mean·v for a failure; the largest |v| as well.
+struct LevelReach {
+    double min = 0, max = 0, largest = 0;
+};
+
+FBED_HOT inline LevelReach logistic_reach(const double* mean, const double* v, const double* curvature, int64_t n) {
+    double low = 0, high = 0, largest = 0;
+#pragma omp simd reduction(min : low) reduction(max : high, largest)
+    for (int64_t i = 0; i < n; ++i) {
+        const double step = curvature[i] > 0 ? v[i] : 0.0, one = (1.0 - mean[i]) * step, two = -mean[i] * step;
+        low = std::min(low, std::min(one, two));
+        high = std::max(high, std::max(one, two));
+        largest = std::max(largest, std::abs(step));
+    }
+    return {low, high, largest};
+}
+
+// Twice the Kullback–Leibler divergence of the means mean + change/weight from the means, summed; infinite where one of them is
+// no probability. change is weighted as the residuals are.
+inline double logistic_divergence(const double* mean, const double* change, const double* weight, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        if (!(weight[i] > 0) || change[i] == 0.0) continue;
+        const double d = change[i] / weight[i], m = mean[i], up = d / m, down = -d / (1.0 - m);
+        if (!(up >= -1.0 && down >= -1.0)) return std::numeric_limits<double>::infinity();
+        sum += weight[i] * (m * 0.5 * up * up * P(up) + (1.0 - m) * 0.5 * down * down * P(down));
+    }
+    return 2.0 * sum;
+}
+
+}  // namespace fbed

@@ -1,0 +1,216 @@
+// Classes in order, proportional odds: P(y ≤ j) = F(θ_j − η), F the logistic function, θ of the first class 0.
+//
+// With c_j = θ_j − θ_{j−1} the log-likelihood is a sum of logistic terms and of one term a class between two others,
+//
+//     ℓ = Σ a log F(θ_y − η) + Σ a log F(η − θ_{y−1}) + Σ n_j log(1 − exp(−c_j)),
+//
+// so that the bounds of logistic models hold with one more condition. Along a Newton step, ν_j = 1/(exp(c_j) − 1) becomes
+// ν_j(1 − z_j), z_j = (1 + ν_j)Δc_j; where no z_j exceeds 1, the dual point is feasible, and the share of the gap in
+// 2[ℓ* − ℓ] is at most 2[−log(1 − z) − z]/z² times its share in the decrement. Parameters: coefficients, then θ but the first.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "bounds.hpp"
+#include "elementary.hpp"
+#include "race.hpp"
+
+namespace fbed {
+
+// 2[−log(1 − z) − z]/z², increasing from 1 at 0
+inline double gap_factor(double z) {
+    if (z >= 1.0) return kInfinite;
+    if (z < 0.1) {
+        double power = 1.0, sum = 0.0;
+        for (int k = 2; k < 22; ++k, power *= z) sum += 2.0 * power / k;
+        return sum;
+    }
+    return 2.0 * (-std::log1p(-z) - z) / (z * z);
+}
+
+// Rows in order of their class, and what they are about.
+struct OrderedRows {
+    int64_t n, k, n_classes;
+    std::vector<int64_t> order, first;  // first row of every class, and the end
+    std::vector<double> Z, weights, total;
+
+    OrderedRows(const double* z, int64_t n_rows, int64_t columns, const int64_t* codes, int64_t classes, const double* a)
+        : n(n_rows), k(columns), n_classes(classes), order(n), first(classes + 1, 0), Z(n * k), weights(n), total(classes, 0.0) {
+        for (int64_t i = 0; i < n; ++i) ++first[codes[i] + 1];
+        for (int64_t c = 0; c < classes; ++c) first[c + 1] += first[c];
+        std::vector<int64_t> next(first.begin(), first.end() - 1);
+        for (int64_t i = 0; i < n; ++i) order[next[codes[i]]++] = i;
+        for (int64_t j = 0; j < k; ++j) sort(z + j * n, Z.data() + j * n);
+        sort(a, weights.data());
+        for (int64_t i = 0; i < n; ++i) total[codes[i]] += a[i];
+    }
+
+    void sort(const double* from, double* to) const {
+        for (int64_t i = 0; i < n; ++i) to[i] = from[order[i]];
+    }
+};
+
+class Ordered {
+    const OrderedRows& s;
+    int64_t q, r;  // own columns, all columns
+    std::vector<double> columns, start, eta, above, below, curvature, slope, nu, row, inner;
+    double null_value = 0, weight = 0;
+    bool inside = false;
+
+public:
+    static constexpr bool freezes = false;
+    double null_deviance;
+
+    Ordered(const OrderedRows& rows, const double* parameters, double deviance, int64_t own_columns)
+        : s(rows), q(own_columns), r(s.k + q), columns(s.Z), null_deviance(deviance) {
+        columns.resize(s.n * r, 0.0);
+        eta.resize(s.n), above.resize(s.n), below.resize(s.n), curvature.resize(s.n), slope.resize(s.n), row.resize(r);
+        nu.resize(s.n_classes, 0.0), inner.resize(r * r);
+        start.assign(parameters, parameters + s.k);
+        start.resize(r, 0.0);
+        start.insert(start.end(), parameters + s.k, parameters + s.k + further());
+        null_value = evaluate(start.data());
+        for (double a : s.weights) weight += a;
+    }
+
+    int64_t size() const { return r + further(); }
+    double total_weight() const { return weight; }
+
+    void take(const double* own) {
+        for (int64_t j = 0; j < q; ++j) s.sort(own + j * s.n, columns.data() + (s.k + j) * s.n);
+    }
+
+    const std::vector<double>& begin() {
+        evaluate(start.data());
+        return start;
+    }
+    double begin_value() const { return null_value; }
+
+    FBED_HOT double evaluate(const double* parameters) {
+        predict(parameters);
+        inside = true;
+        double sum = 0;
+        for (int64_t c = 0; c < s.n_classes; ++c) {
+            const int64_t from = s.first[c], to = s.first[c + 1];
+            if (c > 0 && c + 1 < s.n_classes) {
+                const double gap = threshold(parameters, c) - threshold(parameters, c - 1);
+                if (!(gap > 0)) return kInfinite;
+                nu[c] = 1.0 / std::expm1(gap);
+                sum -= s.total[c] * std::log(-std::expm1(-gap));
+            }
+            if (c + 1 < s.n_classes) sum += edge(threshold(parameters, c), -1.0, from, to, above.data());
+            if (c > 0) sum += edge(threshold(parameters, c - 1), 1.0, from, to, below.data());
+        }
+        return std::isfinite(sum) ? 2.0 * sum : kInfinite;
+    }
+
+    bool separated() const { return inside; }
+
+    int64_t differentiate(double* gradient, Symmetric& H) {
+        for (int64_t i = 0; i < s.n; ++i) {
+            slope[i] = s.weights[i] * (below[i] - above[i]);
+            curvature[i] = s.weights[i] * (above[i] * (1.0 - above[i]) + below[i] * (1.0 - below[i]));
+        }
+        products(columns.data(), s.n, r, slope.data(), gradient);
+        gram(columns.data(), s.n, r, nullptr, curvature.data(), inner.data());
+        H.resize(size());
+        for (int64_t i = 0; i < r; ++i)
+            for (int64_t j = 0; j <= i; ++j) H.row(j)[i] = inner[i * r + j];
+        for (int64_t j = 0; j < further(); ++j) gradient[r + j] = differentiate_threshold(j + 1, H);
+        return 0;
+    }
+
+    void complete(Symmetric&) const {}
+
+    FBED_HOT Reach reach(const double* step) {
+        predict(step);
+        double low = 0, gap = 0;
+        for (int64_t c = 0; c < s.n_classes; ++c) {
+            const int64_t from = s.first[c], to = s.first[c + 1];
+            if (c > 0 && c + 1 < s.n_classes)
+                gap = std::max(gap, (1.0 + nu[c]) * (threshold(step, c) - threshold(step, c - 1)));
+            if (c + 1 < s.n_classes) low = std::min(low, least(threshold(step, c), 1.0, from, to, above.data()));
+            if (c > 0) low = std::min(low, least(threshold(step, c - 1), -1.0, from, to, below.data()));
+        }
+        return {0.0, low > -1.0 ? std::max(P(low), gap_factor(gap)) : kInfinite, 0.0, kInfinite};
+    }
+
+private:
+    int64_t further() const { return s.n_classes - 2; }
+
+    // of the parameters or of a step: the first is 0
+    double threshold(const double* parameters, int64_t c) const { return c == 0 ? 0.0 : parameters[r + c - 1]; }
+
+    void predict(const double* parameters) {
+        std::fill(eta.begin(), eta.end(), 0.0);
+        add_columns(columns.data(), s.n, r, parameters, eta.data());
+    }
+
+    // Losses log(1 + exp(t)), t = sign·(θ − η), of one edge of a class, and F(t) of its rows.
+    FBED_HOT double edge(double theta, double sign, int64_t from, int64_t to, double* out) {
+        double sum = 0, largest = -kInfinite;
+        const double *e = eta.data(), *a = s.weights.data();
+#pragma omp simd reduction(+ : sum) reduction(max : largest)
+        for (int64_t i = from; i < to; ++i) {
+            const double t = sign * (theta - e[i]), small = exp_of_negative(-std::abs(t)), unit = 1.0 / (1.0 + small);
+            out[i] = t > 0 ? unit : small * unit;
+            sum += a[i] * ((t > 0 ? t : 0.0) + log1p_of_unit(small));
+            largest = std::max(largest, t);
+        }
+        inside = inside && !(largest >= 0);
+        return sum;
+    }
+
+    // Least z of one edge of a class: a·Δ and −(1 − a)·Δ, Δ = sign·(Δθ − Δη), a the probability that it is missed.
+    FBED_HOT double least(double change, double sign, int64_t from, int64_t to, const double* missed) const {
+        double low = 0;
+        const double* e = eta.data();
+#pragma omp simd reduction(min : low)
+        for (int64_t i = from; i < to; ++i) {
+            const double t = sign * (change - e[i]), one = missed[i] * t, other = -(1.0 - missed[i]) * t;
+            low = std::min(low, std::min(one, other));
+        }
+        return low;
+    }
+
+    // Gradient in the threshold between class c and the next, its row of the Hessian written.
+    double differentiate_threshold(int64_t c, Symmetric& H) {
+        const int64_t j = r + c - 1;
+        double own = 0;
+        std::fill(row.begin(), row.end(), 0.0);
+        const double up = side(c, above.data(), own), down = side(c + 1, below.data(), own);
+        const double g = up - down + s.total[c] * nu[c] - (c + 2 < s.n_classes ? s.total[c + 1] * nu[c + 1] : 0.0);
+        own += s.total[c] * nu[c] * (1.0 + nu[c]);
+        if (c + 2 < s.n_classes) {
+            const double beside = s.total[c + 1] * nu[c + 1] * (1.0 + nu[c + 1]);
+            own += beside;
+            H.row(j)[j + 1] = -beside;
+        }
+        H.row(j)[j] = own;
+        for (int64_t i = 0; i < r; ++i) H.row(i)[j] = row[i];
+        return g;
+    }
+
+    // One class's part of a threshold's derivatives: returns the sum of its slopes.
+    FBED_HOT double side(int64_t c, const double* missed, double& own) {
+        const int64_t from = s.first[c], to = s.first[c + 1];
+        const double* a = s.weights.data();
+        double sum = 0, curved = 0;
+        for (int64_t i = from; i < to; ++i) sum += a[i] * missed[i];
+        for (int64_t i = from; i < to; ++i) curved += a[i] * missed[i] * (1.0 - missed[i]);
+        for (int64_t l = 0; l < r; ++l) {
+            const double* x = columns.data() + l * s.n;
+            double cross = 0;
+#pragma omp simd reduction(+ : cross)
+            for (int64_t i = from; i < to; ++i) cross += a[i] * missed[i] * (1.0 - missed[i]) * x[i];
+            row[l] -= cross;
+        }
+        own += curved;
+        return sum;
+    }
+};
+
+}  // namespace fbed

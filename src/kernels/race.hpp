@@ -1,0 +1,280 @@
+// Newton's method for one model after another, each only as far as a question needs: after every Hessian the likelihood
+// ratio is enclosed, and the iterations end once the interval tells what was asked.
+//
+// A likelihood L offers, for models that have the columns of S and some of their own:
+//   size()                 number of parameters
+//   null_deviance          of the model on S
+//   total_weight()         of the rows
+//   begin()                parameters 0 for what is new, those of S for the others; evaluates there
+//   evaluate(parameters)   deviance, infinite outside the domain
+//   separated()            whether the supremum, deviance 0, is reached in the limit along the present direction
+//   differentiate(g, H)    half the gradient of the deviance, downwards, and half its Hessian; says how many leading rows
+//                          of H hold their Cholesky factor
+//   reach(step)            what a step tells about the maximum
+//   freezes                whether it has freeze(step, bar), see softmax.hpp
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "pause.hpp"
+#include "tiles.hpp"
+
+namespace fbed {
+
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+// By decrement λ², 2[ℓ* − ℓ] lies between λ²·below and λ²·above; `safe` is a part of the step that gains λ²·below. `move`
+// is how far predictors go; infinite where that does not tell how far the step goes.
+struct Reach {
+    double below = 0, above = kInfinite, safe = 0, move = kInfinite;
+};
+
+struct Enclosed {
+    double lower = -kInfinite, upper = kInfinite;
+    bool known() const { return lower == upper; }
+};
+
+// A statistic up to `line` fails. Of those above, only one that may reach `best` has to be known; with `exactly`, all.
+struct Asked {
+    double line, best;
+    bool exactly;
+
+    bool answered(double lower, double upper) const {
+        if (exactly) return false;
+        return upper <= line || (lower > line && upper < best);
+    }
+
+    // Whether an upper bound not far above `statistic` would answer it.
+    bool hopeful(const Enclosed& found, double statistic) const {
+        return !exactly && statistic < (found.lower > line ? best : line);
+    }
+};
+
+template <class L>
+class Racer {
+    // the same rules as for fitting in Python
+    static constexpr double kConverged = 1e-11, kNearly = 1e-7, kSmallStep = 1e-3, kShortest = 1e-2, kFar = 1e3, kStride = 1e5, kHidden = 1e-9, kHope = 10.0, kSlow = 0.1, kLongest = 32.0, kWorth = 1e-9;
+    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15;
+    static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 3;
+
+    L& model;
+    Symmetric hessian, factor, kept_hessian;
+    std::vector<double> gradient, step, left, trial;
+    double decrement = 0, curvature = 0, missing = 0, damping = 0;  // gᵀd, dᵀHd, |g − Hd|
+
+public:
+    explicit Racer(L& m) : model(m) {}
+
+    // The likelihood ratio of the present model. `parameters` are where to start unless `fresh`, and where it ended. Where
+    // steps lead nowhere, the interval stays open.
+    Enclosed run(const Asked& asked, std::vector<double>& parameters, bool fresh) {
+        Enclosed found;
+        double value = kInfinite;
+        if (!fresh) value = model.evaluate(parameters.data());
+        if (!(value <= model.null_deviance * (1.0 + kRise))) {
+            parameters = model.begin();
+            value = model.begin_value();
+        }
+        found.upper = model.null_deviance;
+        bool careful = false, stuck = false;
+        damping = 0;
+        double before = kInfinite;
+        for (int iteration = 0; iteration < (careful ? kCareful : kIterations); ++iteration) {
+            look_up();
+            if (model.separated()) return certain(model.null_deviance);
+            solve();
+            const double gained = model.null_deviance - value;
+            const Reach reach = model.reach(step.data());
+            found.lower = std::max(found.lower, gained - kRounding * std::abs(gained));
+            narrow(found, gained, 0.0, reach);
+            if (decrement <= kNearly && reach.move <= kSmallStep) {
+                advance(parameters, 1.0);
+                return certain(gained + decrement);
+            }
+            if (arrived(value, careful)) return certain(gained);
+            if (stuck) return hidden(value) ? certain(gained) : found;
+            if (found.lower <= found.upper && asked.answered(found.lower, found.upper)) {
+                advance(parameters, reach.safe);
+                return found;
+            }
+            if (asked.hopeful(found, gained + kHope * decrement) && settled_by_freezing(asked, gained, found)) return found;
+            careful = careful || !descend(parameters, value, decrement > kSlow * before);
+            before = decrement;
+            if (careful) stuck = !descend_carefully(parameters, value);
+        }
+        return found;
+    }
+
+private:
+    static Enclosed certain(double statistic) { return {statistic, statistic}; }
+
+    void advance(std::vector<double>& parameters, double part) const {
+        for (size_t i = 0; i < step.size(); ++i) parameters[i] += part * step[i];
+    }
+
+    // Whether there is nothing left to gain.
+    bool arrived(double value, bool careful) const {
+        const double rounding = kRise * std::max(1.0, std::abs(value));
+        if (decrement <= std::max(kConverged, kNoise * std::abs(value))) return true;
+        return careful && (decrement <= rounding || length() * kFar <= rounding);
+    }
+
+    // Whether so little is left that rounding may hide it.
+    bool hidden(double value) const { return std::min(decrement, length() * kFar) <= kHidden * std::max(1.0, std::abs(value)); }
+
+    double length() const { return norm(gradient); }
+
+    // An upper bound where the step leaves the domain of means; the step itself is kept.
+    bool settled_by_freezing(const Asked& asked, double gained, Enclosed& found) {
+        if constexpr (!L::freezes) return false;
+        if constexpr (L::freezes) {
+            const std::vector<double> kept = step, slope = gradient;
+            const double kept_decrement = decrement, kept_missing = missing, kept_curvature = curvature;
+            const bool at_null = model.at_null();
+            kept_hessian = hessian;
+            double cost = 0;
+            bool answered = false;
+            for (int round = 0; round < kFreezes && !answered; ++round) {
+                cost += model.freeze(step.data(), round == 0 ? -0.7 : -0.95);
+                if (!asked.hopeful(found, gained + cost)) break;
+                solve();
+                narrow(found, gained, cost, model.reach(step.data()));
+                answered = asked.answered(found.lower, found.upper);
+            }
+            model.thaw(at_null);
+            step = kept, gradient = slope;
+            decrement = kept_decrement, missing = kept_missing, curvature = kept_curvature;
+            hessian = kept_hessian;
+            return answered;
+        }
+    }
+
+    // The Newton step d, once corrected where that helps, and what is left of its equations.
+    void solve() {
+        const int64_t size = model.size();
+        gradient.resize(size), step.resize(size);
+        const int64_t known = model.differentiate(gradient.data(), hessian);
+        factor = hessian;
+        factorise(factor, known);
+        if (known > 0) model.complete(hessian);
+        step = gradient;
+        solve_factorised(factor, step.data());
+        missing = residual(step);
+        if (missing <= kSolved * norm(gradient)) return measure();
+        trial = left;
+        solve_factorised(factor, trial.data());
+        for (int64_t i = 0; i < size; ++i) trial[i] += step[i];
+        const double again = residual(trial);
+        if (again < missing) step.swap(trial);
+        missing = residual(step);
+        measure();
+    }
+
+    double residual(const std::vector<double>& d) {
+        left = gradient;
+        hessian.subtract_product(d.data(), left.data());
+        return norm(left);
+    }
+
+    void measure() {
+        decrement = product(gradient, step);
+        curvature = decrement - product(left, step);
+    }
+
+    // The step is a direction like any other for a lower bound; of an upper one it satisfies all equations but `missing`,
+    // which may cost that times the way to the maximum, ten thousand such steps at most. Long steps in directions of little curvature are charged for what
+    // rounding does to the Hessian and the gradient.
+    void narrow(Enclosed& found, double gained, double cost, const Reach& reach) const {
+        if (!(std::isfinite(decrement) && std::isfinite(missing))) return;
+        const double rounding = kRounding * (std::abs(gained) + decrement) + uncertainty();
+        const double most = curvature * reach.above + cost + 2.0 * missing * kWay * std::max(1.0, norm(step)) + rounding;
+        if (cost == 0 && std::abs(decrement - curvature) <= kRounding * decrement)
+            found.lower = std::max(found.lower, gained + decrement * reach.below - rounding);
+        if (curvature >= 0) found.upper = std::min(found.upper, gained + most * (1.0 + kRounding));
+    }
+
+    double uncertainty() const {
+        double spread = 0, reached = 0;
+        for (size_t i = 0; i < step.size(); ++i) {
+            spread += std::abs(step[i]) * std::sqrt(std::max(0.0, hessian.row(i)[i]));
+            reached += std::abs(step[i]);
+        }
+        return kDigits * (spread * spread + model.total_weight() * reached);
+    }
+
+    static double norm(const std::vector<double>& a) { return std::sqrt(product(a, a)); }
+
+    static double product(const std::vector<double>& a, const std::vector<double>& b) {
+        double s = 0;
+        for (size_t i = 0; i < a.size(); ++i) s += a[i] * b[i];
+        return s;
+    }
+
+    // Halve the step until the deviance falls; false where it is far too long. Where the decrement falls slowly, some
+    // coefficients are on their way to infinity, by one a step: then the step is doubled as long as the deviance falls.
+    bool descend(std::vector<double>& parameters, double& value, bool slow) {
+        const double allowed = value + kRise * std::max(1.0, std::abs(value));
+        for (double part = 1.0; part > kShortest; part /= 2.0) {
+            const double there = try_part(parameters, part);
+            if (!(there <= allowed)) continue;
+            trial.swap(parameters);
+            value = there;
+            const bool moved = trial != parameters;
+            if (slow && part == 1.0) extend(parameters, value);
+            return moved;
+        }
+        return false;
+    }
+
+    void extend(std::vector<double>& parameters, double& value) {
+        for (double part = 1.0; part <= kLongest; part *= 2.0) {  // 2, 4, 8, … steps in all
+            const double there = try_part(parameters, part);
+            if (!(value - there > kWorth)) break;
+            trial.swap(parameters);
+            value = there;
+        }
+        model.evaluate(parameters.data());
+    }
+
+    double try_part(const std::vector<double>& parameters, double part) {
+        look_up();
+        trial = parameters;
+        for (size_t i = 0; i < step.size(); ++i) trial[i] += part * step[i];
+        return model.evaluate(trial.data());
+    }
+
+    // A step of bounded length, (H + λI)⁻¹g with λ raised until the deviance falls as it should: where most rows are
+    // certain there is hardly any curvature, and Newton's step goes anywhere. False where rounding hides the way on.
+    bool descend_carefully(std::vector<double>& parameters, double& value) {
+        const double steepness = length(), rounding = kRise * std::max(1.0, std::abs(value));
+        damping = std::max(damping, steepness / kStride);
+        double promised = 0, there = kInfinite, fall = 0;
+        for (;; damping *= 4.0) {
+            factor = hessian;
+            for (int64_t i = 0; i < factor.size; ++i) factor.row(i)[i] += damping;
+            factorise(factor, 0);
+            step = gradient;
+            solve_factorised(factor, step.data());
+            left.assign(step.size(), 0.0);
+            hessian.subtract_product(step.data(), left.data());
+            promised = 2.0 * product(gradient, step) + product(step, left);
+            there = try_part(parameters, 1.0);
+            fall = value - there;
+            if (fall >= 0.1 * promised || promised <= rounding || !std::isfinite(promised)) break;
+        }
+        if (!(fall >= 0) || (promised <= rounding && damping > steepness)) {
+            model.evaluate(parameters.data());
+            return false;
+        }
+        damping *= fall >= 0.75 * promised ? 0.1 : 0.5;
+        parameters.swap(trial);
+        value = there;
+        return true;
+    }
+};
+
+}  // namespace fbed

@@ -1,0 +1,369 @@
+// Classes: the softmax of C − 1 predictors a row, that of the first class being 0.
+//
+// The Hessian has a block for every pair of columns (j, l) and in it an entry for every pair of classes (c, d):
+//
+//     sum over rows of w_cd · z_j z_l,     w_cd = a p_c(δ_cd − p_d)
+//
+// which is one matrix product, of all pairs of classes with all pairs of columns; both are symmetric, so that it costs a
+// quarter of (rows × parameters²) multiplications. Parameters are ordered by column, then by class.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "bounds.hpp"
+#include "elementary.hpp"
+#include "race.hpp"
+
+namespace fbed {
+
+constexpr int64_t kMostRows = 128;  // of a part of the rows whose arrays stay in the cache
+
+inline int64_t pairs(int64_t k) { return k * (k + 1) / 2; }
+
+// Sums over rows of all pairs of classes with some products of columns, whichever of the two fills tiles better.
+struct PairSums {
+    int64_t n_pairs = 0, n_products = 0;
+    bool by_product = false;  // whether products of columns lie beside each other
+    std::vector<double> values;
+
+    void reset(int64_t of_classes, int64_t of_columns) {
+        n_pairs = of_classes, n_products = of_columns;
+        by_product = tiled(n_products) * n_pairs < tiled(n_pairs) * n_products;
+        values.assign((by_product ? tiled(n_products) * n_pairs : tiled(n_pairs) * n_products) + kTile, 0.0);
+    }
+    void add(const double* weights, const double* products, int64_t rows) {
+        if (n_products == 0) return;
+        if (by_product) return add_products(products, n_products, weights, n_pairs, rows, values.data());
+        add_products(weights, n_pairs, products, n_products, rows, values.data());
+    }
+    // where the sums of a product begin, and how far apart those of two pairs of classes are
+    const double* of(int64_t product) const { return values.data() + (by_product ? product : product * tiled(n_pairs)); }
+    int64_t apart() const { return by_product ? tiled(n_products) : 1; }
+};
+
+// What all models with the columns of S share.
+struct SoftmaxRows {
+    int64_t n, k, m, part;
+    const double *Z, *weights;  // Z: column after column
+    const int64_t* codes;
+    double total = 0;
+    std::vector<double> rows, products;  // Z and its products of two columns, row after row
+
+    SoftmaxRows(const double* z, int64_t n_rows, int64_t columns, const int64_t* classes, int64_t n_classes, const double* a)
+        : n(n_rows), k(columns), m(n_classes - 1), Z(z), weights(a), codes(classes), rows(n * k + kTile),
+          products(n * pairs(k) + kTile) {
+        part = std::clamp<int64_t>(16384 / pairs(m) / 8 * 8, 16, kMostRows);
+        for (int64_t i = 0; i < n; ++i) {
+            total += weights[i];
+            double *row = rows.data() + i * k, *product = products.data() + i * pairs(k);
+            for (int64_t j = 0; j < k; ++j) row[j] = Z[j * n + i];
+            for (int64_t j = 0; j < k; ++j)
+                for (int64_t l = j; l < k; ++l) *product++ = row[j] * row[l];
+        }
+    }
+};
+
+class Softmax {
+    const SoftmaxRows& s;
+    int64_t q;                     // columns of the model's own
+    const double* own = nullptr;   // column after column
+    std::vector<double> own_rows;  // row after row
+    // Probabilities, a part of the rows after another, in it one class after another: at the present parameters, at the
+    // fit on S, and with some set to 0; and those that derivatives are taken at.
+    std::vector<double> p, shared_p, frozen_p;
+    const std::vector<double>* mean = &p;
+    std::vector<double> start, predictor, probability, weight, own_products, residual, slopes;
+    PairSums shared, mine;
+    Symmetric null_hessian, null_factor;
+    double null_value = 0;
+    bool on_top = false, top_at_null = false;
+
+public:
+    static constexpr bool freezes = true;
+    double null_deviance;
+
+    // `parameters` are those of the fit on S; models have `own_columns` more.
+    Softmax(const SoftmaxRows& rows, const double* parameters, double deviance, int64_t own_columns)
+        : s(rows), q(0), null_deviance(deviance) {
+        start.assign(parameters, parameters + s.k * s.m);
+        p.resize(s.n * (s.m + 1));
+        const int64_t room = s.part;
+        predictor.resize(room * (s.m + 1), 0.0), probability.resize(room * s.m), residual.resize(room * s.m + kTile);
+        weight.resize(room * pairs(s.m) + kTile);
+        null_value = evaluate(start.data());
+        shared_p = p, top_at_null = on_top;
+        q = own_columns;
+        if (q > 0) prepare_null();
+        start.resize((s.k + q) * s.m, 0.0);
+        own_products.resize(room * n_own_products() + kTile);
+    }
+
+    int64_t size() const { return (s.k + q) * s.m; }
+    double total_weight() const { return s.total; }
+
+    void take(const double* columns) {
+        own = columns;
+        own_rows.resize(s.n * q + kTile);
+        for (int64_t i = 0; i < s.n; ++i)
+            for (int64_t j = 0; j < q; ++j) own_rows[i * q + j] = own[j * s.n + i];
+    }
+
+    const std::vector<double>& begin() {
+        mean = q > 0 ? &shared_p : &p, on_top = top_at_null;
+        return start;
+    }
+    double begin_value() const { return null_value; }
+
+    double evaluate(const double* parameters) {
+        mean = &p;
+        return deviance_at(parameters);
+    }
+
+    // Every row's class has a larger predictor than any other: looked for where none has a smaller one.
+    bool separated() const { return on_top; }
+
+    int64_t differentiate(double* gradient, Symmetric& H) {
+        const bool fresh = mean == &shared_p;
+        const int64_t np = pairs(s.m);
+        if (!fresh) shared.reset(np, pairs(s.k));
+        mine.reset(np, n_own_products());
+        slopes.assign((s.k + q) * tiled(s.m) + kTile, 0.0);
+        for (int64_t first = 0; first < s.n; first += s.part) {
+            const int64_t rows = std::min(s.part, s.n - first);
+            look_up();
+            pull(first, rows);
+            if (!fresh) shared.add(weight.data(), s.products.data() + first * pairs(s.k), rows);
+            if (q > 0) {
+                multiply_own(first, rows);
+                mine.add(weight.data(), own_products.data(), rows);
+            }
+        }
+        for (int64_t j = 0; j < s.k + q; ++j)
+            std::copy_n(slopes.data() + j * tiled(s.m), s.m, gradient + j * s.m);
+        H.resize(size());
+        unpack_own(H);
+        if (!fresh) unpack_shared(H);
+        if (fresh) copy_leading(null_factor, H);
+        return fresh ? s.k * s.m : 0;
+    }
+
+    // The Hessian itself in the place of the factor.
+    void complete(Symmetric& H) const { copy_leading(null_hessian, H); }
+
+    // z_c = v_c − Σ p_d v_d of every class, v = 0 for the first. Probabilities of 0 stay 0 whatever their z.
+    FBED_HOT Reach reach(const double* step) {
+        double low = 0, high = 0, far = 0;
+        double centre[kMostRows], least[kMostRows], most[kMostRows], away[kMostRows];
+        for (int64_t first = 0; first < s.n; first += s.part) {
+            const int64_t rows = std::min(s.part, s.n - first);
+            predict(step, first, rows);
+            centre_of(first, rows, centre);
+            std::fill(least, least + rows, kInfinite), std::fill(most, most + rows, 0.0), std::fill(away, away + rows, 0.0);
+            for (int64_t c = 0; c <= s.m; ++c) {
+                const double *v = predictor.data() + c * s.part, *pc = mean->data() + first * (s.m + 1) + c * rows;
+#pragma omp simd
+                for (int64_t i = 0; i < rows; ++i) {
+                    least[i] = pc[i] > 0 && v[i] < least[i] ? v[i] : least[i];
+                    most[i] = std::max(most[i], v[i]);
+                    away[i] = std::max(away[i], std::abs(v[i]));
+                }
+            }
+            for (int64_t i = 0; i < rows; ++i) {
+                low = std::min(low, least[i] - centre[i]), high = std::max(high, most[i] - centre[i]);
+                far = std::max(far, away[i]);
+            }
+        }
+        const double safe = high > 1e-8 ? std::log1p(high) / high : 1.0;
+        return {P(high), low > -1.0 ? P(low) : kInfinite, safe, far};
+    }
+
+    // Derivatives are taken at probabilities p̃ from now on: those whose z is below `bar` are set to 0, the others raised in
+    // proportion, to sum up to 1. With z of a Newton step there, p̃(1 + z) still has the moments that the maximum has, and
+    // its divergence from p is that from p̃ plus Σ a log(sum of the others): twice that is returned, infinite if none is
+    // set to 0. Classes that were observed are left alone.
+    FBED_HOT double freeze(const double* step, double bar) {
+        if (mean != &frozen_p) frozen_p = *mean;
+        mean = &frozen_p;
+        double cost = 0, centre[kMostRows], lost[kMostRows];
+        bool some = false;
+        for (int64_t first = 0; first < s.n; first += s.part) {
+            const int64_t rows = std::min(s.part, s.n - first);
+            double* part = frozen_p.data() + first * (s.m + 1);
+            predict(step, first, rows);
+            centre_of(first, rows, centre);
+            std::fill(lost, lost + rows, 0.0);
+            for (int64_t c = 0; c <= s.m; ++c)
+                for (int64_t i = 0; i < rows; ++i) {
+                    if (predictor[c * s.part + i] - centre[i] >= bar || c == s.codes[first + i]) continue;
+                    some = some || part[c * rows + i] > 0;
+                    lost[i] += part[c * rows + i];
+                    part[c * rows + i] = 0;
+                }
+            for (int64_t i = 0; i < rows; ++i)
+                if (lost[i] > 0) {
+                    double left = 0;
+                    for (int64_t c = 0; c <= s.m; ++c) left += part[c * rows + i];
+                    cost -= 2.0 * s.weights[first + i] * (lost[i] < 0.5 ? std::log1p(-lost[i]) : std::log(left));
+                    for (int64_t c = 0; c <= s.m; ++c) part[c * rows + i] /= left;
+                }
+        }
+        return some ? cost : kInfinite;
+    }
+
+    void thaw(bool at_null) { mean = at_null ? &shared_p : &p; }
+    bool at_null() const { return mean == &shared_p; }
+
+private:
+    int64_t n_own_products() const { return s.k * q + pairs(q); }
+
+    // Mean of the predictors over the classes.
+    FBED_HOT void centre_of(int64_t first, int64_t rows, double* out) const {
+        std::fill(out, out + rows, 0.0);
+        for (int64_t c = 1; c <= s.m; ++c) {
+            const double *v = predictor.data() + c * s.part, *pc = mean->data() + first * (s.m + 1) + c * rows;
+#pragma omp simd
+            for (int64_t i = 0; i < rows; ++i) out[i] += pc[i] * v[i];
+        }
+    }
+
+    // Predictors of a part of the rows, one class after another; that of the first is 0.
+    FBED_HOT void predict(const double* parameters, int64_t first, int64_t rows) {
+        std::fill(predictor.begin(), predictor.begin() + rows, 0.0);
+        for (int64_t c = 0; c < s.m; ++c) {
+            double* out = predictor.data() + (c + 1) * s.part;
+            std::fill(out, out + rows, 0.0);
+            for (int64_t j = 0; j < s.k + q; ++j) {
+                const double *z = (j < s.k ? s.Z + j * s.n : own + (j - s.k) * s.n) + first, b = parameters[j * s.m + c];
+#pragma omp simd
+                for (int64_t i = 0; i < rows; ++i) out[i] += z[i] * b;
+            }
+        }
+    }
+
+    FBED_HOT double deviance_at(const double* parameters) {
+        double sum = 0;
+        double top[kMostRows], total[kMostRows], observed[kMostRows];
+        on_top = true;
+        for (int64_t first = 0; first < s.n; first += s.part) {
+            const int64_t rows = std::min(s.part, s.n - first);
+            predict(parameters, first, rows);
+            for (int64_t i = 0; i < rows; ++i) observed[i] = predictor[s.codes[first + i] * s.part + i];
+            std::fill(top, top + rows, 0.0), std::fill(total, total + rows, 0.0);
+            for (int64_t c = 1; c <= s.m; ++c)
+#pragma omp simd
+                for (int64_t i = 0; i < rows; ++i) top[i] = std::max(top[i], predictor[c * s.part + i]);
+            if (on_top) on_top = ahead(first, rows, top, observed);
+            for (int64_t c = 0; c <= s.m; ++c) {
+                double* e = predictor.data() + c * s.part;
+#pragma omp simd
+                for (int64_t i = 0; i < rows; ++i) {
+                    e[i] = exp_of_negative(e[i] - top[i]);
+                    total[i] += e[i];
+                }
+            }
+            for (int64_t i = 0; i < rows; ++i) {
+                sum += s.weights[first + i] * (std::log(total[i]) + (top[i] - observed[i]));
+                total[i] = 1.0 / total[i];
+            }
+            for (int64_t c = 0; c <= s.m; ++c) {
+                double *e = predictor.data() + c * s.part, *pc = p.data() + first * (s.m + 1) + c * rows;
+#pragma omp simd
+                for (int64_t i = 0; i < rows; ++i) pc[i] = e[i] * total[i];
+            }
+        }
+        return std::isfinite(sum) ? 2.0 * sum : kInfinite;
+    }
+
+    bool ahead(int64_t first, int64_t rows, const double* top, const double* observed) const {
+        for (int64_t i = 0; i < rows; ++i)
+            if (observed[i] < top[i]) return false;
+        for (int64_t c = 0; c <= s.m; ++c)
+            for (int64_t i = 0; i < rows; ++i)
+                if (c != s.codes[first + i] && !(observed[i] > predictor[c * s.part + i])) return false;
+        return true;
+    }
+
+    // Weights of all pairs of classes of a part of the rows, and what the rows add to the gradient.
+    FBED_HOT void pull(int64_t first, int64_t rows) {
+        const int64_t m = s.m, np = pairs(m);
+        const double* part = mean->data() + first * (m + 1) + rows;  // the first class is left out
+        for (int64_t c = 0; c < m; ++c)
+            for (int64_t i = 0; i < rows; ++i) probability[i * m + c] = part[c * rows + i];
+        for (int64_t i = 0; i < rows; ++i) {
+            const double *pi = probability.data() + i * m, a = s.weights[first + i];
+            double *w = weight.data() + i * np, *r = residual.data() + i * m;
+            for (int64_t c = 0; c < m; ++c) {
+                const double t = -a * pi[c];
+                r[c] = t;
+                for (int64_t d = c; d < m; ++d) w[d - c] = t * pi[d];
+                w[0] -= t;
+                w += m - c;
+            }
+            if (s.codes[first + i]) r[s.codes[first + i] - 1] += a;
+        }
+        add_slopes(s.rows.data() + first * s.k, s.k, rows, slopes.data());
+        if (q > 0) add_slopes(own_rows.data() + first * q, q, rows, slopes.data() + s.k * tiled(m));
+    }
+
+    void add_slopes(const double* columns, int64_t count, int64_t rows, double* out) {
+        add_products(residual.data(), s.m, columns, count, rows, out);
+    }
+
+    // Products of own columns with all columns: those of S first, for one own column after another.
+    FBED_HOT void multiply_own(int64_t first, int64_t rows) {
+        double* out = own_products.data();
+        for (int64_t i = 0; i < rows; ++i) {
+            const double *z = s.rows.data() + (first + i) * s.k, *x = own_rows.data() + (first + i) * q;
+            for (int64_t l = 0; l < q; ++l) {
+                for (int64_t j = 0; j < s.k; ++j) *out++ = z[j] * x[l];
+                for (int64_t j = 0; j <= l; ++j) *out++ = x[j] * x[l];
+            }
+        }
+    }
+
+    void unpack_shared(Symmetric& H) const {
+        int64_t product = 0;
+        for (int64_t j = 0; j < s.k; ++j)
+            for (int64_t l = j; l < s.k; ++l) block(shared, product++, j, l, H);
+    }
+
+    void unpack_own(Symmetric& H) const {
+        int64_t product = 0;
+        for (int64_t l = s.k; l < s.k + q; ++l)
+            for (int64_t j = 0; j <= l; ++j) block(mine, product++, j, l, H);
+    }
+
+    void block(const PairSums& sums, int64_t product, int64_t j, int64_t l, Symmetric& H) const {
+        const int64_t m = s.m, apart = sums.apart();
+        const double* from = sums.of(product);
+        for (int64_t c = 0; c < m; ++c) {
+            double* upper = H.row(j * m + c) + l * m;
+            upper[c] = *from;
+            from += apart;
+            for (int64_t d = c + 1; d < m; ++d, from += apart) {
+                upper[d] = *from;
+                if (j != l) H.row(j * m + d)[l * m + c] = *from;
+            }
+        }
+    }
+
+    void prepare_null() {
+        const int64_t kept = q;
+        q = 0;
+        mean = &p;
+        std::vector<double> unused(s.k * s.m);
+        differentiate(unused.data(), null_hessian);
+        null_factor = null_hessian;
+        factorise(null_factor, 0);
+        q = kept;
+    }
+
+    void copy_leading(const Symmetric& from, Symmetric& H) const {
+        for (int64_t i = 0; i < from.size; ++i) std::copy_n(from.row(i) + i, from.size - i, H.row(i) + i);
+    }
+};
+
+}  // namespace fbed

@@ -1,0 +1,159 @@
+// Products of tall matrices and Cholesky factors, by tiles that stay in registers; matrices are given row after row.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "linear.hpp"
+#include "pause.hpp"
+
+namespace fbed {
+
+constexpr int64_t kTile = 16;  // numbers beside each other in a tile; arrays have as many to spare at their end
+
+inline int64_t tiled(int64_t k) { return (k + kTile - 1) / kTile * kTile; }
+
+#if defined(__GNUC__)
+typedef double Lanes __attribute__((vector_size(64), aligned(8), may_alias));
+#else
+struct Lanes {
+    double v[8];
+    Lanes& operator+=(const Lanes& o) {
+        for (int i = 0; i < 8; ++i) v[i] += o.v[i];
+        return *this;
+    }
+};
+inline Lanes operator*(double t, const Lanes& o) {
+    Lanes out;
+    for (int i = 0; i < 8; ++i) out.v[i] = t * o.v[i];
+    return out;
+}
+#endif
+
+// C[b][a] += sign · sum over rows of B[row][b] A[row][a], for kB values of b and a tile of a
+template <int kB>
+FBED_INLINE void add_tile(const double* A, int64_t lda, const double* B, int64_t ldb, int64_t rows, double sign, double* C,
+                          int64_t ldc) {
+    Lanes sum[kB][2];
+    for (int b = 0; b < kB; ++b) sum[b][0] = sum[b][1] = Lanes{};
+    for (int64_t r = 0; r < rows; ++r) {
+        const Lanes* a = reinterpret_cast<const Lanes*>(A + r * lda);
+        const double* from = B + r * ldb;
+#pragma GCC unroll 8
+        for (int b = 0; b < kB; ++b) {
+            sum[b][0] += from[b] * a[0];
+            sum[b][1] += from[b] * a[1];
+        }
+    }
+    for (int b = 0; b < kB; ++b) {
+        Lanes* to = reinterpret_cast<Lanes*>(C + b * ldc);
+        to[0] += sign * sum[b][0];
+        to[1] += sign * sum[b][1];
+    }
+}
+
+FBED_INLINE void add_tiles(int64_t few, const double* A, int64_t lda, const double* B, int64_t ldb, int64_t rows,
+                           double sign, double* C, int64_t ldc) {
+    switch (few) {
+        case 1: return add_tile<1>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 2: return add_tile<2>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 3: return add_tile<3>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 4: return add_tile<4>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 5: return add_tile<5>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 6: return add_tile<6>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 7: return add_tile<7>(A, lda, B, ldb, rows, sign, C, ldc);
+        default: return add_tile<8>(A, lda, B, ldb, rows, sign, C, ldc);
+    }
+}
+
+// C += BᵀA for a part of the rows: A has `wide` columns, B `few`; C[few][tiled(wide)]
+FBED_HOT inline void add_products(const double* A, int64_t wide, const double* B, int64_t few, int64_t rows, double* C) {
+    const int64_t ldc = tiled(wide);
+    for (int64_t b = 0; b < few; b += 8)
+        for (int64_t a = 0; a < wide; a += kTile)
+            add_tiles(std::min<int64_t>(8, few - b), A + a, wide, B + b, few, rows, 1.0, C + b * ldc + a, ldc);
+}
+
+// A symmetric matrix of which the upper triangle counts, with room for tiles at the end of each row.
+struct Symmetric {
+    int64_t size = 0, stride = 0;
+    std::vector<double> values;
+
+    void resize(int64_t k) {
+        size = k, stride = tiled(k) + kTile;
+        values.assign(stride * k + kTile, 0.0);
+    }
+    double* row(int64_t i) { return values.data() + i * stride; }
+    const double* row(int64_t i) const { return values.data() + i * stride; }
+
+    // out -= A·v
+    FBED_HOT void subtract_product(const double* v, double* out) const {
+        for (int64_t i = 0; i < size; ++i) {
+            const double *a = row(i), vi = v[i];
+            double s = a[i] * vi;
+#pragma omp simd reduction(+ : s)
+            for (int64_t l = i + 1; l < size; ++l) s += a[l] * v[l];
+            out[i] -= s;
+#pragma omp simd
+            for (int64_t l = i + 1; l < size; ++l) out[l] -= a[l] * vi;
+        }
+    }
+};
+
+// Upper Cholesky factor in place, UᵀU = A. The first `known` rows hold the factor of their own block already, and what
+// they have to the right of it still to be divided. Pivots that rounding has eaten are lifted as in `cholesky`.
+FBED_HOT inline void factorise(Symmetric& A, int64_t known) {
+    constexpr int64_t kPanel = 16;
+    const int64_t k = A.size, stride = A.stride;
+    thread_local std::vector<double> diagonal;
+    diagonal.resize(k);
+    for (int64_t i = 0; i < k; ++i) diagonal[i] = A.row(i)[i];
+    const auto open = [&](int64_t i) { return i < known ? known : i; };  // first column that is not final
+    for (int64_t first = 0; first < k; first += kPanel) {
+        look_up();
+        const int64_t last = std::min(k, first + kPanel);
+        for (int64_t j = first; j < last; ++j) {
+            double *row = A.row(j), root = row[j];
+            if (j >= known) {
+                const double least = diagonal[j] > 0 ? kLifted * diagonal[j] : 1.0;  // 1: do not move along it
+                root = std::sqrt(row[j] > least ? row[j] : least);
+                row[j] = root;
+            }
+            const double unit = 1.0 / root;
+            for (int64_t l = std::max(j + 1, open(j)); l < k; ++l) row[l] *= unit;
+            for (int64_t i = j + 1; i < last; ++i) {
+                double *to = A.row(i), t = row[i];
+#pragma omp simd
+                for (int64_t l = open(i); l < k; ++l) to[l] -= t * row[l];
+            }
+        }
+        for (int64_t i = last; i < k;) {
+            const int64_t end = std::min(i < known ? std::min(i + 8, known) : i + 8, k);
+            for (int64_t l = open(i); l < k; l += kTile)
+                add_tiles(end - i, A.row(first) + l, stride, A.row(first) + i, stride, last - first, -1.0, A.row(i) + l, stride);
+            i = end;
+        }
+    }
+}
+
+// b := (UᵀU)⁻¹b
+FBED_HOT inline void solve_factorised(const Symmetric& U, double* b) {
+    const int64_t k = U.size;
+    for (int64_t j = 0; j < k; ++j) {
+        const double *row = U.row(j), t = b[j] / row[j];
+        b[j] = t;
+#pragma omp simd
+        for (int64_t l = j + 1; l < k; ++l) b[l] -= row[l] * t;
+    }
+    for (int64_t j = k; j-- > 0;) {
+        const double* row = U.row(j);
+        double s = b[j];
+#pragma omp simd reduction(- : s)
+        for (int64_t l = j + 1; l < k; ++l) s -= row[l] * b[l];
+        b[j] = s / row[j];
+    }
+}
+
+}  // namespace fbed

@@ -1,0 +1,1 @@
+"""Hostile input for every reader and every door; see `__main__`."""

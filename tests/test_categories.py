@@ -1,0 +1,209 @@
+"""Categories and groups in the logistic engine: sums by level, bounds on the way up, whole searches against fits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import special
+
+import fbed
+from category_cases import category_case, differ
+from fbed._kernels import logistic_divergence, logistic_reach, logistic_rows, profile_levels, sums_by_level
+from fbed.doors.problem import read_problem
+from fbed.models.engines.ascent import Ascent, mixed_rows
+from fbed.models.engines.coded import Category, CodedColumns
+from fbed.models.engines.coded_fit import CodedBinomialFit
+
+RNG = np.random.default_rng(20)
+
+
+def indicators(category):
+    return (category.codes[:, None] == np.arange(category.n_levels)).astype(float)
+
+
+def some_columns(n=120, levels=7, others=(5,), k=3, seed=1):
+    rng = np.random.default_rng(seed)
+    weight = rng.uniform(0.2, 3.0, n)
+    first = Category(rng.integers(0, levels, n).astype(np.int8), levels)
+    rest = [Category(rng.integers(0, size, n).astype(np.int16), size) for size in others]
+    return CodedColumns(first, rng.normal(size=(n, k)), weight, rest), weight
+
+
+def as_matrix(columns):
+    parts = [indicators(other.category)[:, other.kept] for other in columns.others]
+    return np.hstack([indicators(columns.levels), columns.columns, *parts])
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.int64])
+def test_sums_by_level_are_sums_over_rows(kind):
+    codes, weight, Z = (
+        RNG.integers(0, 9, 50).astype(kind),
+        RNG.uniform(size=50),
+        np.asfortranarray(RNG.normal(size=(50, 4))),
+    )
+    expected = [[(weight * z)[codes == level].sum() for z in Z.T] for level in range(11)]
+    assert_allclose(sums_by_level(codes, 11, weight, Z), expected, atol=1e-13)
+
+
+def test_sums_by_level_refuse_codes_that_are_no_levels():
+    for codes in (np.array([0, 3], dtype=np.int8), np.array([0, -1], dtype=np.int8)):
+        with pytest.raises(ValueError):
+            sums_by_level(codes, 3, np.ones(2), np.ones((2, 1), order="F"))
+
+
+def test_rows_of_a_logistic_model():
+    eta, y, a = 5 * RNG.normal(size=40), RNG.integers(0, 2, 40).astype(float), RNG.uniform(0.1, 2, 40)
+    a[:3] = 0.0
+    deviance, least, most, mean, residual, curvature = logistic_rows(eta, y, a)
+    margin = ((2 * y - 1) * eta)[3:]
+    assert deviance == pytest.approx(2 * a @ np.logaddexp(0, (1 - 2 * y) * eta), rel=1e-13)
+    assert (least, most) == pytest.approx((margin.min(), max(margin.max(), 0)))
+    assert_allclose(mean, special.expit(eta), rtol=1e-12)
+    assert_allclose(residual, a * (y - special.expit(eta)), rtol=1e-12, atol=1e-300)
+    assert_allclose(curvature, a * special.expit(eta) * special.expit(-eta), rtol=1e-12)
+    step = RNG.normal(size=40)
+    z = np.concatenate([(1 - mean) * step, -mean * step]).reshape(2, 40)[:, 3:]
+    assert logistic_reach(mean, step, curvature) == pytest.approx((z.min(), z.max(), np.abs(step[3:]).max()))
+
+
+def test_divergence_of_means():
+    mean, weight = RNG.uniform(0.1, 0.9, 30), RNG.uniform(0.5, 2, 30)
+    change = weight * RNG.uniform(-0.09, 0.09, 30)
+    other = mean + change / weight
+    expected = 2 * weight @ (special.rel_entr(other, mean) + special.rel_entr(1 - other, 1 - mean))
+    assert logistic_divergence(mean, change, weight) == pytest.approx(expected, rel=1e-9)
+    assert logistic_divergence(mean, weight * 1.1, weight) == np.inf
+
+
+def test_levels_alone_are_profiled():
+    codes, eta = RNG.integers(0, 6, 200).astype(np.int8), 2 * RNG.normal(size=200)
+    y = (RNG.uniform(size=200) < 0.5).astype(float)
+    y[codes == 2], y[codes == 3] = 1.0, 0.0
+    shift = profile_levels(codes, 7, eta, y, np.ones(200))
+    assert_array_equal(shift[[2, 3, 6]], [np.inf, -np.inf, 0.0])
+    for level in (0, 1, 4, 5):
+        rows = codes == level
+        assert special.expit(eta[rows] + shift[level]).sum() == pytest.approx(y[rows].sum(), abs=1e-4)
+
+
+def test_newton_steps_by_codes_are_newton_steps():
+    columns, weight = some_columns(others=(5, 4))
+    X, residual = as_matrix(columns), RNG.normal(size=len(weight))
+    gradient, hessian = X.T @ residual, X.T @ (weight[:, None] * X)
+    step = columns.newton(residual, weight)
+    direct = np.linalg.solve(hessian, gradient)
+    assert_allclose(np.concatenate([step.by_level, step.beside]), direct, rtol=1e-9)
+    assert_allclose(step.move, X @ direct, rtol=1e-9)
+    assert step.decrement == pytest.approx(gradient @ direct, rel=1e-11)
+
+
+def test_what_depends_on_levels_is_left_out():
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 12, 150).astype(np.int8)
+    coarse = Category((codes % 3).astype(np.int8), 3)
+    level_means = rng.normal(size=12)[codes]
+    columns = CodedColumns(
+        Category(codes, 12), np.column_stack([level_means, rng.normal(size=150)]), np.ones(150), [coarse]
+    )
+    assert_array_equal(columns.independent(), [1])
+    assert columns.only(np.array([1])).size == 1
+
+
+def test_rows_of_levels_of_one_class_are_no_part_of_the_question():
+    one = Category(np.array([0, 0, 1, 1, 2, 2], dtype=np.int8), 3)
+    two = Category(np.array([0, 1, 0, 1, 1, 1], dtype=np.int8), 2)
+    y = np.array([1.0, 1, 0, 1, 0, 1])  # level 0 of `one` is pure, and without its rows level 0 of `two` is
+    assert_array_equal(mixed_rows([one], y, np.ones(6)), [0, 0, 1, 1, 1, 1])
+    assert_array_equal(mixed_rows([one, two], y, np.ones(6)), [0, 0, 0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_interval_on_the_way_up_holds_the_deviance(seed):
+    rng = np.random.default_rng(seed)
+    columns, weight = some_columns(n=int(rng.integers(40, 300)), levels=int(rng.integers(2, 12)), seed=seed)
+    signal = 2 * rng.choice([0.2, 1, 3]) * columns.columns[:, 0] + rng.normal(size=12)[columns.levels.codes]
+    y = (signal + rng.logistic(size=len(signal)) > 0).astype(float)
+    start = np.zeros(len(y))
+    seen = []
+    found = Ascent(columns, y, weight, start).enclose(lambda least, most: seen.append((least, most)))
+    assert found.settled
+    assert found.least == found.most
+    for least, most in seen:
+        assert least <= found.least * (1 + 1e-10)
+        assert found.most <= most * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_bounds_choose_as_fits_do(seed):
+    assert differ(seed) is None
+
+
+@pytest.mark.parametrize("family", ["poisson", "cox", "multinomial"])
+@pytest.mark.parametrize("seed", range(3))
+def test_other_families_choose_as_fits_do(family, seed):
+    assert differ(seed, family) is None
+
+
+def many_levels(n=400, seed=2, pure=False):
+    rng = np.random.default_rng(seed)
+    codes, other, x = rng.integers(0, 20, n), rng.integers(0, 6, n), rng.normal(size=(n, 2))
+    y = (rng.normal(size=20)[codes] + x[:, 0] + 0.5 * (other == 2) + rng.logistic(size=n) > 0).astype(int)
+    if pure:
+        y[codes == 4] = 1
+    return pd.DataFrame(
+        {"x0": x[:, 0], "big": [f"b{c:02d}" for c in codes], "small": [f"s{c}" for c in other], "x1": x[:, 1]}
+    ), y
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_a_model_in_codes_is_described_as_one_in_columns(pure):
+    table, y = many_levels(pure=pure)
+    model = read_problem(table, y, [fbed.BIC()]).model
+    fit = model.fit([0, 1, 2])
+    assert isinstance(fit, CodedBinomialFit)
+    coded = fit.describe()
+    dense = model.dense_fit([0, 1, 2])
+    assert fit.deviance == pytest.approx(dense.deviance, abs=1e-7)
+    model.fit = lambda selected, near=None: dense
+    expected = model.describe([0, 1, 2])
+    assert coded.terms == expected.terms
+    assert coded.infinite == expected.infinite
+    finite = np.isfinite(expected.coefficients)
+    assert finite.sum() == len(finite) - pure
+    assert_allclose(np.array(coded.coefficients)[finite], np.array(expected.coefficients)[finite], rtol=1e-5, atol=1e-6)
+    assert_allclose(coded.standard_errors, expected.standard_errors, rtol=1e-4)
+    assert_array_equal(np.isinf(coded.coefficients), ~finite)
+
+
+def test_a_path_through_models_in_codes_is_the_same_as_single_searches():
+    table, y = many_levels(n=700, seed=5)
+    alphas = (0.001, 0.05, 0.3)
+    path = fbed.path(table, y, alphas=alphas, gammas=(), ks=(0, 1), fbs=False)
+    assert len(path) == 6
+    for setting, found in zip(path.settings, path, strict=True):
+        for engine in ("certified", "exhaustive"):
+            single = fbed.select(table, y, engine=engine, alpha=setting.value, k=setting.k)
+            assert found.selected == single.selected
+            assert found.n_tests == single.n_tests
+
+
+def test_an_offset_of_nothing_and_unit_weights_change_nothing():
+    table, y = many_levels(n=500, seed=7)
+    told = [
+        [(row.action, row.variable, row.statistic) for row in fbed.select(table, y, **how).trace]
+        for how in ({}, {"offset": np.zeros(len(y))}, {"sample_weight": np.ones(len(y))})
+    ]
+    assert told[0] == told[1] == told[2]
+
+
+def test_groups_and_categories_are_hardly_ever_fitted(monkeypatch):
+    table, y, how = category_case(3)
+    fitted = []
+    monkeypatch.setattr(
+        "fbed.models.engines.binomial.CertifiedBinomialFit.deviance_with",
+        lambda self, v: fitted.append(v) or pytest.fail("fit"),
+    )
+    fbed.select(table, y, **how)
+    assert fitted == []

@@ -1,0 +1,125 @@
+"""Classes are raced: the answers of fitting every model, from bounds that hold at every iteration."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import fbed
+from class_cases import searches
+from engine_cases import Case, trail_of
+from fbed._kernels import OrderedClasses, SoftmaxClasses
+from fbed.doors.problem import read_problem
+from fbed.models.likelihoods.newton import Columns
+from test_certified import assert_same
+
+NUMBERS = [*range(34), 181, 249, 419, 1795]  # the last: fits that got stuck, and two classes in order
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.filterwarnings("ignore:.*could not be fitted to the end")
+def test_equals_exhaustive(number):
+    trails = searches(number)
+    if trails is not None:
+        assert_same(*trails)
+
+
+def drawn(family, seed, n=120, p=6, n_classes=5):
+    rng = np.random.default_rng([3, seed])
+    X = rng.normal(size=(n, p)) * 10.0 ** rng.uniform(-3, 3, p)
+    X[:, 1] = rng.uniform(size=n) < 0.08  # present in few rows, so that some classes never have it
+    eta = X[:, 0] / X[:, 0].std() + 2.0 * X[:, 1]
+    if family == "ordinal":
+        y = np.digitize(eta + rng.logistic(size=n), np.linspace(-2, 3, n_classes - 1))
+    else:
+        y = (rng.gumbel(size=(n, n_classes)) + np.outer(eta, rng.normal(size=n_classes))).argmax(axis=1).astype(str)
+    return X, y, rng.integers(1, 4, n).astype(float)
+
+
+@pytest.mark.parametrize("family", ["multinomial", "ordinal"])
+@pytest.mark.parametrize("seed", range(12))
+def test_every_interval_holds_the_statistic(family, seed):
+    """Whatever the critical value, at which of the iterations the race ends, the interval is clear of it and holds."""
+    X, y, weights = drawn(family, seed)
+    candidates = np.arange(1, 6)
+    models = [
+        read_problem(X, y, [fbed.AIC()], family=family, sample_weight=weights, engine=engine).model
+        for engine in ("exhaustive", "certified")
+    ]
+    exact, raced = (model.fit([0]) for model in models)
+    statistic = exact.gains(candidates).statistic
+    raced.prepare(len(candidates))
+    for share in (0.3, 0.8, 0.98, 1.02, 1.3, 3.0):
+        line = share * statistic[:, None]
+        for i, candidate in enumerate(candidates):
+            bounds = raced.gain_bounds(np.array([candidate]), lambda df, at=line[i]: np.full(df.shape, at[0]))
+            assert bounds.lower[0] <= statistic[i] * (1 + 1e-7) + 1e-7
+            assert bounds.upper[0] >= statistic[i] * (1 - 1e-7) - 1e-7
+            assert (bounds.lower[0] > line[i]) == (share < 1)
+            assert (bounds.upper[0] <= line[i]) == (share > 1)
+
+
+@pytest.mark.parametrize("family", ["multinomial", "ordinal"])
+@pytest.mark.parametrize("width", [1, 3])
+def test_kernels_agree_with_newton_in_python(family, width):
+    """The same maxima from any number of columns more, one after another or all at once."""
+    X, y, weights = drawn(family, 1, p=4)
+    model = read_problem(X, y, [fbed.AIC()], family=family, sample_weight=weights).model
+    fit = model.fit([])
+    fit.prepare()
+    own = np.asfortranarray((X - X.mean(axis=0)) / X.std(axis=0))[:, [0, 2, 3]]
+    assert isinstance(fit.classes, SoftmaxClasses | OrderedClasses)
+    count = 3 // width
+    size = fit.parameters.size + width * model.likelihood.n_predictors
+    nothing = np.zeros((count, size)), np.zeros(count, bool), np.zeros(count)
+    lower, upper, _ = fit.classes.race(own, width, *nothing, np.inf, True)
+    assert (lower == upper).all()
+    for i in range(count):
+        columns = Columns(np.hstack([fit.Z, own[:, i * width : (i + 1) * width]]))
+        found = model.likelihood.maximise(columns, model.likelihood.start(columns.size)[:, None])
+        assert lower[i] == pytest.approx(fit.deviance - found.deviance[0], rel=1e-9)
+
+
+def test_a_race_stops_short_of_the_best():
+    """Those who lose need not be known, the winner is."""
+    X, y, weights = drawn("multinomial", 5, n=400, p=40)
+    fit = read_problem(X, y, [fbed.AIC()], family="multinomial", sample_weight=weights).model.fit([])
+    fit.prepare()
+    candidates = np.arange(40)
+    bounds = fit.gain_bounds(candidates, lambda df: np.zeros(df.shape))
+    order = np.argsort(-bounds.lower, kind="stable")
+    lower, upper = fit.contest(candidates[order], bounds.lower[order], bounds.upper[order], True)
+    best = int(lower.argmax())
+    assert lower[best] == upper[best]
+    assert order[best] == 0
+    assert (np.delete(upper, best) < lower[best]).all()
+    assert (lower < upper).sum() > 20
+
+
+def test_many_classes_of_correlated_columns():
+    """Categories and groups enter the same race as numbers."""
+    rng = np.random.default_rng(8)
+    y = np.arange(300) % 15
+    factors = rng.normal(size=(15, 4))[y] + rng.normal(size=(300, 4))
+    X = factors @ rng.normal(size=(4, 12)) + rng.normal(size=(300, 12))
+    columns = {f"x{j}": X[:, j] for j in range(12)}
+    columns["level"] = np.array(list("abc"))[np.digitize(X[:, 0] + rng.normal(size=300), [-1, 1])]
+    case = Case(columns, np.array([f"class {code}" for code in y]))
+    for criterion in (fbed.LikelihoodRatio(0.05), fbed.EBIC()):
+        options = {"k": 1, "max_features": 3}
+        trails = [trail_of(case, "multinomial", criterion, e, **options) for e in ("exhaustive", "certified")]
+        assert_same(*trails)
+
+
+def test_twenty_six_classes_are_scanned_in_seconds():
+    """Fitting all of these models takes a hundred times as long."""
+    rng = np.random.default_rng(4)
+    y = np.arange(780) % 26
+    factors = rng.normal(size=(26, 8))[y] + rng.normal(size=(780, 8))
+    X = factors @ rng.normal(size=(8, 60)) + rng.normal(size=(780, 60))
+    started = time.process_time()
+    result = fbed.select(X, y.astype(str), family="multinomial", k=0, max_features=2)
+    assert len(result.selected) == 2
+    assert time.process_time() - started < 10.0

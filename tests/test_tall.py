@@ -1,0 +1,233 @@
+"""The engine for tall data on every kind of data there is, however short, and its kernels against plain NumPy.
+
+With the number of rows from which it is used set to none, it must select what fitting every model selects: where data
+are not of its kind, it says so and leaves them to the ordinary model.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, special
+
+import fbed
+from engine_cases import KINDS, of_another_family, trail_of
+from fbed._kernels import cox_means, cox_state, cox_step_moments, model_rows, step_moments
+from fbed.doors.problem import read_problem
+from fbed.families import builders
+from fbed.models.engines.risk_sums import order_of_risk
+from fbed.models.engines.tall import TallFit, TallModel
+from fbed.models.engines.tall_linear import TallGaussianFit
+from fbed.models.likelihoods.cox import Cox
+from fbed.models.likelihoods.newton import Columns
+from test_certified import assert_same, combination
+
+
+@pytest.fixture(autouse=True)
+def however_short(monkeypatch):
+    monkeypatch.setattr(builders, "TALL", 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson", "cox"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_equals_exhaustive(kind, family, seed):
+    number = KINDS.index(kind)
+    rng = np.random.default_rng([21, number, seed, len(family)])
+    case = kind(rng, family if family == "gaussian" else "binomial")
+    if family in ("poisson", "cox"):
+        case = of_another_family(kind(rng, "gaussian"), rng, family)
+    criterion, algorithm = combination(7 * number + seed)
+    options = {**algorithm, "max_features": 5}
+    assert_same(*(trail_of(case, family, criterion, engine, **options) for engine in ("exhaustive", "certified")))
+
+
+def mixed_table(rng, n=600):
+    """Numbers, categories of a few and of many levels, sparse counts, and copies."""
+    table = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
+    table["few"] = rng.choice(list("xyz"), n)
+    table["many"] = rng.integers(0, 30, n).astype(str)
+    table["count"] = rng.poisson(0.2, n).astype(np.int8)
+    table["a again"] = 3.0 * table["a"] + 1.0
+    signal = table["a"] + table["count"] + (table["few"] == "x") + 0.5 * (table["many"] < "15")
+    return table, signal.to_numpy()
+
+
+@pytest.mark.parametrize("options", [{}, {"early_dropping": False}, {"criterion": "bic", "k": math.inf}])
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson", "cox"])
+def test_categories_and_groups(family, options):
+    rng = np.random.default_rng(len(family))
+    table, signal = mixed_table(rng)
+    outcomes = {
+        "gaussian": signal + rng.normal(size=len(signal)),
+        "binomial": (signal + rng.logistic(size=len(signal)) > 1).astype(int),
+        "poisson": rng.poisson(np.exp(0.3 * signal)),
+        "cox": (np.ceil(9 * rng.exponential(size=len(signal)) * np.exp(-signal)), rng.random(len(signal)) < 0.7),
+    }
+    common = {
+        "family": family,
+        "groups": {"pair": ["c", "d"]},
+        "sample_weight": rng.integers(1, 4, len(signal)),
+        **options,
+    }
+    fast, slow = (fbed.select(table, outcomes[family], engine=e, **common) for e in ("certified", "exhaustive"))
+    assert fast.selected == slow.selected
+    assert fast.n_tests == slow.n_tests
+    for one, other in zip(fast.trace, slow.trace, strict=True):
+        assert one.variable == other.variable
+        assert one.statistic is None or one.statistic == pytest.approx(other.statistic, rel=1e-7, abs=1e-7)
+    np.testing.assert_allclose(fast.model.coefficients, slow.model.coefficients, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(fast.model.standard_errors, slow.model.standard_errors, rtol=1e-4)
+
+
+@pytest.mark.parametrize("storage", ["c", "f", "float32", "csc", "apart"])
+def test_storage_changes_nothing(storage):
+    rng = np.random.default_rng(5)
+    X = np.round(rng.normal(size=(500, 8)) * 4) * (rng.random((500, 8)) < 0.5)
+    y = (X[:, 0] + X[:, 1] + 3 * rng.logistic(size=500) > 0).astype(int)
+    stored = {
+        "c": np.ascontiguousarray(X),
+        "f": np.asfortranarray(X),
+        "float32": X.astype(np.float32),
+        "csc": sparse.csc_array(X),
+        "apart": pd.DataFrame({f"x{j}": X[:, j].astype([np.int8, np.float32, np.int64][j % 3]) for j in range(8)}),
+    }
+    expected = fbed.select(X, y, engine="exhaustive")
+    found = fbed.select(stored[storage], y)
+    assert list(found.indices) == list(expected.indices)
+    assert found.model.coefficients == pytest.approx(expected.model.coefficients, rel=1e-6)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson"])
+def test_threads_change_no_bit(family):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(30_000, 6))
+    y = (
+        rng.poisson(np.exp(0.1 * X[:, 0] + 0.1 * X[:, 1]))
+        if family != "binomial"
+        else (X[:, 0] > rng.normal(size=30_000)) * 1
+    )
+    one, many = (fbed.select(X, y, family=family, n_jobs=jobs) for jobs in (1, 4))
+    assert one.selected == many.selected
+    assert [step.statistic for step in one.trace] == [step.statistic for step in many.trace]
+    assert one.model.coefficients == many.model.coefficients
+
+
+def test_it_is_this_engine_that_answers():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 5))
+    y = (X[:, 0] + rng.logistic(size=400) > 0).astype(int)
+    model = read_problem(X, y, [fbed.BIC()]).model
+    assert isinstance(model, TallModel)
+    assert isinstance(model.fit([0, 2]), TallFit)
+    assert isinstance(read_problem(X, X[:, 1] + rng.normal(size=400), [fbed.BIC()]).model.fit([0]), TallGaussianFit)
+
+
+def test_the_winner_is_fitted_once():
+    """The fit that settles who is best is the one that the search goes on with."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(2000, 30))
+    y = (X[:, :4].sum(axis=1) + 2 * rng.logistic(size=2000) > 0).astype(int)
+    model = read_problem(X, y, [fbed.BIC()]).model
+    fit = model.fit([])
+    bounds = fit.gain_bounds(np.arange(30), lambda df: np.full(len(df), 8.0))
+    best = int(np.argmax(bounds.lower))
+    fit.contest(np.array([best]), bounds.lower[[best]], bounds.upper[[best]], True)
+    assert model.fit([best], fit) is fit._larger[best]
+    assert len(fit._larger) <= 2
+
+
+# kernels
+
+
+def glm_rows(counts, eta, y, a):
+    mean = np.exp(eta) if counts else special.expit(eta)
+    variance = mean if counts else mean * special.expit(-eta)
+    least = y - special.xlogy(y, y) if counts else -special.xlogy(y, y) - special.xlogy(1 - y, 1 - y)
+    loss = a @ ((mean - y * eta if counts else np.logaddexp(0, eta) - y * eta) - least)
+    return mean, a * variance, a * (y - mean), loss
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_rows_of_a_model(counts):
+    rng = np.random.default_rng(3)
+    n, k = 700, 9
+    Z, b = np.asfortranarray(rng.normal(size=(n, k))), rng.normal(size=k)
+    offset, a = rng.normal(size=n), rng.integers(0, 4, n).astype(float)
+    y = rng.poisson(1.0, n).astype(float) if counts else rng.random(n)
+    state = [np.empty(n) for _ in range(3)]
+    least = y - special.xlogy(y, y) if counts else -special.xlogy(y, y) - special.xlogy(1 - y, 1 - y)
+    loss, gradient, information = model_rows(counts, Z, b, offset, y, a, least, *state)
+    *expected, expected_loss = glm_rows(counts, Z @ b + offset, y, a)
+    for found, wanted in zip(state, expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-300)
+    assert loss == pytest.approx(expected_loss, rel=1e-13)
+    np.testing.assert_allclose(gradient, Z.T @ expected[2], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(np.triu(information), np.triu(Z.T @ (expected[1][:, None] * Z)), rtol=1e-11, atol=1e-9)
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_moments_of_steps(counts):
+    rng = np.random.default_rng(4)
+    n = 333
+    mean, weight, _, _ = glm_rows(counts, rng.normal(size=n), np.zeros(n), rng.random(n))
+    a = weight / (mean if counts else mean * (1 - mean))
+    U = np.asfortranarray(rng.normal(size=(n, 5)))
+    found = step_moments(counts, mean, weight, U)
+    z = [U] if counts else [(1 - mean)[:, None] * U, -mean[:, None] * U]
+    parts = [mean] if counts else [mean, 1 - mean]
+    for row, power in enumerate((2, 3, 4)):
+        wanted = sum((a * part) @ v**power for part, v in zip(parts, z, strict=True))
+        np.testing.assert_allclose(found[row], wanted, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(found[3], np.min([v.min(axis=0) for v in z], axis=0))
+    np.testing.assert_allclose(found[4], np.max([v.max(axis=0) for v in z], axis=0))
+
+
+def risk_rows(time, event, stratum, weights):
+    """Tied sets by comparing everybody with everybody."""
+    starts = np.concatenate([[True], np.diff(stratum) != 0])
+    closes, deaths, number = np.zeros(len(time), dtype=np.int64), [], 0
+    for i in range(len(time)):
+        same = (time == time[i]) & (stratum == stratum[i])
+        if i == np.flatnonzero(same).max() and event[same].any():
+            number += 1
+            closes[i] = number
+            deaths.append(weights[same & event].sum())
+    return event.astype(float), closes, starts, np.array(deaths)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_rows_at_risk(tied):
+    """Against the ordinary model of the same rows, in another order."""
+    rng = np.random.default_rng([6, tied])
+    n, k = 80, 3
+    time = np.ceil(6 * rng.exponential(size=n)) if tied else rng.exponential(size=n)
+    event, stratum = rng.random(n) < 0.7, rng.integers(0, 2, n)
+    weights = rng.integers(1, 3, n) * 0.75 if tied else np.ones(n)
+    order = order_of_risk(time, event, stratum)
+    time, event, stratum, weights = time[order], event[order], stratum[order], weights[order]
+    Z, b = np.asfortranarray(rng.normal(size=(n, k))), rng.normal(size=k)
+    rows = risk_rows(time, event, stratum, weights)
+    hazard, expected, residual, triangle, loss = cox_state(*rows, Z @ b, weights)
+    M = cox_means(*rows[:3], hazard, triangle, bool((rows[3] > 1).any()), Z, np.zeros(k), np.zeros(k))
+    cox = Cox(time, event, weights, stratum, None)
+    point = cox.at(Columns(Z), b[:, None])
+    gradient, information = point.derivatives()
+    np.testing.assert_allclose(Z.T @ residual, gradient[:, 0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(Z.T @ (expected[:, None] * Z) - M.T @ M, information[0], rtol=1e-9, atol=1e-9)
+    other = cox.at(Columns(Z), np.zeros((k, 1)))
+    null_loss = cox_state(*rows, np.zeros(n), weights)[-1]
+    assert 2 * (null_loss - loss) == pytest.approx(other.value[0] - point.value[0], rel=1e-9)
+    step = Z @ rng.normal(size=(k, 4))
+    found = cox_step_moments(rows[0], rows[1], rows[2], hazard, rows[3], np.asfortranarray(step))
+    second = [u @ (expected * u) for u in step.T]
+    S = cox_means(
+        *rows[:3], hazard, triangle, bool((rows[3] > 1).any()), np.asfortranarray(step), np.zeros(4), np.zeros(4)
+    )
+    np.testing.assert_allclose(found[0], second - (S**2).sum(axis=0), rtol=1e-8)
+    assert (found[2] >= 0).all()
+    assert (found[3] <= 0).all()
+    assert (found[4] >= 0).all()
