@@ -241,7 +241,7 @@ def test_completion(shell, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    assert completed(shell, script, ["fbed", "sel"]) == ["select"]
+    assert completed(shell, script, ["fbed", "expl"]) == ["explain"]
     assert completed(shell, script, ["fbed", "select", "--crit"]) == ["--criterion"]
     assert {"--target", "--report", "--quiet"} <= set(completed(shell, script, ["fbed", "select", "--"]))
     assert set(completed(shell, script, ["fbed", "completion", ""])) == {"bash", "zsh", "fish"}
