@@ -58,6 +58,10 @@ class Design:
         self.matrix = _kernel_columns(table.matrix)
         self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(n_threads)
         self.by_support = self.is_sparse and int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
+        self._name_columns()
+
+    def _name_columns(self) -> None:
+        """Which design columns every variable has, once it is known which columns vary."""
         self.numeric = self._numeric()
         self.width = self._widths()
         self.varying = self.numeric & (self.width == 1)

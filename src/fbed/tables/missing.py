@@ -118,7 +118,7 @@ def _missing_numbers(table: Table, j: int) -> NDArray[np.intp]:
 def _with_level(factor: Factor) -> Factor:
     codes = factor.codes.astype(code_type(len(factor.levels) + 1))
     codes[codes < 0] = len(factor.levels)
-    return Factor(codes, (*factor.levels, LEVEL))
+    return replace(factor, codes=codes, levels=(*factor.levels, LEVEL))
 
 
 def _filled(table: Table, where: dict[int, NDArray[np.intp]], weights: Floats) -> Matrix:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed.matrix.design import Design
-from fbed.matrix.row_blocks import RowBlocks, left_over
+from fbed.matrix.row_blocks import RowBlocks, Sums, left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E, P
 from fbed.models.engines.row_sums import Looked, Sweep
@@ -52,6 +52,7 @@ class Verbs(Protocol):
     """What a family tells about its rows; see `row_sums` and `risk_sums`."""
 
     n: float  # sample size of information criteria
+    events: float  # what every level of a category needs some of
     design: Design
     blocks: RowBlocks
     constant: bool  # whether the model has one
@@ -74,6 +75,9 @@ class Verbs(Protocol):
     ) -> Floats:
         """Second to fourth moments and extremes of the steps u = x·own − Z·along of some variables, a column each."""
 
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+
 
 class TallModel:
     """An outcome with many rows; `careful` makes the ordinary model of the same data."""
@@ -94,8 +98,8 @@ class TallModel:
 
     @property
     def events(self) -> float:
-        """How many events the ordinary model counts."""
-        return float(self.careful.events)  # type: ignore[attr-defined]
+        """How many events the rows have."""
+        return self.sums.events
 
     @property
     def n_predictors(self) -> int:
@@ -327,13 +331,18 @@ class TallFit:
         """The statistic of one more variable and its df, by a fit; who may be collinear is looked at first."""
         single = bool(self.model.design.varying[variable])
         unsure = single and doubtful and variable not in self._larger
-        if unsure and left_over(self.sums.blocks, self.selected, variable) <= COLLINEAR:
+        if unsure and self._left_of(variable) <= COLLINEAR:
             return 0.0, 0.0
         larger = self._with(variable) if single or not doubtful else None
         if larger is None:
             evidence = self.model.careful.fit(self.selected).gains(np.array([variable], dtype=np.intp))
             return float(evidence.statistic[0]), float(evidence.df[0])
         return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
+
+    def _left_of(self, variable: int) -> float:
+        """Part of a column that S leaves."""
+        size = 1 + self.sums.blocks.width(self.selected)
+        return left_over(lambda gamma: self.sums.remainder(self.selected, variable, gamma), size, self.model.design.n)
 
     def _with(self, variable: int) -> TallFit | None:
         """The fit with one variable more; None where that is not to be had."""
