@@ -28,7 +28,7 @@ from fbed.result.fitted.make import finish
 from fbed.result.glance import glance
 from fbed.result.result import Result, build
 from fbed.result.settle import Closer, closer
-from fbed.rules.criteria import Criterion
+from fbed.rules.criteria import Criterion, Rule
 from fbed.rules.tails import Floats
 from fbed.search.memo import Memo
 from fbed.search.scan import Scanner
@@ -148,7 +148,7 @@ class Problem:
                 with clock.running():
                     search(scanner, plan, trail)
                 latest = scanner.latest
-                look_closer = closer(model, rule, plan.forced, trail, time.perf_counter() - begun)
+                look_closer = self.closer(model, rule, plan.forced, trail, time.perf_counter() - begun)
             late = Clock(_GRACE) if trail.status == "interrupted" else late
             about_model = {**self._described(model, latest, trail, late), "closer": look_closer}
         about_search = {
@@ -169,6 +169,12 @@ class Problem:
         except KeyboardInterrupt:  # what was found is not lost, whenever Ctrl-C comes
             trail.status = "interrupted"
             return build(trail, plan, self.table, settings=about_search, **rest, seconds=time.perf_counter() - begun)
+
+    def closer(
+        self, model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float
+    ) -> Closer | None:
+        """What makes statistics exact when somebody looks at them."""
+        return closer(model, rule, forced, trail, seconds)
 
     def _described(self, model: Model | None, latest: Fit | None, trail: Trail, clock: Clock) -> dict[str, Any]:
         """What the result tells about the model and the data; nothing where there is no time left for it."""
@@ -233,16 +239,16 @@ def read_problem(
     **extras: Any,
 ) -> Problem:
     """Read and check the data, and that the family can do what the criteria and options ask for."""
-    _check_known(extras)
+    check_known(extras)
     thread_count(n_jobs)  # refuses what is no number of threads
     if engine not in ("certified", "exhaustive"):
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
     check_missing(missing)
     check_rare_levels(rare_levels)
     check_labels(X, {"y": y, "sample_weight": sample_weight, **extras})
-    named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
+    named = [name for name in (*pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, named, exclude, groups, categorical)
-    weights, notes = _weights(
+    weights, notes = read_weights(
         take_column(X, sample_weight, "sample_weight") if isinstance(sample_weight, str) else sample_weight,
         table.n_rows,
     )
@@ -263,6 +269,42 @@ def read_problem(
         table, told = with_rare_levels_joined(table, weights, rare_levels)
         notes += told
     notes += few_rows(table, weights)
+    kind, told = find_family(
+        outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=sample_weight is not None
+    )
+    notes += told
+    return Problem(
+        table,
+        outcome,
+        weights,
+        row_extras,
+        kind,
+        kind.test_for(test, cov),
+        cov,
+        link,
+        engine == "certified",
+        n_jobs,
+        tuple(notes),
+        missing,
+        int((present & ~keep).sum()),
+        test is not None,
+        rare_levels,
+    )
+
+
+def find_family(
+    outcome: Outcome,
+    criteria: Sequence[Criterion],
+    family: str | TestFunction | ConditionalTest,
+    *,
+    test: str | None,
+    cov: str | None,
+    link: str | None,
+    extras: dict[str, Any],
+    weighted: bool,
+) -> tuple[Family, list[str]]:
+    """The family that answers, checked to be able to, and a note where it was chosen here."""
+    notes: list[str] = []
     if isinstance(family, str) and family == "auto":
         family, note = suggested_family(outcome) if extras.get("trials") is None else ("binomial", None)
         notes += [note] if note else []
@@ -274,28 +316,11 @@ def read_problem(
             cov=cov,
             link=link,
             extras=extras,
-            weighted=sample_weight is not None,
+            weighted=weighted,
             needs_likelihood=criterion.needs_likelihood,
             criterion=repr(criterion),
         )
-    in_force = kind.test_for(test, cov)
-    return Problem(
-        table,
-        outcome,
-        weights,
-        row_extras,
-        kind,
-        in_force,
-        cov,
-        link,
-        engine == "certified",
-        n_jobs,
-        tuple(notes),
-        missing,
-        int((present & ~keep).sum()),
-        test is not None,
-        rare_levels,
-    )
+    return kind, notes
 
 
 def make_plan(
@@ -356,13 +381,13 @@ def settings(
     }
 
 
-def _check_known(extras: dict[str, Any]) -> None:
+def check_known(extras: dict[str, Any]) -> None:
     unknown = [name for name in extras if name not in EXTRAS]
     if unknown:
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
 
 
-def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
+def read_weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     """Frequencies as floats, and a note when they are not whole numbers."""
     if sample_weight is None:
         return np.ones(n_rows), []
@@ -408,14 +433,14 @@ def _check_range(weights: Floats) -> None:
         )
 
 
-def _pair(y: Any) -> tuple[Any, ...]:
+def pair(y: Any) -> tuple[Any, ...]:
     """The two names of a survival time, or the outcome itself."""
     return tuple(y) if isinstance(y, (tuple, list)) and len(y) == 2 and any(isinstance(v, str) for v in y) else (y,)
 
 
 def _outcome_values(X: Any, y: Any) -> Any:
     """The outcome, or the pair (time, event), with names replaced by columns."""
-    parts = tuple(take_column(X, part, "y") if isinstance(part, str) else part for part in _pair(y))
+    parts = tuple(take_column(X, part, "y") if isinstance(part, str) else part for part in pair(y))
     return parts if len(parts) == 2 else parts[0]
 
 

@@ -87,10 +87,19 @@ def _scarce(request: Request) -> tuple[str, ...]:
     return scarce.remarks(request.design, request.extras.cluster)
 
 
+def binomial_outcome(request: Request) -> tuple[Floats, Floats]:
+    """Part of every row's trials that succeeded, and their weight; refuses classes of which nothing can be learnt."""
+    if request.extras.trials is not None:
+        return _proportions(request)
+    y = request.outcome.zero_one()
+    _refuse_lone_members(request, y.astype(np.intp), request.outcome.levels)
+    return y, request.design.weights
+
+
 def _binomial(request: Request) -> Model:
     if request.extras.trials is None:
         _refuse_lone_members(request, request.outcome.zero_one().astype(np.intp), request.outcome.levels)
-    offset, single = _told_offset(request), _single_trials(request)
+    offset, single = told_offset(request), _single_trials(request)
     if single and request.test == "lr" and (request.certified or offset is None):
         y = request.outcome.zero_one() if request.extras.trials is None else _proportions(request)[0]
 
@@ -112,7 +121,7 @@ def _is_tall(request: Request) -> bool:
 def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
     """An engine by sums over rows, and the ordinary model for what is next to collinear or separated."""
     counts = name == "poisson"
-    sums = RowSums(RowBlocks(request.design), y, weights, _told_offset(request), counts)
+    sums = RowSums(RowBlocks(request.design), y, weights, told_offset(request), counts)
     return TallModel(name, sums, careful)
 
 
@@ -121,7 +130,7 @@ def _single_trials(request: Request) -> bool:
     return request.extras.trials is None or bool((request.extras.trials == 1.0).all())
 
 
-def _told_offset(request: Request) -> Floats | None:
+def told_offset(request: Request) -> Floats | None:
     """The offset, if it says anything."""
     offset = request.extras.offset
     return None if offset is None or not offset.any() else offset
@@ -137,7 +146,7 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
-    glm = Glm(distribution, y, weights, _told_offset(request))
+    glm = Glm(distribution, y, weights, told_offset(request))
     if distribution is not GAMMA and _is_tall(request):
         return _tall(distribution.name, request, y, weights, lambda: _regression(request, glm))
     return _regression(request, glm)

@@ -210,21 +210,21 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
 
 def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
     if isinstance(matrix, ColumnsApart):
-        return DenseColumns([_plain(column) for column in matrix.columns], matrix.shape[0])
+        return DenseColumns([plain_numbers(column) for column in matrix.columns], matrix.shape[0])
     if not sparse.issparse(matrix):
         across = matrix.flags.c_contiguous and not matrix.flags.f_contiguous and matrix.nbytes <= _TRANSPOSED
-        return DenseColumns(_plain(np.asfortranarray(matrix) if across else matrix))
+        return DenseColumns(plain_numbers(np.asfortranarray(matrix) if across else matrix))
     wide = max(int(matrix.indptr[-1]), matrix.shape[0]) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     return SparseColumns(
         matrix.indptr.astype(index, copy=False),
         matrix.indices.astype(index, copy=False),
-        _plain(matrix.data),
+        plain_numbers(matrix.data),
         matrix.shape[0],
     )
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
+def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """The same values in a type and byte order that the kernels read."""
     if array.dtype.kind == "b":
         return array.view(np.uint8)

@@ -81,11 +81,11 @@ def raw_column(name: str, values: Any) -> NDArray[Any] | Encoded:
     _refuse(name, str(array.dtype))
 
 
-def coded(name: str, numbers: NDArray[Any]) -> Factor:
-    """Numbers as codes of categories, a level a value."""
+def coded(name: str, numbers: NDArray[Any], n_rows: int | None = None) -> Factor:
+    """Numbers as codes of categories, a level a value; `n_rows` where they are the different ones of that many."""
     missing = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros(len(numbers), dtype=bool)
     levels, codes = np.unique(numbers[~missing], return_inverse=True)
-    _refuse_many_levels(name, len(levels), len(numbers))
+    _refuse_many_levels(name, len(levels), len(numbers) if n_rows is None else n_rows)
     out = np.full(len(numbers), -1, dtype=code_type(len(levels)))
     out[~missing] = codes
     whole = (
