@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,22 @@ from fbed.families.elsewhere import Elsewhere, model_elsewhere, refuse_others
 from fbed.matrix.design import Design
 from fbed.models.base import Model
 from fbed.models.others.own import ConditionalTest, TestFunction
-from fbed.partitions.crew import Crew, together
+from fbed.partitions.crew import Crew, Here, together
 from fbed.partitions.designs import FarDesign
 from fbed.partitions.digest import Digest, Wanted, complete, digest
 from fbed.partitions.joined import JoinedRows
 from fbed.partitions.outline import Outline, described, with_codes
 from fbed.partitions.parts import Part
-from fbed.partitions.sources import Source, is_dask
+from fbed.partitions.sources import (
+    Source,
+    available_memory,
+    is_dask,
+    lies_elsewhere,
+    size_in_bytes,
+    source_of,
+    used_memory,
+    whole,
+)
 from fbed.result.settle import Closer
 from fbed.rules.criteria import Criterion, Rule
 from fbed.rules.tails import Floats
@@ -33,7 +43,9 @@ from fbed.tables.extras import read_extras
 from fbed.tables.missing import check_missing, told_dropped
 from fbed.tables.outcomes import known_rows, read_outcome
 from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
+from fbed.tables.readers import opened
 from fbed.tables.table import Groups, Name, Table, arranged, checked_names, outline, refuse_infinite
+from fbed.threads import thread_count
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,8 @@ class FarProblem(Problem):
     @cached_property
     def design(self) -> Design:
         """Descriptions of the columns, without their values."""
-        assert self.outline is not None and self.where is not None
+        assert self.outline is not None
+        assert self.where is not None
         return FarDesign(self.outline, self.weights, JoinedRows(self.where.crew))
 
     @cached_property
@@ -66,18 +79,61 @@ class FarProblem(Problem):
             )
         return False
 
-    def closer(
-        self, model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float
-    ) -> Closer | None:
+    def closer(self, model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float) -> Closer | None:
         """Statistics stay as the search has left them: looking closer would read the table again."""
         return None
 
 
+@dataclass(frozen=True)
+class Far:
+    """A table that is not read into memory: its parts, who asks them, and how many bytes may be loaded at a time, and
+    gathered.
+    """
+
+    source: Source
+    crew: Crew
+    loaded: int
+    room: int
+
+
+_ROW = 96  # bytes that every row takes whatever is read: outcome, weights, state
+_LEAST = 2**25  # bytes with which something can be read
+
+
+def far_or_near(X: Any, memory_limit: Any, n_jobs: int | None) -> Far | Any:
+    """The table as it is to be read: part by part, or where it fits, and nobody asked for anything else, in memory."""
+    limit = None if memory_limit is None else size_in_bytes(memory_limit)
+    if not lies_elsewhere(X):
+        if limit is not None:
+            raise InvalidInput(
+                f"memory_limit is for tables that are read part by part, but X is {_kind(X)}: give names of Parquet "
+                "files, an Arrow dataset, a polars LazyFrame, a numpy.memmap or a Dask collection, or leave it out"
+            )
+        return opened(X)
+    source = source_of(X)
+    if source.n_rows == 0:
+        raise InvalidInput("X has 0 rows, i.e. n_samples=0; selection needs at least 3")
+    if limit is None:
+        limit = available_memory() // 2
+        if source.n_bytes < limit // 2:
+            return whole(X)
+    free = limit - used_memory() - _ROW * source.n_rows
+    if free < _LEAST:
+        needed = used_memory() + _ROW * source.n_rows + _LEAST
+        raise InvalidInput(
+            f"memory_limit={limit:,} bytes is too small for {source.n_rows:,} rows: Python and what belongs to every "
+            f"row take {needed:,} bytes before the first column is read; allow twice that"
+        )
+    threads = max(2, thread_count(n_jobs))  # one reads while another computes
+    return Far(source, Here(source.parts, threads, int(0.35 * free), free // 5), free // 5, free // 3)
+
+
+def _kind(X: Any) -> str:
+    return f"the file {X}, which is read whole" if isinstance(X, (str, Path)) else f"a {type(X).__name__} in memory"
+
+
 def read_problem_elsewhere(
-    source: Source,
-    crew: Crew,
-    loaded: int,
-    room: int,
+    far: Far,
     y: Any,
     criteria: Sequence[Criterion],
     exclude: Sequence[Name] = (),
@@ -97,13 +153,14 @@ def read_problem_elsewhere(
     **extras: Any,
 ) -> FarProblem:
     """As `read_problem`; a pass over all columns finds their types, levels and moments."""
+    source, crew = far.source, far.crew
     check_known(extras)
     check_missing(missing)
     check_rare_levels(rare_levels)
     y, sample_weight, extras, named = _vectors(source, crew, y, sample_weight, extras)
     table, wanted = _table(source, named, feature_names, groups, exclude, categorical)
     weights, notes = read_weights(sample_weight, table.n_rows)
-    reading = _Reading(source.parts, crew, wanted, loaded)
+    reading = _Reading(source.parts, crew, wanted, far.loaded)
     present = weights > 0
     keep = present
     if missing == "drop":
@@ -121,10 +178,9 @@ def read_problem_elsewhere(
     notes += notes_on_missing
     if rare_levels is not None:
         joined, notes_on_levels = with_rare_levels_joined(about.table, weights, rare_levels)
-        about = with_codes(Outline(joined, about.readings, about.center, about.scale, about.low, about.high, about.n), wanted, found)
+        about = with_codes(replace(about, table=joined), wanted, found)
         notes += notes_on_levels
     notes += few_rows(about.table, weights)
-    lengths = [part.n_rows if mask is None else int(mask.sum()) for part, mask in zip(source.parts, keeps, strict=True)]
     return FarProblem(
         about.table,
         outcome,
@@ -136,13 +192,13 @@ def read_problem_elsewhere(
         link,
         True,
         n_jobs,
-        tuple([*notes, *told]),
+        (*notes, *told),
         missing,
         int((present & ~keep).sum()),
         test is not None,
         rare_levels,
         about,
-        Elsewhere(crew, lengths, keeps, room),
+        Elsewhere(crew, reading.lengths(keeps), keeps, far.room),
     )
 
 
@@ -163,6 +219,11 @@ class _Reading:
         """Values of all rows, by part."""
         return np.split(values, np.cumsum([part.n_rows for part in self.parts])[:-1])
 
+    def lengths(self, keeps: Sequence[NDArray[np.bool_] | None]) -> list[int]:
+        """How many rows of every part are kept."""
+        parts = zip(self.parts, keeps, strict=True)
+        return [part.n_rows if mask is None else int(mask.sum()) for part, mask in parts]
+
     def complete_rows(
         self, table: Table, present: NDArray[np.bool_], outcome_known: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], list[str]]:
@@ -179,8 +240,7 @@ class _Reading:
     def digest(self, weights: Floats, keep: NDArray[np.bool_]) -> tuple[Digest, list[NDArray[np.bool_] | None]]:
         """Moments and different values of all columns, and which rows of every part are kept."""
         keeps = [None if mask.all() else mask for mask in self.cut(keep)]
-        lengths = [part.n_rows if mask is None else int(mask.sum()) for part, mask in zip(self.parts, keeps, strict=True)]
-        by_part = np.split(weights, np.cumsum(lengths)[:-1])
+        by_part = np.split(weights, np.cumsum(self.lengths(keeps))[:-1])
         own = [(None if (w == 1.0).all() else w, mask) for w, mask in zip(by_part, keeps, strict=True)]
         return self.crew.joined(digest, (self.wanted, self._together), own, Digest.joined), keeps
 
@@ -259,7 +319,6 @@ def _joined(columns: list[Any]) -> Any:
     if isinstance(first, np.ndarray):
         return np.concatenate(columns)
     module = type(first).__module__.split(".")[0]
-    join: Callable[[list[Any]], Any]
     if module == "pandas":
         import pandas
 

@@ -170,9 +170,7 @@ class Problem:
             trail.status = "interrupted"
             return build(trail, plan, self.table, settings=about_search, **rest, seconds=time.perf_counter() - begun)
 
-    def closer(
-        self, model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float
-    ) -> Closer | None:
+    def closer(self, model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float) -> Closer | None:
         """What makes statistics exact when somebody looks at them."""
         return closer(model, rule, forced, trail, seconds)
 
@@ -382,6 +380,7 @@ def settings(
 
 
 def check_known(extras: dict[str, Any]) -> None:
+    """Refuse arguments that nobody knows."""
     unknown = [name for name in extras if name not in EXTRAS]
     if unknown:
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}")

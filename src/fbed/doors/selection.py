@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from fbed.clock import Clock
+from fbed.doors.elsewhere import Far, far_or_near, read_problem_elsewhere
 from fbed.doors.problem import Listener, check_search_options, make_plan, read_problem, settings
 from fbed.doors.progress import Progress, reporting
 from fbed.graphs import oracle
@@ -16,7 +17,6 @@ from fbed.result.origin import Origin, origin
 from fbed.result.result import Result, build
 from fbed.rules.criteria import Criterion, as_criterion
 from fbed.search.search import Plan, Trail, search
-from fbed.tables.readers import opened
 from fbed.tables.table import Groups, Name, as_list
 
 
@@ -54,6 +54,7 @@ def select(
     n_jobs: int | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     engine: str = "certified",
+    memory_limit: int | str | None = None,
 ) -> Result:
     """Select variables by forward-backward selection with early dropping (FBED^K).
 
@@ -61,8 +62,9 @@ def select(
     ----------
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
         Predictors, a row a sample; or the name of a file that the command line reads. Text and category columns of a
-        table enter and leave as a unit, with a degree of
-        freedom a level but the first.
+        table enter and leave as a unit, with a degree of freedom a level but the first.
+        Tables may be larger than memory: Parquet files ('data/*.parquet' or a folder), `pyarrow.dataset.Dataset`,
+        polars `LazyFrame`, `numpy.memmap`, Dask arrays and data frames; see `memory_limit`.
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair
         Outcome; a node, when X is a graph. Survival times are a pair (time, event) of arrays or column names, or a
@@ -133,6 +135,10 @@ def select(
     engine : {'certified', 'exhaustive'}
         'certified' decides by bounds on the statistics, 'exhaustive' fits every model. They select the same; the
         second is there to check the first.
+    memory_limit : int or str, optional
+        Bytes of memory, such as '2GB', within which a table is read part by part: Parquet files, an Arrow dataset, a
+        lazy polars frame, a mapped file or a Dask collection. Without it, such a table is read into memory if it takes
+        less than a quarter of what is free.
 
     Returns
     -------
@@ -148,7 +154,7 @@ def select(
     (3, 7)
     """
     asked = origin(select, locals())
-    X = opened(X)
+    X = far_or_near(X, memory_limit, n_jobs)
     started, on_clock = time.perf_counter(), time.monotonic()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)
@@ -169,7 +175,8 @@ def select(
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
         return _select_on_graph(perfect, plan, chosen, asked, n_jobs, time_limit, progress)
-    problem = read_problem(
+    read = read_problem_elsewhere if isinstance(X, Far) else read_problem
+    problem = read(
         X,
         y,
         [chosen],

@@ -45,7 +45,9 @@ class Elsewhere:
             for n, end in zip(self.lengths, ends, strict=True)
         ]
 
-    def settle(self, design: FarDesign, y: Floats, prior: Floats | None, offset: Floats | None, counts: bool | None) -> None:
+    def settle(
+        self, design: FarDesign, y: Floats, prior: Floats | None, offset: Floats | None, counts: bool | None
+    ) -> None:
         """Hand every part the outcome of its rows."""
         weights = self.cut(None if design.unit_weights else design.weights)
         parts = zip(self.lengths, self.cut(y), weights, self.cut(prior), self.cut(offset), self.keeps, strict=True)

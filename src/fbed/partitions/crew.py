@@ -104,7 +104,9 @@ class Here:
         """Joined as they come."""
         return tree(self._each(work, shared, own), join)
 
-    def _each(self, work: Callable[..., Answer], shared: Sequence[Any], own: Sequence[Sequence[Any]]) -> Iterable[Answer]:
+    def _each(
+        self, work: Callable[..., Answer], shared: Sequence[Any], own: Sequence[Sequence[Any]]
+    ) -> Iterable[Answer]:
         self.tally.passes += 1
         todo = list(zip(self.parts, own, strict=True))
         return spread(lambda item: work(item[0], *shared, *item[1]), todo, self.n_threads)

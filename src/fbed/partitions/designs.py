@@ -53,11 +53,12 @@ class PartDesign(DescribedDesign):
                 indicators[j] = len(arrays) + 1
             places += outline.table.places(j)
             arrays += [plain_numbers(np.ascontiguousarray(array)) for array in found]
-        self.center, self.scale = np.ascontiguousarray(outline.center[places]), np.ascontiguousarray(outline.scale[places])
-        self.low, self.high = outline.low[places], outline.high[places]
+        about = (outline.center, outline.scale, outline.low, outline.high)
+        self.center, self.scale, self.low, self.high = (np.ascontiguousarray(values[places]) for values in about)
         self.mostly_zero = np.zeros(len(places), dtype=bool)
-        matrix = ColumnsApart(arrays) if arrays else np.empty((self.n_rows, 0))
-        self.matrix = DenseColumns(arrays, self.n_rows) if arrays else DenseColumns(matrix)
+        empty = np.empty((self.n_rows, 0))
+        matrix = ColumnsApart(arrays) if arrays else empty
+        self.matrix = DenseColumns(arrays, self.n_rows) if arrays else DenseColumns(empty)
         self.table = replace(
             outline.table, matrix=matrix, position=position, factors=factors, indicators=indicators, n_rows=self.n_rows
         )
@@ -79,8 +80,13 @@ class Rows(Protocol):
 class Estimated(Protocol):
     """A model with coefficients on the scale of the user's data, the constant first."""
 
-    coefficients: tuple[float, ...]
-    reached: tuple[float, ...]
+    @property
+    def coefficients(self) -> tuple[float, ...]:
+        """Some of them may be infinite."""
+
+    @property
+    def reached(self) -> tuple[float, ...]:
+        """Finite ones in their place, where there are such."""
 
 
 class FarDesign(DescribedDesign):

@@ -67,7 +67,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class Values:
-    """The different values of a column, with the number and weight of the rows that have each; the missing ones last."""
+    """The different values of a column, with number and weight of the rows that have each; the missing ones last."""
 
     values: list[Any]
     rows: Floats
@@ -82,7 +82,10 @@ class Values:
             if place.setdefault(key_of(value), len(values)) == len(values):
                 values.append(value)
         if len(values) > _MOST_VALUES:
-            raise InvalidInput(f"a column has more than {_MOST_VALUES:,} different values, like an identifier: exclude it")
+            raise InvalidInput(
+                f"a column has more than {_MOST_VALUES:,} different values such as {values[0]!r}, like an identifier: "
+                "leave it out by exclude"
+            )
         rows, weight = np.zeros(len(values) + 1), np.zeros(len(values) + 1)
         for found in (self, other):
             at = [*(place[key_of(value)] for value in found.values), len(values)]

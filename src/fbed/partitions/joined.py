@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.row_sums import Looked, Sweep, events_of, null_coefficients
@@ -25,7 +26,8 @@ class JoinedSums:
     def __init__(
         self, crew: Crew, design: FarDesign, y: Floats, weights: Floats, offset: Floats | None, counts: bool
     ) -> None:
-        self.crew, self.design, self.blocks = crew, design, RowBlocks(design)
+        self.crew, self.blocks = crew, RowBlocks(design)
+        self.design: Design = design
         self.n = float(weights.sum())
         self.events = events_of(y, weights, counts)
         self._start = null_coefficients(y, weights, offset, counts)
@@ -64,7 +66,8 @@ class JoinedLinear:
     """The verbs of the linear model."""
 
     def __init__(self, crew: Crew, design: FarDesign) -> None:
-        self.crew, self.design = crew, design
+        self.crew = crew
+        self.design: Design = design
 
     def with_outcome(self, variables: Sequence[int]) -> Floats:
         """Sums over the rows of the columns of variables times the outcome."""

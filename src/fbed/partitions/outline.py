@@ -1,4 +1,4 @@
-"""A table that is described but not there: from the digest of its parts to what models, and the parts, must know of it."""
+"""A table that is described but not there: from the digest of its parts to what models and parts must know of it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from fbed.tables.table import Table, all_refused, refuse_infinite, refuse_not_fi
 
 @dataclass(frozen=True)
 class Different(Encoded):
-    """The different values of a column, as if each were a row; `rows` says how many rows have each."""
+    """The different values of a column, as if each were a row; `rows_of` says how many rows have each."""
 
-    rows: Floats = field(default_factory=lambda: np.zeros(0))
+    rows_of: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __len__(self) -> int:
-        return int(self.rows.sum())
+        return int(self.rows_of.sum())
 
     @property
-    def counts(self) -> NDArray[np.intp]:  # type: ignore[override]
+    def counts(self) -> NDArray[np.intp]:
         """How many rows have each value."""
-        return self.rows[:-1].astype(np.intp)
+        return self.rows_of[:-1].astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def described(
     center, scale, low, high = np.array(columns).reshape(-1, 4).T
     scale = np.where(scale <= INFORMATION * np.maximum(np.abs(low), np.abs(high)), 0.0, scale)
     table = replace(table, position=position, factors=dict(sorted(factors.items())), indicators=indicators)
-    outline = Outline(table, readings, *map(np.ascontiguousarray, (center, scale, low, high)), n)
+    outline = Outline(table, readings, center.copy(), scale, low.copy(), high.copy(), n)
     return with_codes(outline, wanted, found), notes
 
 

@@ -76,7 +76,8 @@ def _explained(stamp: Stamp | None) -> Iterator[None]:
         if stamp is None:
             raise
         stamp.check()
-        raise InvalidInput(f"{stamp.path} cannot be read: {str(error).splitlines()[0] if str(error) else error!r}") from error
+        reason = str(error).splitlines()[0] if str(error) else repr(error)
+        raise InvalidInput(f"{stamp.path} cannot be read: {reason}") from error
 
 
 @dataclass(frozen=True)

@@ -165,9 +165,7 @@ class Piece:
     def look_at_group(self, selected: tuple[int, ...], coefficients: Floats, variable: int) -> Sums:
         """The same for a variable of several columns."""
         rows = self._rows(selected, coefficients)
-        found: Looked = self._asked(
-            selected, [variable], lambda: self.sums.look_at_group(rows, selected, variable)
-        )
+        found: Looked = self._asked(selected, [variable], lambda: self.sums.look_at_group(rows, selected, variable))
         return found.score, found.cross, found.own
 
     def moments(

@@ -1,4 +1,4 @@
-"""Tables that lie elsewhere → their parts: Parquet files, Arrow datasets, lazy frames, mapped files, Dask collections."""
+"""Tables that lie elsewhere → their parts: Parquet files, Arrow datasets, lazy frames, mapped files, Dask."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import numpy as np
 from fbed.errors import InvalidInput
 from fbed.partitions.parts import ArrayRows, DelayedRows, FragmentRows, LazyRows, MappedRows, Part, Stamp
 from fbed.tables.columns import listing
+from fbed.tables.readers import opened
 
 ROWS = 2**16
 """Rows that a part has at least, where its storage leaves a choice: enough to make up for asking it."""
@@ -62,6 +63,23 @@ def available_memory() -> int:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
         return 2**32
+
+
+def used_memory() -> int:
+    """Bytes of memory that this process has now."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+    except (OSError, ValueError):
+        return 2**28
+
+
+def whole(X: Any) -> Any:
+    """A table that lies elsewhere, in memory."""
+    if isinstance(X, (str, Path)):
+        return opened(X) if not is_pattern(str(X)) else _dataset(str(X), _files_of(str(X))).to_table()
+    if _is_lazy(X):
+        return X.collect()
+    return X.to_table() if _is_dataset(X) else X
 
 
 def lies_elsewhere(X: Any) -> bool:
@@ -122,12 +140,18 @@ def _files_of(path: str) -> list[str]:
 
 
 def _of_files(path: str, files: Sequence[str]) -> Source:
-    dataset = _arrow_dataset()
-    kind = _FORMATS[Path(files[0]).suffix.lower()]
     try:
-        return _of_dataset(dataset.dataset(list(files), format=kind, partitioning="hive"))
+        return _of_dataset(_dataset(path, files))
     except (OSError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
         raise InvalidInput(f"{path} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def _dataset(path: str, files: Sequence[str]) -> Any:
+    """Files as one dataset; folders such as year=2026 are columns of a folder's files."""
+    hive = {"partitioning": "hive", "partition_base_dir": path} if os.path.isdir(path) else {}
+    return _arrow_dataset().dataset(list(files), format=_FORMATS[Path(files[0]).suffix.lower()], **hive)
 
 
 def _arrow_dataset() -> Any:
@@ -211,12 +235,15 @@ def _of_lazy(X: Any) -> Source:
     schema = X.collect_schema()
     n = int(X.select(polars.len()).collect().item())
     parts = tuple(LazyRows(X, *piece) for piece in _slices(n, 2 * ROWS))
-    return Source(parts, tuple(schema.names()), len(schema), tuple(map(str, schema.dtypes())), n_bytes=8.0 * n * len(schema))
+    return Source(
+        parts, tuple(schema.names()), len(schema), tuple(map(str, schema.dtypes())), n_bytes=8.0 * n * len(schema)
+    )
 
 
 def _of_dask(X: Any) -> Source:
     """Partitions as they are; the columns of an array are brought together."""
-    import dask
+    from dask.base import compute
+    from dask.delayed import delayed as later
 
     named = hasattr(X, "columns")
     if not named:
@@ -228,7 +255,7 @@ def _of_dask(X: Any) -> Source:
         delayed, lengths = X.to_delayed()[:, 0].tolist(), list(X.chunks[0])
     else:
         delayed = X.to_delayed()
-        lengths = list(dask.compute(*[dask.delayed(len)(part) for part in delayed]))
+        lengths = list(compute(*[later(len)(part) for part in delayed]))  # type: ignore[no-untyped-call]
     parts = tuple(DelayedRows(part, int(n)) for part, n in zip(delayed, lengths, strict=True) if n)
     if not named:
         return Source(parts, None, X.shape[1], (str(X.dtype),) * X.shape[1])

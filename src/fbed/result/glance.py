@@ -151,7 +151,9 @@ def _numbers(design: Design, variables: Sequence[int]) -> list[Column]:
         return []
     places = design.positions(variables)
     names = [str(design.table.column_name(variable)) for variable in variables]
-    return _spread(design, names, design.block(variables), design.center[places], design.scale[places])
+    found = _spread(design, names, design.block(variables), design.center[places], design.scale[places])
+    ends = zip(_rounded(design.low[places]), _rounded(design.high[places]), strict=True)
+    return [replace(column, low=low, high=high) for column, (low, high) in zip(found, ends, strict=True)]
 
 
 def _spread(design: Design, terms: Sequence[str], columns: Floats, center: Floats, scale: Floats) -> list[Column]:
@@ -235,8 +237,8 @@ def _associations(design: Design, variables: Sequence[int]) -> tuple[tuple[tuple
     widths = design.width[list(variables)].tolist()
     ends = np.cumsum(widths)
     places = [slice(int(end) - width, int(end)) for end, width in zip(ends, widths, strict=True)]
-    far = isinstance(design, FarDesign)
-    inner = design.products(variables) if far else _products(design, variables, places)
+    far = design if isinstance(design, FarDesign) else None
+    inner = _products(design, variables, places) if far is None else far.products(variables)
     if all(width == 1 for width in widths):
         return _of_columns(inner)
     return _correlations(inner, places), _inflation(inner, places)

@@ -172,6 +172,7 @@ def read_table(
 
 
 def checked_names(feature_names: Any) -> tuple[str, ...] | None:
+    """Names of columns as text, one each."""
     if feature_names is None:
         return None
     if isinstance(feature_names, str) or not isinstance(feature_names, Iterable):

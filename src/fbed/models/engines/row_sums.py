@@ -88,7 +88,7 @@ class RowSums:
 
     @property
     def events(self) -> float:
-        """Counts, or as many as the rarer of successes and failures."""
+        """What every level of a category needs some of."""
         return events_of(self.y, self.weights, self.counts)
 
     def start(self) -> Floats:

@@ -52,11 +52,14 @@ class Verbs(Protocol):
     """What a family tells about its rows; see `row_sums` and `risk_sums`."""
 
     n: float  # sample size of information criteria
-    events: float  # what every level of a category needs some of
     design: Design
     blocks: RowBlocks
     constant: bool  # whether the model has one
     stretch: float  # no z of a step is larger than this times the step
+
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of."""
 
     def start(self) -> Floats:
         """Coefficients of the model without variables."""
