@@ -70,6 +70,7 @@ def assert_same_answer(one: fbed.Result, other: fbed.Result, digits: float = 1e-
     assert list(one.indices) == list(other.indices)
     assert one.n_tests == other.n_tests
     assert one.status == other.status
+    assert (one.n_rows, one.n) == (other.n_rows, other.n)
     assert len(one.trace) == len(other.trace)
     for a, b in zip(one.trace, other.trace, strict=True):
         assert (a.phase, a.run, a.action, a.variable, a.df) == (b.phase, b.run, b.action, b.variable, b.df)

@@ -225,7 +225,7 @@ def test_models_next_to_collinear_need_their_columns_in_memory(tmp_path, monkeyp
     assert_same_answer(near, fbed.select(tmp_path / "t.parquet", y, memory_limit=LIMIT))
     made = elsewhere.Far
     monkeypatch.setattr(elsewhere, "Far", lambda source, crew, loaded, room: made(source, crew, loaded, 100))
-    read = elsewhere.far_or_near(tmp_path / "t.parquet", LIMIT, None)
+    read = elsewhere.far_or_near(tmp_path / "t.parquet", LIMIT, None, None)
     model = elsewhere.read_problem_elsewhere(read, y, [fbed.BIC()]).model
     with pytest.raises(fbed.InvalidInput, match="raise memory_limit"):
         model.fit([0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from fbed.families.elsewhere import Elsewhere, model_elsewhere, refuse_others
 from fbed.matrix.design import Design
 from fbed.models.base import Model
 from fbed.models.others.own import ConditionalTest, TestFunction
+from fbed.partitions.cluster import OnDask, connected, current_client
 from fbed.partitions.crew import Crew, Here, together
 from fbed.partitions.designs import FarDesign
 from fbed.partitions.digest import Digest, Wanted, complete, digest
 from fbed.partitions.joined import JoinedRows
 from fbed.partitions.outline import Outline, described, with_codes
-from fbed.partitions.parts import Part
+from fbed.partitions.parts import Part, Stamp
 from fbed.partitions.sources import (
     Source,
     available_memory,
@@ -37,7 +38,8 @@ from fbed.partitions.sources import (
 from fbed.result.settle import Closer
 from fbed.rules.criteria import Criterion, Rule
 from fbed.rules.tails import Floats
-from fbed.search.search import Trail
+from fbed.search.checkpoint import Asked
+from fbed.search.search import Plan, Trail
 from fbed.tables.columns import hint, listing
 from fbed.tables.extras import read_extras
 from fbed.tables.missing import check_missing, told_dropped
@@ -54,6 +56,7 @@ class FarProblem(Problem):
 
     outline: Outline | None = None
     where: Elsewhere | None = None
+    stamps: tuple[Stamp, ...] = ()
 
     @cached_property
     def design(self) -> Design:
@@ -79,6 +82,11 @@ class FarProblem(Problem):
             )
         return False
 
+    def asked(self, plan: Plan, criterion: Criterion) -> Asked:
+        """What a checkpoint belongs to: the files as they are, too."""
+        asked = super().asked(plan, criterion)
+        return Asked(asked.options, {"files": [astuple(stamp) for stamp in self.stamps], **asked.data})
+
     def closer(self, model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float) -> Closer | None:
         """Statistics stay as the search has left them: looking closer would read the table again."""
         return None
@@ -94,25 +102,38 @@ class Far:
     crew: Crew
     loaded: int
     room: int
+    own_client: Any = None  # that was made for this table alone
+
+    def close(self) -> None:
+        """Let go of the cluster."""
+        if self.own_client is not None:
+            self.own_client.close()
 
 
 _ROW = 96  # bytes that every row takes whatever is read: outcome, weights, state
 _LEAST = 2**25  # bytes with which something can be read
 
 
-def far_or_near(X: Any, memory_limit: Any, n_jobs: int | None) -> Far | Any:
+def far_or_near(X: Any, memory_limit: Any, client: Any, n_jobs: int | None) -> Far | Any:
     """The table as it is to be read: part by part, or where it fits, and nobody asked for anything else, in memory."""
     limit = None if memory_limit is None else size_in_bytes(memory_limit)
     if not lies_elsewhere(X):
-        if limit is not None:
+        if limit is not None or client is not None:
+            what = "client" if limit is None else "memory_limit"
             raise InvalidInput(
-                f"memory_limit is for tables that are read part by part, but X is {_kind(X)}: give names of Parquet "
+                f"{what} is for tables that are read part by part, but X is {_kind(X)}: give names of Parquet "
                 "files, an Arrow dataset, a polars LazyFrame, a numpy.memmap or a Dask collection, or leave it out"
             )
         return opened(X)
     source = source_of(X)
     if source.n_rows == 0:
         raise InvalidInput("X has 0 rows, i.e. n_samples=0; selection needs at least 3")
+    if client is None and is_dask(X) and limit is None:
+        client = current_client()
+    if client is not None:
+        share = (available_memory() if limit is None else limit) // 4
+        found = connected(client)
+        return Far(source, OnDask(found, source.parts), share, share, found if isinstance(client, str) else None)
     if limit is None:
         limit = available_memory() // 2
         if source.n_bytes < limit // 2:
@@ -199,6 +220,7 @@ def read_problem_elsewhere(
         rare_levels,
         about,
         Elsewhere(crew, reading.lengths(keeps), keeps, far.room),
+        source.stamps,
     )
 
 

@@ -30,6 +30,7 @@ from fbed.result.result import Result, build
 from fbed.result.settle import Closer, closer
 from fbed.rules.criteria import Criterion, Rule
 from fbed.rules.tails import Floats
+from fbed.search.checkpoint import Asked, Checkpoint, Recorded, digest_of
 from fbed.search.memo import Memo
 from fbed.search.scan import Scanner
 from fbed.search.search import Plan, Trail, keeping, search
@@ -128,14 +129,17 @@ class Problem:
         progress: Listener = None,
         memo: Memo | None = None,
         started: float | None = None,
+        checkpoint: Callable[[Asked], Checkpoint] | None = None,
     ) -> Result:
         """Search by one plan and criterion; a memo shares work with other searches on the same problem.
 
-        The time limit counts from `started`, a moment on the monotonic clock, or from now.
+        The time limit counts from `started`, a moment on the monotonic clock, or from now. `checkpoint` makes the file
+        in which the search is written down, given what it belongs to.
         """
         begun, p = time.perf_counter(), self.design.n_varying(plan.candidates)  # the pass over the rows that always is
         clock, late = Clock(time_limit, started), _late(time_limit, started)
         model: Model | None = None
+        written: Checkpoint | None = None
         latest: Fit | None = None
         look_closer: Closer | None = None
         with one_blas_thread(), reporting(progress, self.table.name) as listen:
@@ -145,8 +149,9 @@ class Problem:
             if model is not None:
                 rule, threads = criterion.bind(model.n, p), thread_count(self.n_jobs)
                 scanner = Scanner(model, rule, len(plan.forced), threads, memo)
+                written = None if checkpoint is None else checkpoint(self.asked(plan, criterion))
                 with clock.running():
-                    search(scanner, plan, trail)
+                    search(scanner if written is None else Recorded(scanner, written), plan, trail)
                 latest = scanner.latest
                 look_closer = self.closer(model, rule, plan.forced, trail, time.perf_counter() - begun)
             late = Clock(_GRACE) if trail.status == "interrupted" else late
@@ -162,6 +167,7 @@ class Problem:
             "paired": [self.table.name(j) for j in self.sparse] if isinstance(model, ManyLevels) else [],
         }
         about_model["notes"] += tuple(_remarks(self.design, plan))
+        about_model["notes"] += () if written is None or written.trouble is None else (written.trouble,)
         about_model["notes"] += tuple(self._sparse_notes(plan, criterion) if model is not None else ())
         rest = {"criterion": _criterion_text(criterion.describe(about_model["n"], p), self.test), **about_model}
         try:
@@ -173,6 +179,22 @@ class Problem:
     def closer(self, model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float) -> Closer | None:
         """What makes statistics exact when somebody looks at them."""
         return closer(model, rule, forced, trail, seconds)
+
+    def asked(self, plan: Plan, criterion: Criterion) -> Asked:
+        """What a checkpoint of a search belongs to."""
+        free = ("n_jobs", "time_limit")  # they change no answer
+        plain = settings(plan, criterion, self.table, None, None)
+        options = {name: value for name, value in plain.items() if name not in free}
+        options |= {"family": self.kind.name, "test": self.test, "cov": self.cov, "link": self.link}
+        options |= {"missing": self.missing, "rare_levels": self.rare_levels}
+        table, design, extras = self.table, self.design, self.extras
+        by_row = (extras.offset, extras.trials, extras.entry, extras.strata, extras.cluster)
+        levels = {j: factor.levels for j, factor in table.factors.items()}
+        schema = digest_of(table.names, table.position, levels, sorted(table.groups.items()), plan.candidates)
+        moments = digest_of(design.center, design.scale, design.low, design.high, self.weights)
+        outcome = digest_of(self.outcome.values, self.outcome.levels, self.outcome.event, *by_row)
+        data = {"rows": table.n_rows, "columns": table.n_variables}
+        return Asked(options, {**data, "schema": schema, "moments": moments, "outcome": outcome})
 
     def _described(self, model: Model | None, latest: Fit | None, trail: Trail, clock: Clock) -> dict[str, Any]:
         """What the result tells about the model and the data; nothing where there is no time left for it."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, nullcontext
+from functools import partial
 from typing import Any
 
 from fbed.clock import Clock
@@ -16,6 +19,7 @@ from fbed.models.others.own import ConditionalTest, TestFunction
 from fbed.result.origin import Origin, origin
 from fbed.result.result import Result, build
 from fbed.rules.criteria import Criterion, as_criterion
+from fbed.search.checkpoint import Checkpoint
 from fbed.search.search import Plan, Trail, search
 from fbed.tables.table import Groups, Name, as_list
 
@@ -55,6 +59,8 @@ def select(
     progress: bool | Callable[[Progress], None] | None = None,
     engine: str = "certified",
     memory_limit: int | str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    client: Any = None,
 ) -> Result:
     """Select variables by forward-backward selection with early dropping (FBED^K).
 
@@ -139,6 +145,12 @@ def select(
         Bytes of memory, such as '2GB', within which a table is read part by part: Parquet files, an Arrow dataset, a
         lazy polars frame, a mapped file or a Dask collection. Without it, such a table is read into memory if it takes
         less than a quarter of what is free.
+    checkpoint : path, optional
+        A file in which every step is written down as soon as it is known. A search that was killed goes on there when
+        it is started again with the same options and data, and is refused with others.
+    client : `dask.distributed.Client` or the address of a scheduler, optional
+        A cluster whose workers read the table and keep their parts of it; for Dask collections the current client by
+        default. The answer does not depend on the number of workers.
 
     Returns
     -------
@@ -154,7 +166,7 @@ def select(
     (3, 7)
     """
     asked = origin(select, locals())
-    X = far_or_near(X, memory_limit, n_jobs)
+    X = far_or_near(X, memory_limit, client, n_jobs)
     started, on_clock = time.perf_counter(), time.monotonic()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)
@@ -176,27 +188,29 @@ def select(
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
         return _select_on_graph(perfect, plan, chosen, asked, n_jobs, time_limit, progress)
     read = read_problem_elsewhere if isinstance(X, Far) else read_problem
-    problem = read(
-        X,
-        y,
-        [chosen],
-        exclude,
-        family=family,
-        test=test,
-        cov=cov,
-        link=link,
-        sample_weight=sample_weight,
-        feature_names=feature_names,
-        groups=groups,
-        categorical=categorical,
-        missing=missing,
-        rare_levels=rare_levels,
-        engine=engine,
-        n_jobs=n_jobs,
-        **extras,
-    )
-    plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
-    result = problem.run(plan, chosen, time_limit, progress, started=on_clock)
+    with closing(X) if isinstance(X, Far) else nullcontext():
+        problem = read(
+            X,
+            y,
+            [chosen],
+            exclude,
+            family=family,
+            test=test,
+            cov=cov,
+            link=link,
+            sample_weight=sample_weight,
+            feature_names=feature_names,
+            groups=groups,
+            categorical=categorical,
+            missing=missing,
+            rare_levels=rare_levels,
+            engine=engine,
+            n_jobs=n_jobs,
+            **extras,
+        )
+        plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
+        kept = None if checkpoint is None else partial(Checkpoint, checkpoint)
+        result = problem.run(plan, chosen, time_limit, progress, started=on_clock, checkpoint=kept)
     return dataclasses.replace(result, seconds=time.perf_counter() - started, origin=asked)
 
 

@@ -20,7 +20,8 @@ from fbed.partitions.parts import Part
 from fbed.partitions.piece import Outcome, Piece
 from fbed.threads import spread
 
-_BRANCHES = 8  # neighbours that are joined at once
+BRANCHES = 8
+"""Neighbours that are joined at once."""
 
 Answer = TypeVar("Answer")
 Join = Callable[[Answer, Answer], Answer]
@@ -79,7 +80,7 @@ def _neighbours(answers: Iterable[Answer], join: Join[Answer]) -> list[Answer]:
     some: list[Answer] = []
     for answer in answers:
         some.append(answer)
-        if len(some) == _BRANCHES:
+        if len(some) == BRANCHES:
             out.append(reduce(join, some))
             some = []
     return [*out, reduce(join, some)] if some else out

@@ -164,7 +164,8 @@ def described(
     columns = [_filled(about[j], n) for j in numeric] + [_indicator(float(about[j][0]), n) for j in shown]
     center, scale, low, high = np.array(columns).reshape(-1, 4).T
     scale = np.where(scale <= INFORMATION * np.maximum(np.abs(low), np.abs(high)), 0.0, scale)
-    table = replace(table, position=position, factors=dict(sorted(factors.items())), indicators=indicators)
+    levels = dict(sorted(factors.items()))
+    table = replace(table, position=position, factors=levels, indicators=indicators, n_rows=found.n_rows)
     outline = Outline(table, readings, center.copy(), scale, low.copy(), high.copy(), n)
     return with_codes(outline, wanted, found), notes
 

@@ -54,7 +54,8 @@ class Stamp:
             now = Stamp.of(self.path)
         except InvalidInput as error:
             raise InvalidInput(
-                f"{self.path} was there when the search began and is gone now ({error}): bring it back and search again"
+                f"{self.path} was there when the search began and is gone now, or cannot be seen from here ({error}): "
+                "bring it back and search again; the workers of a cluster need files that all of them can read"
             ) from error
         if now != self:
             raise InvalidInput(
