@@ -150,9 +150,7 @@ def _chart(path: PathResult, names: Sequence[object], n_names: int) -> Html:
             inside = name in result.selected
             title = tag("title", f"{name}: {'' if inside else 'not '}selected by {named(setting)}")
             look = "bar" if inside else "zone1"
-            parts.append(
-                charts.rectangle(_LABEL + j * side + 0.5, y + 1, max(side - 1, 0.8), _ROW - 2, look, title)
-            )
+            parts.append(charts.rectangle(_LABEL + j * side + 0.5, y + 1, max(side - 1, 0.8), _ROW - 2, look, title))
     shown = "" if n_names == len(names) else f" The first {len(names)} of {n_names:,} variables."
     caption = f"Settings across, in the order of the table above; filled where a variable is selected.{shown}"
     description = f"{plural(len(names), 'variable')} by {plural(len(path.results), 'setting')}"
