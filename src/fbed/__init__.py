@@ -10,6 +10,7 @@ from fbed.doors.selection import select
 from fbed.errors import InvalidInput
 from fbed.result.result import Result
 from fbed.rules.criteria import AIC, BIC, EBIC, LikelihoodRatio
+from fbed.tables.plink import Genotypes, genotypes
 
 if TYPE_CHECKING:
     from fbed.doors.estimator import FBEDSelector
@@ -20,11 +21,13 @@ __all__ = [
     "BIC",
     "EBIC",
     "FBEDSelector",
+    "Genotypes",
     "InvalidInput",
     "LikelihoodRatio",
     "PathResult",
     "Progress",
     "Result",
+    "genotypes",
     "path",
     "select",
 ]

@@ -33,10 +33,12 @@ from fbed.rules.tails import Floats
 from fbed.search.memo import Memo
 from fbed.search.scan import Scanner
 from fbed.search.search import Plan, Trail, keeping, search
+from fbed.tables.beside import Beside
 from fbed.tables.columns import listing
 from fbed.tables.extras import EXTRAS, Extras, read_extras
 from fbed.tables.labels import check_labels
 from fbed.tables.missing import check_missing, complete_rows, with_indicators
+from fbed.tables.plink import Genotypes
 from fbed.tables.outcomes import Outcome, known_rows, read_outcome, suggested_family
 from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
 from fbed.tables.table import Groups, Name, Table, read_table, refuse_masked, take_column
@@ -246,6 +248,7 @@ def read_problem(
         take_column(X, sample_weight, "sample_weight") if isinstance(sample_weight, str) else sample_weight,
         table.n_rows,
     )
+    notes += list(X.notes) if isinstance(X, Genotypes) else []
     y, present = _outcome_values(X, y), weights > 0
     keep = present
     if missing == "drop":
@@ -267,6 +270,8 @@ def read_problem(
         family, note = suggested_family(outcome) if extras.get("trials") is None else ("binomial", None)
         notes += [note] if note else []
     kind = families.find(family)
+    if isinstance(table.matrix, Beside):
+        families.check_stored(kind, kind.test_for(test, cov), cov)
     for criterion in criteria:
         families.check_abilities(
             kind,

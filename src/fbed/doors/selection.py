@@ -17,7 +17,7 @@ from fbed.result.result import Result, build
 from fbed.rules.criteria import Criterion, as_criterion
 from fbed.search.search import Plan, Trail, search
 from fbed.tables.readers import opened
-from fbed.tables.table import Groups, Name, as_list
+from fbed.tables.table import Groups, Name, as_list, considered
 
 
 def select(
@@ -148,11 +148,11 @@ def select(
     (3, 7)
     """
     asked = origin(select, locals())
-    X = opened(X)
+    include, exclude = as_list(include), as_list(exclude)
+    X = considered(opened(X), include, groups)
     started, on_clock = time.perf_counter(), time.monotonic()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)
-    include, exclude = as_list(include), as_list(exclude)
     extras = {
         "offset": offset,
         "exposure": exposure,

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed._kernels import DenseColumns, SparseColumns
+from fbed.matrix.beside_columns import BesideColumns
 from fbed.rules.tails import Floats
 from fbed.tables.apart import ColumnsApart
+from fbed.tables.beside import Beside
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import Codes
 from fbed.tables.table import Matrix, Table, refuse_not_finite
@@ -45,6 +47,7 @@ class Design:
     center, scale, low, high : of each column of the table's matrix; scale 0 marks a constant one.
     mostly_zero : which columns of the matrix have few values that are not 0.
     by_support : whether nearly all columns of a sparse matrix have.
+    is_stored : whether columns are stored in their own way, and read by their own kernels.
     """
 
     def __init__(self, table: Table, weights: Floats, n_threads: int = 1) -> None:
@@ -55,6 +58,7 @@ class Design:
         self.n = float(weights.sum())
         self.n_rows = table.n_rows
         self.is_sparse = bool(sparse.issparse(table.matrix))
+        self.is_stored = isinstance(table.matrix, Beside)
         self.matrix = _kernel_columns(table.matrix)
         self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(n_threads)
         self.by_support = self.is_sparse and int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
@@ -204,7 +208,10 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
     return parts[0] if len(parts) == 1 else np.hstack(parts)
 
 
-def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
+def _kernel_columns(matrix: Matrix) -> Any:
+    if isinstance(matrix, Beside):
+        plain = _kernel_columns(matrix.plain)
+        return BesideColumns(matrix.stored.kernel(), matrix.n_stored, plain, matrix.shape[0])
     if isinstance(matrix, ColumnsApart):
         return DenseColumns([_plain(column) for column in matrix.columns], matrix.shape[0])
     if not sparse.issparse(matrix):

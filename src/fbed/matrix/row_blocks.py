@@ -72,6 +72,20 @@ class RowBlocks:
         design = self.design
         return design.matrix.gather_rows(where, design.center, design.scale, part.start, part.stop, constant)
 
+    def products(
+        self, variables: Indices, vectors: Callable[[slice], Floats], width: int
+    ) -> tuple[Floats, Floats]:
+        """XᵀV of variables that are single columns, and Σ v·x² of the second of the vectors that are read."""
+        where = self.design.positions(variables)
+
+        def work(part: slice) -> Sums:
+            X, V = self.gather(where, part), vectors(part)
+            own = np.einsum("ij,ij,i->j", X, X, V[:, 1]) if width > 1 else np.zeros(len(where))
+            return X.T @ V, own
+
+        along, own = self.summed(work, width + len(where))
+        return along, own
+
     def codes(self, variable: int) -> Indices | None:
         """Levels of a variable that is one category, the first of them its reference; None for anything else."""
         columns = self.design.table.columns(variable)
@@ -109,14 +123,14 @@ class RowBlocks:
             self._moments[variable] = self.design.moments(variable)
         return self._moments[variable]
 
-    def reach(self, variables: Sequence[int]) -> Floats:
+    def reach(self, variables: Sequence[int] | Indices) -> Floats:
         """The largest size of every design column of some variables, as the model sees them."""
         design = self.design
         which = np.asarray(variables, dtype=np.intp)
         if len(which) and design.varying[which].all():
             j = design.table.position[which]
             return np.maximum(design.center[j] - design.low[j], design.high[j] - design.center[j]) / design.scale[j]
-        return np.concatenate([np.zeros(0), *(self._reach(variable) for variable in variables)])
+        return np.concatenate([np.zeros(0), *(self._reach(int(variable)) for variable in variables)])
 
     def _reach(self, variable: int) -> Floats:
         design = self.design

@@ -25,6 +25,7 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput
 from fbed.tables.columns import hint, listing, sorted_values
+from fbed.tables.plink import genotypes, is_plink
 from fbed.tables.sparsity import checked_csc
 from fbed.tables.table import Name
 
@@ -162,6 +163,8 @@ def _whole(path: str) -> io.BytesIO:
 def opened(X: Any) -> Any:
     """A table in memory: a file is read by its name, a lazy polars frame collected; anything else is as it is."""
     if isinstance(X, (str, Path)):
+        if is_plink(X):
+            return genotypes(X)
         data = read(str(X))
         if not data.is_frame:
             raise InvalidInput(

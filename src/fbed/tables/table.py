@@ -19,8 +19,10 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput, InvalidType
 from fbed.tables.apart import as_matrix
+from fbed.tables.beside import Beside
 from fbed.tables.columns import OBJECTS, Factor, coded, hint, listing, read_column
 from fbed.tables.encoding import TOGETHER, encode_objects
+from fbed.tables.plink import Genotypes
 from fbed.tables.sparsity import checked_csc
 
 Name = str | int
@@ -158,6 +160,8 @@ def read_table(
     groups : columns that are one variable, by its name.
     categorical : columns whose values are categories, whatever they look like.
     """
+    if isinstance(X, Genotypes):
+        return _from_genotypes(X, feature_names, leave_out, exclude, groups, categorical)
     named = None if sparse.issparse(X) else named_columns(X)
     if named is None:
         matrix = _checked_sparse(X) if sparse.issparse(X) else _checked_dense(X)
@@ -169,6 +173,30 @@ def read_table(
     columns = {name: values for name, values in named.items() if name not in set(leave_out)}
     table = _arranged(_outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
     return _from_columns(columns, table, table.find_columns(categorical, "categorical"))
+
+
+def _from_genotypes(
+    X: Genotypes,
+    feature_names: Sequence[str] | None,
+    leave_out: Sequence[str],
+    exclude: Iterable[Name],
+    groups: Groups | None,
+    categorical: Iterable[Name],
+) -> Table:
+    """Covariates first, then the variants, which stay packed."""
+    if feature_names is not None:
+        raise InvalidInput("feature_names is for arrays; variants have names of their own: leave it out")
+    columns = {name: values for name, values in X.covariates().items() if name not in set(leave_out)}
+    table = _outline((len(X), len(columns) + X.shape[1]), (*columns, *X.variants))
+    table = _arranged(table, groups, exclude)
+    declared = table.find_columns(categorical, "categorical")
+    packed = [j for j in declared if j >= len(columns)]
+    if packed:
+        raise InvalidInput(f"categorical names the variant {table.column_name(packed[0])!r}, whose genotypes are numbers")
+    table = _from_columns(columns, table, declared)
+    place = np.where(table.position < 0, -1, table.position + X.shape[1])
+    matrix = Beside(X.packed, table.matrix)
+    return replace(table, matrix=matrix, position=np.concatenate([place, np.arange(X.shape[1], dtype=np.intp)]))
 
 
 def _names(feature_names: Any) -> tuple[str, ...] | None:
@@ -244,9 +272,23 @@ def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
     return list(wanted)
 
 
+def considered(X: Any, include: Iterable[Name], groups: Groups | None) -> Any:
+    """Genotypes with the covariates that are named as variables; anything else as it is."""
+    if not isinstance(X, Genotypes):
+        return X
+    members = [] if not isinstance(groups, Mapping) else [name for group in groups.values() for name in as_list(group)]
+    return X.considering([*include, *members])
+
+
 def take_column(X: Any, name: str, role: str) -> Any:
     """The column `name` of a table, for an outcome or weights given by name."""
+    if isinstance(X, Genotypes):
+        X = X.beside
     frame = X if isinstance(X, Mapping) else as_frame(X)
+    if X is None:
+        raise InvalidInput(
+            f"{role}={name!r} names a column, but there is no table of phenotypes: fbed.genotypes(path, pheno=…)"
+        )
     if frame is None:
         raise InvalidInput(
             f"{role}={name!r} names a column, but X is a {type(X).__name__} without column names: pass the values"

@@ -22,6 +22,7 @@ from scipy import linalg
 
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Fit, FittedModel, Indices, correlation_of
+from fbed.models.engines.wide_products import WideProducts
 from fbed.models.others.gaussian import Gaussian, n_log_ratio
 from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import Evidence
@@ -102,12 +103,12 @@ class TallGaussian:
     name = "gaussian"
     has_likelihood = True
 
-    def __init__(self, careful: Gaussian, blocks: RowBlocks) -> None:
+    def __init__(self, careful: Gaussian, blocks: RowBlocks, wide: bool = False) -> None:
         self.careful = careful
         self.design, self.n = careful.design, careful.n
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
         root = np.sqrt(self.design.weights)
-        self.products = Products(blocks, root * careful.y)
+        self.products: Products | WideProducts = (WideProducts if wide else Products)(blocks, root * careful.y)
         self.variance = careful.total / self.n
 
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> Fit:
