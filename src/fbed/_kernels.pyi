@@ -57,7 +57,7 @@ class PackedColumns:
     def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool) -> Floats:
         """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def products(self, which: Which, center: Floats, scale: Floats, first: int, vectors: Floats) -> Floats:
-        """Products of standardised columns with vectors v of the rows from `first` on, then Σ v·column² of the second."""
+        """Products of standardised columns with vectors v of the rows from `first` on, then Σ v·column² of one."""
     def rows(self, keep: Which) -> NDArray[np.uint8]:
         """The same columns on some rows, packed."""
 

@@ -23,8 +23,9 @@ from fbed.result.result import Result
 from fbed.result.saved import check_fields, read_object
 from fbed.rules.criteria import EBIC, Criterion, LikelihoodRatio
 from fbed.search.memo import Memo
+from fbed.tables.genotypes import considered
 from fbed.tables.readers import opened
-from fbed.tables.table import Name, as_list, considered
+from fbed.tables.table import Name, as_list
 
 if TYPE_CHECKING:
     from fbed.show.plots import PathPlots

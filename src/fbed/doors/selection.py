@@ -16,8 +16,9 @@ from fbed.result.origin import Origin, origin
 from fbed.result.result import Result, build
 from fbed.rules.criteria import Criterion, as_criterion
 from fbed.search.search import Plan, Trail, search
+from fbed.tables.genotypes import considered
 from fbed.tables.readers import opened
-from fbed.tables.table import Groups, Name, as_list, considered
+from fbed.tables.table import Groups, Name, as_list
 
 
 def select(

@@ -72,9 +72,7 @@ class RowBlocks:
         design = self.design
         return design.matrix.gather_rows(where, design.center, design.scale, part.start, part.stop, constant)
 
-    def products(
-        self, variables: Indices, vectors: Callable[[slice], Floats], width: int
-    ) -> tuple[Floats, Floats]:
+    def products(self, variables: Indices, vectors: Callable[[slice], Floats], width: int) -> tuple[Floats, Floats]:
         """XᵀV of variables that are single columns, and Σ v·x² of the second of the vectors that are read."""
         where = self.design.positions(variables)
 
@@ -179,14 +177,14 @@ def left_over(blocks: RowBlocks, selected: Sequence[int], variable: int) -> floa
     small.
     """
     design = blocks.design
-    where, model, weights = design.positions([variable]), blocks.model(selected), design.weights
+    model, weights = blocks.model(selected), design.weights
     size = 1 + blocks.width(selected)
     gamma, left = np.zeros(size), 0.0
     for _ in range(3):
 
         def work(part: slice, gamma: Floats = gamma) -> Sums:
             Z, weight = model(part), weights[part]
-            x = blocks.gather(where, part)[:, 0] - Z @ gamma
+            x = blocks.variable(variable, part)[:, 0] - Z @ gamma
             return Z.T @ (weight[:, None] * Z), Z.T @ (weight * x), np.array([weight @ x**2])
 
         gram, cross, norm = blocks.summed(work, size)

@@ -23,9 +23,7 @@ _TOGETHER = 1024  # columns that a thread takes at a time
 class StoredBlocks(RowBlocks):
     """Products by the kernel of packed columns, everything else as in memory."""
 
-    def products(
-        self, variables: Indices, vectors: Callable[[slice], Floats], width: int
-    ) -> tuple[Floats, Floats]:
+    def products(self, variables: Indices, vectors: Callable[[slice], Floats], width: int) -> tuple[Floats, Floats]:
         """XᵀV of variables that are single columns, and Σ v·x² of the second of the vectors that are read."""
         where, edge = self.design.positions(variables), self.design.matrix.n_stored
         inside = where < edge

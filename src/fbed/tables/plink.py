@@ -21,7 +21,7 @@ from fbed.tables.beside import Packed
 from fbed.tables.columns import hint, listing
 
 _MAGIC = bytes((0x6C, 0x1B, 0x01))  # a .bed file that has one variant after the other
-_FAMILY, _PERSON = ("FID", "#FID", "fid"), ("IID", "#IID", "iid")
+FAMILY, PERSON = ("FID", "#FID", "fid"), ("IID", "#IID", "iid")
 
 NOTE = (
     "genotypes are numbers of copies of the first allele of the .bim file (A1); missing genotypes count as the mean of "
@@ -58,10 +58,21 @@ class Genotypes:
     def __len__(self) -> int:
         return len(self.samples)
 
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the table beside the genotypes."""
+        return [] if self.beside is None else list(self.beside.columns)
+
+    def __getitem__(self, name: str) -> Any:
+        """One of these columns."""
+        if self.beside is None:
+            raise KeyError(name)
+        return self.beside[name].to_native()
+
     def considering(self, names: Iterable[Any]) -> Genotypes:
         """The same with some columns of the table beside as variables."""
-        known = set() if self.beside is None else set(self.beside.columns)
-        return replace(self, considered=self.considered | (known & {name for name in names if isinstance(name, str)}))
+        wanted = {name for name in names if isinstance(name, str)}
+        return replace(self, considered=self.considered | (wanted & set(self.columns)))
 
     def covariates(self) -> dict[str, Any]:
         """Columns beside the genotypes that are variables."""
@@ -74,7 +85,7 @@ class Genotypes:
         import pandas as pd
 
         place = {name: j for j, name in enumerate(self.variants)}
-        known = set() if self.beside is None else set(self.beside.columns)
+        known = set(self.columns)
         columns = {}
         for name in names:
             if name in place:
@@ -83,15 +94,14 @@ class Genotypes:
                 columns[name] = self.beside[name].to_numpy()
             else:
                 raise InvalidInput(f"{name!r} is no variant and no column beside them: {hint(name, [*known, *place])}")
-        return pd.DataFrame(columns, index=pd.Index(self.samples, name="IID"))
+        return pd.DataFrame(columns)
 
     def _copies(self, variant: int) -> NDArray[np.float64]:
-        kernel = self.packed.kernel()
-        weights = np.ones(len(self))
-        stats = kernel.stats(weights, float(len(self)), variant, variant + 1)[0]
-        center, scale = np.full(self.shape[1], stats[0]), np.full(self.shape[1], stats[1])
-        which = np.array([variant], dtype=np.int64)
-        return kernel.gather(which, center, scale)[:, 0] * stats[1] + stats[0]
+        alone = Packed(self.packed.bytes[variant : variant + 1], len(self)).kernel()
+        mean = alone.stats(np.ones(len(self)), float(len(self)), 0, 1)[0, :1]
+        values = alone.gather(np.zeros(1, dtype=np.int64), mean, np.ones(1))[:, 0] + mean
+        whole = np.rint(values)
+        return np.where(np.abs(values - whole) < 1e-9, whole, values)
 
 
 def genotypes(path: str | Path, pheno: Any = None) -> Genotypes:
@@ -199,7 +209,7 @@ def _frame(pheno: Any) -> nw.DataFrame[Any]:
     if isinstance(pheno, (str, Path)):
         from fbed.tables import readers
 
-        pheno = readers.read(str(pheno), _separator(str(pheno))).table
+        pheno = readers.phenotypes(str(pheno))
     if isinstance(pheno, Mapping):
         import pandas as pd
 
@@ -207,24 +217,15 @@ def _frame(pheno: Any) -> nw.DataFrame[Any]:
     frame = nw.from_native(pheno, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise InvalidInput(
-            f"pheno must be a file, a mapping of columns or a data frame with a column IID, got a {type(pheno).__name__}"
+            f"pheno must be a file, mapping of columns or data frame with a column IID, got a {type(pheno).__name__}"
         )
     return frame
 
 
-def _separator(path: str) -> str | None:
-    """Of PLINK's text tables, which have names of any kind: what stands between the words of the first line."""
-    if Path(path).suffix.lower() not in (".txt", ".pheno", ".phen", ".cov", ".covar", ".eigenvec", ""):
-        return None
-    with open(path, encoding="utf-8") as file:
-        first = file.readline()
-    return "\t" if "\t" in first else "," if "," in first else " "
-
-
 def _matched(found: Genotypes, people: Sequence[Sequence[str]], frame: nw.DataFrame[Any]) -> Genotypes:
     """Samples and rows of the table brought together, in the order of the .fam file."""
-    person = next((name for name in frame.columns if name in _PERSON), None)
-    family = next((name for name in frame.columns if name in _FAMILY), None)
+    person = next((name for name in frame.columns if name in PERSON), None)
+    family = next((name for name in frame.columns if name in FAMILY), None)
     if person is None:
         raise InvalidInput(
             f"pheno has no column IID that says which sample a row is: its columns are {listing(list(frame.columns))}"
@@ -244,13 +245,15 @@ def _matched(found: Genotypes, people: Sequence[Sequence[str]], frame: nw.DataFr
             f"{wanted[:1]}; the first words are family and person, if pheno has a column FID"
         )
     rows = [place[wanted[i]] for i in both.tolist()]
-    beside = frame.drop([name for name in (person, family) if name is not None])[rows, :]
+    beside = nw.maybe_reset_index(frame.drop([name for name in (person, family) if name is not None])[rows, :])
     known = set(found.variants) & set(beside.columns)
     if known:
         raise InvalidInput(f"pheno has columns that are called like variants: {listing(sorted(known))}: rename them")
     notes, packed = list(found.notes), found.packed
     if len(both) < len(wanted):
-        notes.append(f"{len(wanted) - len(both):,} of {len(wanted):,} samples are not in the table of phenotypes: left out")
+        notes.append(
+            f"{len(wanted) - len(both):,} of {len(wanted):,} samples are not in the table of phenotypes: left out"
+        )
         packed = packed.rows(both)
     samples = tuple(found.samples[i] for i in both.tolist())
     return Genotypes(packed, found.variants, samples, beside, notes=tuple(notes))

@@ -19,7 +19,6 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput, InvalidType
 from fbed.tables.apart import as_matrix
-from fbed.tables.beside import Beside
 from fbed.tables.columns import OBJECTS, Factor, coded, hint, listing, read_column
 from fbed.tables.encoding import TOGETHER, encode_objects
 from fbed.tables.plink import Genotypes
@@ -161,42 +160,20 @@ def read_table(
     categorical : columns whose values are categories, whatever they look like.
     """
     if isinstance(X, Genotypes):
-        return _from_genotypes(X, feature_names, leave_out, exclude, groups, categorical)
+        from fbed.tables.genotypes import read_genotypes
+
+        return read_genotypes(X, feature_names, leave_out, exclude, groups, categorical)
     named = None if sparse.issparse(X) else named_columns(X)
     if named is None:
         matrix = _checked_sparse(X) if sparse.issparse(X) else _checked_dense(X)
-        table = _outline(matrix.shape, _names(feature_names))
-        table = _arranged(table, groups, exclude)
+        table = outline(matrix.shape, _names(feature_names))
+        table = arranged(table, groups, exclude)
         return _from_matrix(matrix, table, table.find_columns(categorical, "categorical"))
     if feature_names is not None:
         raise InvalidInput("feature_names is for arrays; this table has column names of its own: leave it out")
     columns = {name: values for name, values in named.items() if name not in set(leave_out)}
-    table = _arranged(_outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
-    return _from_columns(columns, table, table.find_columns(categorical, "categorical"))
-
-
-def _from_genotypes(
-    X: Genotypes,
-    feature_names: Sequence[str] | None,
-    leave_out: Sequence[str],
-    exclude: Iterable[Name],
-    groups: Groups | None,
-    categorical: Iterable[Name],
-) -> Table:
-    """Covariates first, then the variants, which stay packed."""
-    if feature_names is not None:
-        raise InvalidInput("feature_names is for arrays; variants have names of their own: leave it out")
-    columns = {name: values for name, values in X.covariates().items() if name not in set(leave_out)}
-    table = _outline((len(X), len(columns) + X.shape[1]), (*columns, *X.variants))
-    table = _arranged(table, groups, exclude)
-    declared = table.find_columns(categorical, "categorical")
-    packed = [j for j in declared if j >= len(columns)]
-    if packed:
-        raise InvalidInput(f"categorical names the variant {table.column_name(packed[0])!r}, whose genotypes are numbers")
-    table = _from_columns(columns, table, declared)
-    place = np.where(table.position < 0, -1, table.position + X.shape[1])
-    matrix = Beside(X.packed, table.matrix)
-    return replace(table, matrix=matrix, position=np.concatenate([place, np.arange(X.shape[1], dtype=np.intp)]))
+    table = arranged(outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
+    return from_columns(columns, table, table.find_columns(categorical, "categorical"))
 
 
 def _names(feature_names: Any) -> tuple[str, ...] | None:
@@ -207,7 +184,7 @@ def _names(feature_names: Any) -> tuple[str, ...] | None:
     return tuple(str(name) for name in feature_names)
 
 
-def _outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
+def outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
     """A table without values: what is needed to find columns by name."""
     n, p = shape
     if p == 0:
@@ -223,7 +200,7 @@ def _outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
     return Table(None, np.full(p, -1, dtype=np.intp), {}, names, n)
 
 
-def _arranged(table: Table, groups: Groups | None, exclude: Iterable[Name]) -> Table:
+def arranged(table: Table, groups: Groups | None, exclude: Iterable[Name]) -> Table:
     """The outline with its groups, and without what is excluded."""
     table = replace(table, groups=_read_groups(table, groups))
     excluded = frozenset(j for variable in table.find(exclude, "exclude") for j in table.columns(variable))
@@ -270,14 +247,6 @@ def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
     if not isinstance(wanted, Iterable):
         raise InvalidInput(f"expected the names or indices of columns, such as a list, got {wanted!r}")
     return list(wanted)
-
-
-def considered(X: Any, include: Iterable[Name], groups: Groups | None) -> Any:
-    """Genotypes with the covariates that are named as variables; anything else as it is."""
-    if not isinstance(X, Genotypes):
-        return X
-    members = [] if not isinstance(groups, Mapping) else [name for group in groups.values() for name in as_list(group)]
-    return X.considering([*include, *members])
 
 
 def take_column(X: Any, name: str, role: str) -> Any:
@@ -470,7 +439,7 @@ def _common_length(columns: Mapping[str, Any]) -> int:
     return lengths.pop() if lengths else 0
 
 
-def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence[int]) -> Table:
+def from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence[int]) -> Table:
     """A table of named columns: the numeric ones are a matrix, the others become factors."""
     declared = set(categorical)
     read: list[NDArray[Any] | Factor] = []

@@ -353,6 +353,11 @@ class TallFit:
             return float(evidence.statistic[0]), float(evidence.df[0])
         return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
 
+    def in_span(self, variables: Indices) -> NDArray[np.bool_]:
+        """Which variables of one column S leaves nothing of."""
+        left = [left_over(self.sums.blocks, self.selected, int(variable)) for variable in variables]
+        return np.array(left) <= COLLINEAR
+
     def _with(self, variable: int) -> TallFit | None:
         """The fit with one variable more; None where that is not to be had."""
         if variable not in self._larger:

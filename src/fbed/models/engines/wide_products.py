@@ -12,7 +12,7 @@ from fbed.rules.tails import Floats
 
 
 class WideProducts:
-    """Products of standardised design columns with each other and with the outcome, over n, found as they are asked for.
+    """Products of standardised columns with each other and with the outcome, over n, found as they are asked for.
 
     A search asks for those of the model's columns with all candidates: the former are few.
     """
