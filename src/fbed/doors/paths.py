@@ -223,7 +223,7 @@ def path(
     X = considered(opened(X), include, data.get("groups"))
     common = {"y": y, "backward": backward, "max_features": max_features, "n_jobs": n_jobs, **data}
     started = time.perf_counter()
-    grid = _grid(alphas, gammas, ks, fbs)
+    grid = settings_grid(alphas, gammas, ks, fbs)
     for setting in grid:
         check_search_options(0 if setting.k is None else setting.k, max_features, time_limit)
     if is_wanted(X, data.get("family")):
@@ -246,7 +246,10 @@ def path(
     return PathResult(tuple(grid[: len(results)]), tuple(results), status, time.perf_counter() - started)
 
 
-def _grid(alphas: Iterable[float], gammas: Iterable[float | None], ks: Iterable[float], fbs: bool) -> list[Setting]:
+def settings_grid(
+    alphas: Iterable[float], gammas: Iterable[float | None], ks: Iterable[float], fbs: bool
+) -> list[Setting]:
+    """Every combination: levels first, then parameters of EBIC."""
     runs: list[float | None] = [*_several(ks, "ks"), *([None] if fbs else [])]
     grid = [Setting("lr", alpha, k) for alpha in _several(alphas, "alphas") for k in runs]
     grid += [Setting("ebic", gamma, k) for gamma in _several(gammas, "gammas") for k in runs]
