@@ -23,6 +23,7 @@ from fbed.result.result import Result
 from fbed.result.saved import check_fields, read_object
 from fbed.rules.criteria import EBIC, Criterion, LikelihoodRatio
 from fbed.search.memo import Memo
+from fbed.tables.genotypes import considered
 from fbed.tables.readers import opened
 from fbed.tables.table import Name, as_list
 
@@ -224,7 +225,8 @@ def path(
     >>> grid.get(k=1, alpha=0.001).selected
     (3, 7)
     """
-    X = opened(X)
+    include, exclude = as_list(include), as_list(exclude)
+    X = considered(opened(X), include, data.get("groups"))
     common = {"y": y, "backward": backward, "max_features": max_features, "n_jobs": n_jobs, **data}
     started = time.perf_counter()
     grid = settings_grid(alphas, gammas, ks, fbs)
@@ -233,7 +235,6 @@ def path(
     if is_wanted(X, data.get("family")):
         raise InvalidInput("a path varies the criterion, and a graph needs none: use fbed.select(graph, target, k=…)")
     criteria = [setting.as_criterion() for setting in grid]
-    include, exclude = as_list(include), as_list(exclude)
     problem = read_problem(X, y, criteria, exclude, n_jobs=n_jobs, **data)
     memos: dict[bool, Memo] = {}  # statistics of a category with many levels are not the same for levels and for EBIC
     results: list[Result] = []

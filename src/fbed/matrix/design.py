@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed._kernels import DenseColumns, SparseColumns
+from fbed.matrix.beside_columns import BesideColumns
 from fbed.rules.tails import Floats
 from fbed.tables.apart import ColumnsApart
+from fbed.tables.beside import Beside
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import Codes
 from fbed.tables.table import Matrix, Table, refuse_not_finite
@@ -78,6 +80,11 @@ class Design:
         # heavy rows can bring the centre far from 0, where sums over the other rows would cancel
         mostly_zero = (stats[:, 5] < _MOSTLY_ZERO * self.n_rows) & (np.abs(center) <= scale)
         return center, scale, low, high, mostly_zero
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether columns are stored in their own way, and read by their own kernels."""
+        return isinstance(self.table.matrix, Beside)
 
     @property
     def block_size(self) -> int:
@@ -208,7 +215,10 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
     return parts[0] if len(parts) == 1 else np.hstack(parts)
 
 
-def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
+def _kernel_columns(matrix: Matrix) -> Any:
+    if isinstance(matrix, Beside):
+        plain = _kernel_columns(matrix.plain)
+        return BesideColumns(matrix.stored.kernel(), matrix.n_stored, plain, matrix.shape[0])
     if isinstance(matrix, ColumnsApart):
         return DenseColumns([plain_numbers(column) for column in matrix.columns], matrix.shape[0])
     if not sparse.issparse(matrix):
