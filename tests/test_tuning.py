@@ -303,7 +303,7 @@ def test_bbc_is_what_resampling_row_by_row_gives():
     score = SCORES["neg_mean_squared_error"]
     boot = bootstrapped(found, score, [score], sizes, "min", made.chosen, None, 25, 7)
     rng = RNG(7)
-    counts = rng.multinomial(150, np.full(150, 1 / 150), size=25)
+    counts = [np.bincount(rng.integers(0, 150, size=150), minlength=150) for _ in range(25)]
     errors = np.empty_like(found.mean)
     errors[found.row] = (found.seen.y[:, None] - found.mean) ** 2
     for b in range(25):

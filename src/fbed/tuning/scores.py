@@ -59,7 +59,7 @@ class OutOfFold:
         own = self.stratum[part]
         return [np.flatnonzero(own == stratum) for stratum in np.unique(own)]
 
-    @property
+    @cached_property
     def folds_a_row(self) -> float:
         """In how many folds a row is held out, on average."""
         return len(self.row) / max(1, len(np.unique(self.row)))
@@ -69,7 +69,9 @@ class OutOfFold:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name in ("risk", "mean", "loss"):
             values[name] = values[name][:, configurations]
-        return OutOfFold(**values)
+        some = OutOfFold(**values)
+        some.__dict__.update(parts=self.parts, folds_a_row=self.folds_a_row)  # of the rows, which are the same
+        return some
 
 
 Weighted = Callable[[OutOfFold, Rows, Floats], tuple[Floats, Floats]]

@@ -228,7 +228,7 @@ def _judged(
     told = [score] if score.name not in (*names, "deviance") else []
     told += [find_score(name, found.family, trials) for name in names]
     boot = bootstrapped(found, score, told, cross.sizes, rule, chosen, units, n_bootstraps, random_state)
-    worth = performance(cross, found, boot, chosen, values, errors, score.name, rule, cross.searches.way.name)
+    worth = performance(cross, found, boot, chosen, values, errors, score.name, rule, cross.searches.way.name, units)
     return chosen, {"performance": worth, "out_of_fold": found, "boot": boot, "values": values, "errors": errors}
 
 

@@ -98,6 +98,10 @@ class CoxPoint:
             total = total + (part if mask is None else np.where(mask[risk.term_group], part, 0.0))
         return total
 
+    def means_at_risk(self, columns: Floats) -> Floats:
+        """Mean of every column of one model over the rows at risk, weighted by their hazards: terms × columns."""
+        return np.asarray(self._per_term(columns[self.cox.risk.order]) / self.denominator)
+
     def _expected(self) -> Floats:
         """Expected number of events of every row."""
         risk = self.cox.risk
