@@ -111,6 +111,24 @@ def test_out_of_fold_predictions_are_those_of_a_selection_on_the_other_rows(fami
         np.testing.assert_allclose(found.risk[found.fold == number, 1], expected, rtol=1e-9, atol=1e-9)
 
 
+def test_levels_and_ebic_do_not_share_what_they_know_of_categories_with_many_levels():
+    """By levels such a category is tested by pairs of rows, by EBIC with its likelihood: the same set, other answers."""
+    rng = RNG(8)
+    frame = pd.DataFrame(rng.normal(size=(150, 3)), columns=list("abc"))
+    frame["city"] = [f"city {i}" for i in rng.integers(0, 60, size=150)]
+    effect = dict(zip(frame["city"].unique(), rng.normal(size=60), strict=False))
+    y = (0.3 * frame["a"] + frame["city"].map(effect) + 0.5 * rng.normal(size=150)).to_numpy()
+    grid = {"alphas": (0.2,), "gammas": (0.0,), "ks": (0,), "fbs": False}
+    made = fbed.tune(frame, y, cv=3, n_bootstraps=20, missing="indicator", **grid)
+    for run, (train, _) in zip(made.cross.runs, made.cross.folds, strict=True):
+        part = frame.iloc[train].reset_index(drop=True)
+        single = [
+            fbed.select(part, y[train], k=0, missing="indicator", **how)
+            for how in ({"alpha": 0.2}, {"criterion": fbed.EBIC(0.0)})
+        ]
+        assert run.selected == [result.variables for result in single]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_saved_model_predicts_bit_for_bit(family):
     made = tuned(family, missing=True)
