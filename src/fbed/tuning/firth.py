@@ -19,7 +19,9 @@ from fbed.rules.tails import Floats
 from fbed.tuning.likelihood import Standardised, descend
 
 _ARRIVED = 1e-12  # a millionth of a standard error is enough
-_LITTLE = 0.1  # leverage up to which the correction hardly changes from step to step, and Fisher's scoring is at its best
+_LITTLE = (
+    0.1  # leverage up to which the correction hardly changes from step to step, and Fisher's scoring is at its best
+)
 _BLOCK = 2**20  # values that are held at once
 
 

@@ -64,13 +64,19 @@ class OutOfFold:
         """In how many folds a row is held out, on average."""
         return len(self.row) / max(1, len(np.unique(self.row)))
 
+    @cached_property
+    def mean_outcome(self) -> float:
+        """Of all rows, by their weights."""
+        return float(np.average(self.seen.y, weights=self.weights[self.row]))
+
     def only(self, configurations: Any) -> OutOfFold:
         """Some of the configurations."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name in ("risk", "mean", "loss"):
             values[name] = values[name][:, configurations]
         some = OutOfFold(**values)
-        some.__dict__.update(parts=self.parts, folds_a_row=self.folds_a_row)  # of the rows, which are the same
+        known = {name: getattr(self, name) for name in ("parts", "folds_a_row", "mean_outcome")}
+        some.__dict__.update(known)  # of the rows, which are the same
         return some
 
 
@@ -170,10 +176,8 @@ def _absolute(found: OutOfFold, part: Rows) -> Floats:
 
 
 def _spread(found: OutOfFold, part: Rows, w: Floats) -> Floats:
-    """Squared distances of the fold's outcomes to their mean, weighted."""
-    y = found.seen.y[part]
-    total = np.maximum(w.sum(axis=1), 1e-300)
-    return np.maximum(w @ y**2 - (w @ y) ** 2 / total, 0.0)
+    """Squared distances to the mean of all rows: to its own, the few rows of a fold out of a bag would be too close."""
+    return np.asarray(w @ (found.seen.y[part] - found.mean_outcome) ** 2)
 
 
 def _null_deviance(found: OutOfFold, part: Rows, w: Floats) -> Floats:
