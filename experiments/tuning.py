@@ -137,12 +137,12 @@ def run(file: Path, repetitions: int = REPETITIONS, seed: int = 0) -> str:
         writer = csv.writer(out)
         if not known:
             writer.writerow(("case", "seed", *COLUMNS))
-        for i in range(seed, seed + repetitions):
-            for case in CASES:
+        for case in CASES:
+            for i in range(seed, seed + repetitions):
                 if (case.name, i) not in known:
                     known[case.name, i] = one(case, i)
                     writer.writerow((case.name, i, *(f"{value:.6g}" for value in known[case.name, i])))
-            out.flush()
+                    out.flush()
     return markdown(known)
 
 

@@ -126,6 +126,9 @@ class CoxPoint:
         """Σ_e c·x̄_e x̄_eᵀ over the terms, x̄ the mean of the columns over the rows at risk."""
         risk = self.cox.risk
         root = np.sqrt(risk.multiplicity)[:, None] / self.denominator
+        if columns.x is None and root.shape[1] == 1:  # one model: all its columns at once
+            own = root * self._per_term(columns.Z[risk.order])
+            return np.asarray((own.T @ own)[None])
         sorted_columns = [column[risk.order][:, None] for column in columns.Z.T]
         if columns.x is not None:
             sorted_columns.append(columns.x[risk.order])
