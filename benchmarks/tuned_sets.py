@@ -25,17 +25,17 @@ class Source:
 
 
 SETS = {
-    "riboflavin": Source("extra/riboflavin.npz", "gaussian"),
-    "ames": Source("extra/ames.parquet", "gaussian", "Sale_Price"),
     "colon": Source("extra/colon.npz", "binomial"),
+    "riboflavin": Source("extra/riboflavin.npz", "gaussian"),
     "credit_g": Source("extra/credit_g.parquet", "binomial", "class"),
-    "arcene": Source("paper/arcene.npz", "binomial"),
-    "madelon": Source("paper/madelon.npz", "binomial"),
+    "metabric": Source("extra/metabric.npz", "cox", ("time", "event")),
     "GLIOMA": Source("extra/GLIOMA.npz", "multinomial"),
     "wine_red": Source("extra/wine_red.parquet", "ordinal", "target"),
-    "bikeshare": Source("extra/bikeshare.parquet", "poisson", "bikers", ("casual", "registered")),
     "nki70": Source("extra/nki70.parquet", "cox", ("time", "event")),
-    "metabric": Source("extra/metabric.npz", "cox", ("time", "event")),
+    "bikeshare": Source("extra/bikeshare.parquet", "poisson", "bikers", ("casual", "registered")),
+    "ames": Source("extra/ames.parquet", "gaussian", "Sale_Price"),
+    "madelon": Source("paper/madelon.npz", "binomial"),
+    "arcene": Source("paper/arcene.npz", "binomial"),
 }
 SCORES = {
     "gaussian": "R²",
@@ -49,7 +49,7 @@ SCORES = {
 
 @dataclass(frozen=True)
 class TunedSet:
-    """Predictors as a user has them, and as numbers for those who need numbers; `y` is codes, numbers or two columns."""
+    """Predictors as a user has them, and as numbers for those who need them; `y` is codes, numbers or two columns."""
 
     name: str
     family: str
