@@ -11,7 +11,20 @@ from benchmarks import machine, report
 from benchmarks.options import Options
 from benchmarks.text import as_json
 
-PARTS = ("sets", "limit", "growth", "memory", "path", "families", "reading", "tall", "categories", "classes", "tuning")
+PARTS = (
+    "sets",
+    "limit",
+    "growth",
+    "memory",
+    "path",
+    "families",
+    "reading",
+    "tall",
+    "categories",
+    "classes",
+    "resampling",
+    "tuning",
+)
 HERE = Path(__file__).parent
 
 

@@ -23,6 +23,7 @@ FLOW = (
     "show",
     "doors",
     "tuning",
+    "inference",
     "cli",
 )
 EVERYWHERE = ("__init__", "__main__")  # the front door sees everything

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from fbed import __version__
-from fbed.cli import blanket, completion, tuning
+from fbed.cli import blanket, completion, inference, tuning
 from fbed.cli import report as report
 from fbed.doors import explain
 from fbed.doors.paths import path
@@ -42,6 +42,7 @@ _SELECT_EXAMPLES = """\
 examples:
   fbed select data.csv --target y
   fbed select data.csv --target y --criterion ebic --output kept.csv
+  fbed select data.csv --target y --familywise 0.05
   fbed select genes.parquet --target relapse --alpha 0.01 -k inf
   fbed select counts.npz --json > result.json
   fbed select data.csv --target y --report report.html
@@ -75,6 +76,7 @@ examples:
   fbed tune data.csv --target y      choose settings, save a model, tell its worth
   fbed predict model.json new.csv    predictions of a saved model
   fbed validate model.json new.csv --target y    what it is worth on new rows
+  fbed inclusion data.csv --target y how stable is the selection?
   fbed report result.json            a report for people, as HTML
   fbed explain result.json age       why is a variable not selected?
   fbed blanket net.bif --target y    Markov blanket of a node of a network
@@ -201,6 +203,7 @@ def parser() -> argparse.ArgumentParser:
     showing.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulation (default 1)")
     showing.set_defaults(run=run_demo)
     tuning.add_parsers(commands, _add_data_options, _add_grid_options)
+    inference.add_parsers(commands, inference.Door(_add_all_options, _about_search, INTERRUPTED))
     report.add_parser(commands)
     explain.add_parser(commands)
     blanket.add_parser(commands)
@@ -312,16 +315,36 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="no progress on the terminal")
 
 
+_FAMILYWISE = "probability that anything is selected when nothing matters; sets alpha"
+
+
 def _add_search_options(parser: argparse.ArgumentParser) -> None:
     search = parser.add_argument_group("search")
     search.add_argument("--criterion", default="lr", help="lr (likelihood-ratio test, default), aic, bic or ebic")
     search.add_argument("--alpha", type=float, help="significance level of criterion lr (default 0.05)")
     search.add_argument("--alpha-backward", type=float, metavar="ALPHA", help="level for staying (default: alpha)")
+    search.add_argument("--familywise", type=float, metavar="LEVEL", help=_FAMILYWISE)
     search.add_argument("--gamma", type=float, help="parameter of criterion ebic (default: 1 - log n / (2 log p))")
     search.add_argument("-k", type=_runs, metavar="N", help="extra runs: 0, 1, 2, … or inf (default 1)")
     search.add_argument("--fbs", action="store_true", help="no early dropping: plain forward-backward selection")
     search.add_argument("--no-backward", action="store_true", help="skip the backward phase")
     _add_limits(search)
+
+
+def _add_all_options(parser: argparse.ArgumentParser) -> None:
+    _add_data_options(parser)
+    _add_search_options(parser)
+
+
+def _about_search(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Everything that is asked of a search in a file."""
+    if arguments.fbs and arguments.k is not None:
+        raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
+    if arguments.familywise is not None:
+        raise InvalidInput("--familywise sets the level of a single search: use it with fbed select")
+    criterion = _criterion(arguments)
+    runs = {"k": 1 if arguments.k is None else arguments.k, "early_dropping": not arguments.fbs}
+    return {**about_data(read_data(arguments), arguments), "criterion": criterion, **runs}
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -363,6 +386,7 @@ def run_select(arguments: argparse.Namespace) -> int:
     result = select(
         **about_data(data, arguments),
         criterion=criterion,
+        familywise=arguments.familywise,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
     )

@@ -60,6 +60,8 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Whether the backward phase is run.
     alpha_backward : float, optional
         Level for staying in the backward phase; alpha by default.
+    familywise : float, optional
+        Probability that anything is selected when nothing matters; sets alpha.
     include, exclude : names or indices
         Variables that are always kept, and variables that are never considered.
     groups : mapping of names to lists of columns, optional
@@ -126,6 +128,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         early_dropping: bool = True,
         backward: bool = True,
         alpha_backward: float | None = None,
+        familywise: float | None = None,
         include: Iterable[Name] = (),
         exclude: Iterable[Name] = (),
         groups: Groups | None = None,
@@ -149,6 +152,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.early_dropping = early_dropping
         self.backward = backward
         self.alpha_backward = alpha_backward
+        self.familywise = familywise
         self.include = include
         self.exclude = exclude
         self.groups = groups

@@ -44,7 +44,7 @@ def predictive(problem: Problem, estimates: FittedModel, selected: Sequence[int]
         classes=_classes(problem),
         columns=read_columns(problem.design, selected) if _predicts(estimates) else (),
         n_parameters=len(estimates.terms),
-        has_offset=problem.extras.offset is not None,
+        has_offset=problem.extras.told_offset is not None,
     )
 
 
@@ -89,7 +89,7 @@ def _classes(problem: Problem) -> tuple[object, ...]:
     name, outcome = problem.model.name, problem.outcome
     if name in _CLASSES:
         return tuple(plain(label) for label in outcome.classes(name)[1])
-    if (name == "binomial" and problem.extras.trials is None) or (name == "gee" and len(outcome.levels) == 2):
+    if (name == "binomial" and problem.extras.several_trials is None) or (name == "gee" and len(outcome.levels) == 2):
         return tuple(plain(level) for level in outcome.levels)
     return ()
 
@@ -142,11 +142,11 @@ def observed(problem: Problem, family: str) -> Observed:
     outcome, extras = problem.outcome, problem.extras
     if family in _CLASSES:
         y: Floats = outcome.classes(family)[0].astype(float)
-    elif family == "binomial" and extras.trials is None:
+    elif family == "binomial" and extras.several_trials is None:
         y = outcome.zero_one()
     else:
         y = outcome.values
-    return Observed(y, problem.weights, outcome.event, extras.trials, extras.cluster)
+    return Observed(y, problem.weights, outcome.event, extras.several_trials, extras.cluster)
 
 
 def _checks(model: FinalModel, seen: Observed, mean: Floats) -> list[Check]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -53,29 +53,34 @@ def render(result: Result) -> str:
     made = {name: (title, build(result)) for name, (title, build) in _SECTIONS.items()}
     shown = {name: (title, part) for name, (title, part) in made.items() if part is not None}
     contents = [(name, title) for name, (title, _) in shown.items()]
+    found = f"{len(result.selected):,} of {views.n_variables(result):,} variables selected"
+    return page(f"fbed report: {found}", opening.header(result, contents), [part for _, part in shown.values()])
+
+
+def page(title: str, header: Html, parts: Sequence[Html]) -> str:
+    """A page of HTML that needs nothing else."""
     body = tag(
         "body",
-        opening.header(result, contents),
-        tag("main", *(part for _, part in shown.values())),
+        header,
+        tag("main", *parts),
         tag("div", id="told", class_="hidden", role="status", aria_live="polite"),
         tag("script", _asset("page.js")),
     )
-    return f"<!DOCTYPE html>\n{tag('html', _head(result), body, lang='en')}\n"
+    return f"<!DOCTYPE html>\n{tag('html', _head(title), body, lang='en')}\n"
 
 
-def _head(result: Result) -> Html:
+def _head(title: str) -> Html:
     policy = (
         f"default-src 'none'; style-src '{_digest('page.css')}'; script-src '{_digest('page.js')}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    found = f"{len(result.selected):,} of {views.n_variables(result):,} variables selected"
     return tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=policy),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"fbed report: {found}"),
+        tag("title", title),
         tag("style", _asset("page.css")),
     )
 
@@ -91,4 +96,4 @@ def _digest(name: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(_asset(name).encode()).digest()).decode()
 
 
-__all__ = ["render", "write"]
+__all__ = ["page", "render", "write"]
