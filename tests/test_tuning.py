@@ -130,14 +130,31 @@ def test_levels_and_ebic_do_not_share_what_they_know_of_categories_with_many_lev
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_saved_model_predicts_bit_for_bit(family):
-    made = tuned(family, missing=True)
-    again = fbed.Result.from_json(made.result.to_json())
-    new = table(60, seed=5, missing=True)
+def test_a_saved_model_predicts_bit_for_bit(family, tmp_path):
+    """With a category, missing values in it and in numbers, and an offset where the family takes one."""
+    frame, new = table(missing=True), table(60, seed=5, missing=True)
+    takes = "offset" in fbed.families.find(family).extras
+    known, of_new = (RNG(9).normal(size=len(rows)) if takes else None for rows in (frame, new))
+    more = {"offset": known} if takes else {}
+    made = fbed.tune(
+        frame,
+        outcome(family, frame),
+        family=family,
+        missing="indicator",
+        include=["a", "kind"],
+        **extras(family, len(frame)),
+        **more,
+        **SMALL,
+    )
+    made.result.to_json(tmp_path / "model.json")
+    again = fbed.Result.from_json(tmp_path / "model.json")
     for kind in ("response", "link"):
-        one, other = (m.predict(new, kind, unseen="mean") for m in (made.model, again.model))
+        one, other = (m.predict(new, kind, offset=of_new, unseen="mean") for m in (made.model, again.model))
         assert np.array_equal(one, other)
         assert np.isfinite(one).all()
+    if family in ("cox", "weibull"):
+        one, other = (m.predict(new, "survival", times=[0.1, 1.0], unseen="mean") for m in (made.model, again.model))
+        assert np.array_equal(one, other)
     assert again.performance == made.performance
 
 
