@@ -60,7 +60,8 @@ def add_parsers(commands: Any, add_data: Add, add_grid: Add) -> None:
     tuning = commands.add_parser(
         "tune",
         help="choose settings by cross-validation, and save a model that predicts",
-        description="Choose the settings of the search by cross-validation, fit on all rows, and\nestimate performance.",
+        description="Choose the settings of the search by cross-validation, fit on all rows,\n"
+        "and estimate performance.",
         epilog=_TUNE,
         formatter_class=plain,
     )
