@@ -95,8 +95,8 @@ class _Tuned(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type h
             validate_data(self, X, skip_check_array=True)  # the names; the values are the search's business
         given = {role: by_position(X, values) for role, values in about_rows.items() if values is not None}
         options = self.get_params(deep=False)
-        if options.pop("unseen") is not None:
-            check_unseen(self.unseen)
+        if (unseen := options.pop("unseen")) is not None:
+            check_unseen(unseen)
         options["family"] = family
         tuned = tune(X, by_position(X, y), fold_groups=by_position(X, fold_groups), **options, **given)
         self._keep(tuned)
