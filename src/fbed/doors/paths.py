@@ -129,6 +129,12 @@ class PathResult(Sequence[Result]):
 
         return PathPlots(self)
 
+    def report(self, path: str | Path) -> Path:
+        """Write a report for people: one HTML file that needs nothing else."""
+        from fbed.show.report import write_path
+
+        return write_path(self, path)
+
     def to_json(self, path: str | Path | None = None, indent: int | None = None) -> str:
         """JSON form, every result included; also written to a file when a path is given."""
         plain = {

@@ -20,7 +20,7 @@ from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
 from fbed.models.engines.row_sums import RowSums
 from fbed.models.engines.tall import TallModel
-from fbed.models.engines.tall_linear import TallGaussian
+from fbed.models.engines.tall_linear import LinearSums, TallGaussian
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
@@ -56,10 +56,14 @@ def _gaussian(request: Request) -> Model:
     if request.cov is None:
         model = Gaussian(request.design, y, request.certified)
         few = int(request.design.width.sum()) <= _MOST_PRODUCTS
-        return TallGaussian(model, RowBlocks(request.design)) if few and _is_tall(request) else model
+        return _tall_gaussian(model) if few and _is_tall(request) else model
     if request.cov == "HC3":
         return RobustGaussian(request.design, y, None)
     return _with_notes(RobustGaussian(request.design, y, _clusters(request)), _scarce(request))
+
+
+def _tall_gaussian(model: Gaussian) -> TallGaussian:
+    return TallGaussian(model, LinearSums(RowBlocks(model.design), np.sqrt(model.design.weights) * model.y))
 
 
 def _clusters(request: Request) -> Clusters:
@@ -81,6 +85,15 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
 def _scarce(request: Request) -> tuple[str, ...]:
     assert request.extras.cluster is not None
     return scarce.remarks(request.design, request.extras.cluster)
+
+
+def binomial_outcome(request: Request) -> tuple[Floats, Floats]:
+    """Part of every row's trials that succeeded, and their weight; refuses classes of which nothing can be learnt."""
+    if request.extras.trials is not None:
+        return _proportions(request)
+    y = request.outcome.zero_one()
+    _refuse_lone_members(request, y.astype(np.intp), request.outcome.levels)
+    return y, request.design.weights
 
 
 def _binomial(request: Request) -> Model:

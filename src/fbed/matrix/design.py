@@ -58,6 +58,10 @@ class Design:
         self.matrix = _kernel_columns(table.matrix)
         self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(n_threads)
         self.by_support = self.is_sparse and int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
+        self._name_columns()
+
+    def _name_columns(self) -> None:
+        """Which design columns every variable has, once it is known which columns vary."""
         self.numeric = self._numeric()
         self.width = self._widths()
         self.varying = self.numeric & (self.width == 1)
@@ -206,21 +210,21 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
 
 def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
     if isinstance(matrix, ColumnsApart):
-        return DenseColumns([_plain(column) for column in matrix.columns], matrix.shape[0])
+        return DenseColumns([plain_numbers(column) for column in matrix.columns], matrix.shape[0])
     if not sparse.issparse(matrix):
         across = matrix.flags.c_contiguous and not matrix.flags.f_contiguous and matrix.nbytes <= _TRANSPOSED
-        return DenseColumns(_plain(np.asfortranarray(matrix) if across else matrix))
+        return DenseColumns(plain_numbers(np.asfortranarray(matrix) if across else matrix))
     wide = max(int(matrix.indptr[-1]), matrix.shape[0]) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     return SparseColumns(
         matrix.indptr.astype(index, copy=False),
         matrix.indices.astype(index, copy=False),
-        _plain(matrix.data),
+        plain_numbers(matrix.data),
         matrix.shape[0],
     )
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
+def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """The same values in a type and byte order that the kernels read."""
     if array.dtype.kind == "b":
         return array.view(np.uint8)

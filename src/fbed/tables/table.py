@@ -169,17 +169,18 @@ def read_table(
     named = None if sparse.issparse(X) else named_columns(X)
     if named is None:
         matrix = _checked_sparse(X) if sparse.issparse(X) else _checked_dense(X)
-        table = _outline(matrix.shape, _names(feature_names))
-        table = _arranged(table, groups, exclude)
+        table = outline(matrix.shape, checked_names(feature_names))
+        table = arranged(table, groups, exclude)
         return _from_matrix(matrix, table, table.find_columns(categorical, "categorical"))
     if feature_names is not None:
         raise InvalidInput("feature_names is for arrays; this table has column names of its own: leave it out")
     columns = {name: values for name, values in named.items() if name not in set(leave_out)}
-    table = _arranged(_outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
+    table = arranged(outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
     return _from_columns(columns, table, table.find_columns(categorical, "categorical"))
 
 
-def _names(feature_names: Any) -> tuple[str, ...] | None:
+def checked_names(feature_names: Any) -> tuple[str, ...] | None:
+    """Names of columns as text, one each."""
     if feature_names is None:
         return None
     if isinstance(feature_names, str) or not isinstance(feature_names, Iterable):
@@ -187,7 +188,7 @@ def _names(feature_names: Any) -> tuple[str, ...] | None:
     return tuple(str(name) for name in feature_names)
 
 
-def _outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
+def outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
     """A table without values: what is needed to find columns by name."""
     n, p = shape
     if p == 0:
@@ -203,7 +204,7 @@ def _outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
     return Table(None, np.full(p, -1, dtype=np.intp), {}, names, n)
 
 
-def _arranged(table: Table, groups: Groups | None, exclude: Iterable[Name]) -> Table:
+def arranged(table: Table, groups: Groups | None, exclude: Iterable[Name]) -> Table:
     """The outline with its groups, and without what is excluded."""
     table = replace(table, groups=_read_groups(table, groups))
     excluded = frozenset(j for variable in table.find(exclude, "exclude") for j in table.columns(variable))
@@ -388,10 +389,11 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
     )
 
 
-def refuse_not_finite(table: Table, counts: NDArray[np.intp]) -> None:
+def refuse_not_finite(table: Table, counts: NDArray[np.intp], infinite: Mapping[int, int] | None = None) -> None:
     """Raise when a column that is used holds values that are missing or infinite; `counts` has their number."""
     found = {j: int(counts[j]) for j in np.flatnonzero(counts).tolist() if j not in table.excluded}
-    infinite = {j: count for j, count in ((j, _infinite(table, j)) for j in found) if count}
+    if infinite is None:
+        infinite = {j: count for j, count in ((j, _infinite(table, j)) for j in found) if count}
     if infinite:
         refuse_infinite(table, infinite)
     if found:
@@ -448,7 +450,7 @@ def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequenc
         except InvalidInput as error:
             refused[name] = error
     if refused:
-        raise _all_refused(refused)
+        raise all_refused(refused)
     numeric = [values for values in read if not isinstance(values, Factor)]
     factors = {j: values for j, values in enumerate(read) if isinstance(values, Factor)}
     position = np.full(len(read), -1, dtype=np.intp)
@@ -457,7 +459,7 @@ def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequenc
     return replace(table, matrix=matrix, position=position, factors=factors)
 
 
-def _all_refused(refused: Mapping[str, InvalidInput]) -> InvalidInput:
+def all_refused(refused: Mapping[str, InvalidInput]) -> InvalidInput:
     """One error for all columns that cannot be used, so that nobody has to mend them one by one."""
     if len(refused) == 1:
         return next(iter(refused.values()))
