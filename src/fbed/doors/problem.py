@@ -297,6 +297,19 @@ class Problem:
         return [f"{names}; {self.test} tests of such columns {error}: leave test out, or join levels by rare_levels"]
 
 
+class Memos:
+    """What searches on a problem share: statistics of a category with many levels differ between levels and EBIC."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._memos: dict[bool, Memo] = {}
+
+    def of(self, criterion: Criterion) -> Memo:
+        """The memo of the searches by such a criterion."""
+        table = self.problem.table
+        return self._memos.setdefault(self.problem.pairs_rows(criterion), Memo(table.n_variables, table.n_rows))
+
+
 def _late(time_limit: float | None, started: float | None) -> Clock:
     """The clock of what a result cannot do without: it may go on a little after the time limit."""
     if time_limit is None:
