@@ -11,7 +11,19 @@ from benchmarks import machine, report
 from benchmarks.options import Options
 from benchmarks.text import as_json
 
-PARTS = ("sets", "limit", "growth", "memory", "path", "families", "reading", "tall", "categories", "classes")
+PARTS = (
+    "sets",
+    "limit",
+    "growth",
+    "memory",
+    "path",
+    "families",
+    "reading",
+    "tall",
+    "categories",
+    "classes",
+    "elsewhere",
+)
 HERE = Path(__file__).parent
 
 

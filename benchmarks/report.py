@@ -18,6 +18,7 @@ TITLES = {
     "tall": "Tall data",
     "categories": "Categories",
     "classes": "Classes",
+    "elsewhere": "Larger than memory",
 }
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from fbed import __version__
-from fbed.cli import blanket, completion
+from fbed.cli import blanket, completion, large
 from fbed.cli import report as report
 from fbed.doors import explain
 from fbed.doors.paths import path
@@ -50,6 +50,7 @@ examples:
   fbed select visits.csv --target score --family mixed --cluster patient
   fbed select data.csv --target y --categorical grade --group dose=d1,d2
   zcat data.csv.gz | fbed select - --target y --sep ';'
+  fbed select 'big/*.parquet' --target y --memory-limit 2GB --checkpoint run.fbed
 
 The target is a column of the table. For svmlight and .npz files it is the
 array y of the file, and --target may be left out. Variables of a file without
@@ -180,6 +181,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_data_options(choosing)
     _add_search_options(choosing)
+    _add_large_options(choosing)
     _add_output_options(choosing)
     choosing.set_defaults(run=run_select)
     gridding = commands.add_parser(
@@ -320,6 +322,15 @@ def _add_search_options(parser: argparse.ArgumentParser) -> None:
     _add_limits(search)
 
 
+def _add_large_options(parser: argparse.ArgumentParser) -> None:
+    large = parser.add_argument_group("large tables", "Parquet files (also several: 'data/*.parquet', or a folder)")
+    large.add_argument("--memory-limit", metavar="SIZE", help="read the table part by part within so much memory (2GB)")
+    large.add_argument(
+        "--dask", metavar="ADDRESS", help="let the workers of a Dask scheduler read it (tcp://host:8786)"
+    )
+    large.add_argument("--checkpoint", metavar="FILE", help="write every step down; a search that was killed goes on")
+
+
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument("--json", action="store_true", help="the whole result as JSON instead of a table")
@@ -356,8 +367,15 @@ def run_select(arguments: argparse.Namespace) -> int:
         if written:
             report.check_path(written, arguments.file)
     data = _read(arguments)
+    if arguments.output and isinstance(data, large.FileData):
+        raise InvalidInput(
+            "--output writes a table that is in memory: leave out --memory-limit and --dask, or --output"
+        )
     result = select(
         **about_data(data, arguments),
+        memory_limit=arguments.memory_limit,
+        checkpoint=arguments.checkpoint,
+        client=arguments.dask,
         criterion=criterion,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
@@ -388,7 +406,10 @@ def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Da
         options = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
         vectors = {"y": tuple(_outcome(data, arguments).values())}
         vectors |= {name: (column,) for name, column in options.items() if column is not None}
-    lines = readers.python_lines(arguments.file, arguments.sep, vectors, _levels(arguments), **_form(arguments))
+    if isinstance(data, large.FileData):
+        lines: tuple[str, ...] = (f"X = {arguments.file!r}",)
+    else:
+        lines = readers.python_lines(arguments.file, arguments.sep, vectors, _levels(arguments), **_form(arguments))
     return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
 
 
@@ -406,7 +427,14 @@ def run_path(arguments: argparse.Namespace) -> int:
 
 
 def _read(arguments: argparse.Namespace) -> readers.Data:
-    """The file, with what the reader has to say about it."""
+    """The file, with what the reader has to say about it; one that is read part by part is not read here."""
+    asked = {name: getattr(arguments, name, None) for name in ("memory_limit", "dask")}
+    if large.is_large(arguments.file, any(asked.values())):
+        if _levels(arguments) is not None:
+            raise InvalidInput(
+                "--reference and --positive need the table in memory: leave out --memory-limit and --dask"
+            )
+        return large.described(arguments.file)
     data = readers.read(arguments.file, arguments.sep, **_form(arguments))
     _tell(data.notes)
     return with_levels(data, arguments)
