@@ -151,7 +151,8 @@ def far_or_near(X: Any, memory_limit: Any, client: Any, n_jobs: int | None) -> F
             f"row take {needed:,} bytes before the first column is read; allow twice that"
         )
     threads = max(2, thread_count(n_jobs))  # one reads while another computes
-    return Far(source, Here(source.parts, threads, int(0.35 * free), free // 5), free // 5, free // 3)
+    loaded = free // (5 * threads)
+    return Far(source, Here(source.parts, threads, int(0.35 * free), loaded), loaded, free // 3)
 
 
 def _kind(X: Any) -> str:
