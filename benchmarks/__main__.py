@@ -23,6 +23,7 @@ PARTS = (
     "categories",
     "classes",
     "elsewhere",
+    "cluster",
 )
 HERE = Path(__file__).parent
 

@@ -19,6 +19,7 @@ TITLES = {
     "categories": "Categories",
     "classes": "Classes",
     "elsewhere": "Larger than memory",
+    "cluster": "A cluster",
 }
 
 

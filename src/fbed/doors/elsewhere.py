@@ -151,8 +151,8 @@ def far_or_near(X: Any, memory_limit: Any, client: Any, n_jobs: int | None) -> F
             f"row take {needed:,} bytes before the first column is read; allow twice that"
         )
     threads = max(2, thread_count(n_jobs))  # one reads while another computes
-    loaded = free // (5 * threads)
-    return Far(source, Here(source.parts, threads, int(0.35 * free), loaded), loaded, free // 3)
+    loaded = free // (8 * threads)  # reading and computing take as much again
+    return Far(source, Here(source.parts, threads, free // 3, loaded), loaded, free // 3)
 
 
 def _kind(X: Any) -> str:

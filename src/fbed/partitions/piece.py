@@ -94,6 +94,7 @@ class Piece:
         _ = self.sums
         first, rest = self.outline.columns_of(model), self.outline.columns_of(others)
         wanted = list(dict.fromkeys([*first, *rest]))
+        self.design.put({})  # what was loaded before makes room
         found = self._read(wanted)
         self.design.put(found)
         self._keep({j: found[j] for j in wanted}, first)
