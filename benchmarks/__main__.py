@@ -22,6 +22,7 @@ PARTS = (
     "tall",
     "categories",
     "classes",
+    "resampling",
     "elsewhere",
     "cluster",
 )

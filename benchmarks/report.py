@@ -15,6 +15,7 @@ TITLES = {
     "path": "A grid of configurations",
     "families": "Other outcomes",
     "reading": "Reading",
+    "resampling": "Many searches on parts of the rows",
     "tall": "Tall data",
     "categories": "Categories",
     "classes": "Classes",

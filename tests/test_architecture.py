@@ -23,6 +23,8 @@ FLOW = (
     "result",
     "show",
     "doors",
+    "tuning",
+    "inference",
     "cli",
 )
 EVERYWHERE = ("__init__", "__main__")  # the front door sees everything

@@ -54,7 +54,7 @@ def test_a_checkpoint_is_used_again(folder, capsys):
         (["whole.csv", "--target", "y", "--memory-limit", "2GB"], "is read whole"),
         (["*.parquet", "--target", "z", "--memory-limit", "2GB"], "did you mean|is not in the file"),
         (["*.parquet", "--target", "y", "--memory-limit", "2GB", "--output", "kept.csv"], "--output writes"),
-        (["*.parquet", "--target", "y", "--positive", "1"], "need the table in memory"),
+        (["*.parquet", "--target", "y", "--positive", "1"], "need a table that is in memory"),
         (["*.parquet", "--target", "y", "--memory-limit", "little"], "memory_limit must be"),
         (["*", "--target", "y"], "several files are read together"),
         (["none*.parquet", "--target", "y"], "no file has such a name"),

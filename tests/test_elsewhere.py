@@ -99,7 +99,8 @@ def test_every_kind_of_column(family, missing, rows, tmp_path):
     np.testing.assert_allclose(far.model.standard_errors, near.model.standard_errors, rtol=1e-8)
     assert far.model.log_likelihood == pytest.approx(near.model.log_likelihood, rel=1e-12)
     for one, other in zip(far.model.columns, near.model.columns, strict=True):
-        assert replace(one, scale=1.0, fill=None) == replace(other, scale=1.0, fill=None)
+        assert replace(one, scale=1.0, fill=None, means=()) == replace(other, scale=1.0, fill=None, means=())
+        assert one.means == pytest.approx(other.means, rel=1e-9, abs=1e-12 * other.scale)
         assert (one.fill or 0.0, one.scale) == pytest.approx((other.fill or 0.0, other.scale), rel=1e-12)
     assert [c.terms for c in far.glance.columns] == [c.terms for c in near.glance.columns]
     np.testing.assert_allclose(far.glance.correlations, near.glance.correlations, rtol=1e-5, atol=1e-9)

@@ -46,6 +46,26 @@ class SparseColumns:
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
+class SparseModel:
+    """An intercept and columns of a CSC matrix, each divided by its scale."""
+
+    pairs: float
+    """Pairs of entries in the same row: what a Gram matrix costs."""
+
+    def __init__(self, columns: SparseColumns, which: Which, scale: Floats) -> None: ...
+    def part(self, rows: Which, columns: Which) -> SparseModel:
+        """Some of its columns on some of its rows."""
+    def fit(
+        self, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
+    ) -> tuple[Floats, Floats, float, float, float, bool, int]:
+        """As `fit_logistic`, with coefficients on the columns."""
+    def gram(self, curvature: Floats) -> Floats:
+        """The weighted Gram matrix, of which the lower triangle is told."""
+    def products(self, v: Floats) -> Floats:
+        """Inner products of the columns with v."""
+    def moved(self, coefficients: Floats) -> Floats:
+        """Columns times coefficients, which come column after column."""
+
 class SoftmaxClasses:
     """Softmax of as many predictors as classes less one: a fit on S, from which candidates are raced."""
 
@@ -139,6 +159,22 @@ class LogisticNull:
         offset: Floats | None = None,
     ) -> LogisticNull:
         """The rows whose weight in `active` is not 0; upper bounds pay `idle_cost` for the others."""
+    @staticmethod
+    def of_sparse_fit(
+        columns: SparseModel, weight: Floats, y: Floats, eta: Floats, coefficients: Floats, deviance: float
+    ) -> LogisticNull:
+        """As `of_fit`."""
+    @staticmethod
+    def of_sparse_rows(
+        columns: SparseModel,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        active: Floats,
+        deviance: float,
+        idle_cost: float,
+    ) -> LogisticNull:
+        """As `of_rows`."""
     def brackets(
         self,
         columns: DenseColumns | SparseColumns,

@@ -105,7 +105,7 @@ struct OneColumn : Prepared {
         along_support(f, s, work.buffer.data());
         Interval out = bracket_support(f, s, q.aim(), work.grad.data());
         left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();
-        if (q.settled(out) && !q.contends(out)) return out;
+        if (q.settled(out) && !q.contends(out, s.promise)) return out;
         if (q.spare_wide && s.m * f.r > f.n) {
             if (!q.settled(out)) left = std::numeric_limits<double>::quiet_NaN();
             return out;

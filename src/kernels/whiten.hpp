@@ -25,6 +25,7 @@ constexpr double kPlain = 1e-5;
 struct Whitened {
     int64_t r = 0, kept = 0;
     std::vector<double> M, free;  // r × kept and r × (r - kept), row-major
+    std::vector<int64_t> alive;   // where M is a triangle but for columns that move no row: the others
 };
 
 namespace whitening {
@@ -36,21 +37,19 @@ inline double product(const double* a, const double* b, size_t n) {
     return sum;
 }
 
-inline void subtract(double* a, double c, const double* b, size_t n) {
+FBED_INLINE void subtract(double* a, double c, const double* b, size_t n) {
 #pragma omp simd
     for (size_t i = 0; i < n; ++i) a[i] -= c * b[i];
 }
 
 // Inverse of a lower triangle (k × k, row-major).
-inline void invert(const double* L, int64_t k, std::vector<double>& out) {
+FBED_HOT inline void invert(const double* L, int64_t k, std::vector<double>& out) {
     out.assign(k * k, 0.0);
     for (int64_t j = 0; j < k; ++j) {
-        out[j * k + j] = 1.0 / L[j * k + j];
-        for (int64_t i = j + 1; i < k; ++i) {
-            double s = 0;
-            for (int64_t l = j; l < i; ++l) s -= L[i * k + l] * out[l * k + j];
-            out[i * k + j] = s / L[i * k + i];
-        }
+        double* row = &out[j * k];
+        for (int64_t l = 0; l < j; ++l) subtract(row, L[j * k + l], &out[l * k], l + 1);
+        for (int64_t l = 0; l < j; ++l) row[l] /= L[j * k + j];
+        row[j] = 1.0 / L[j * k + j];
     }
 }
 

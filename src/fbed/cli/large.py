@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,24 @@ class FileData(readers.Data):
         if name not in self.table.columns:
             raise InvalidInput(f"{role} {name!r} is not in the file: {hint(name, self.table.columns)}")
         return name
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options for tables that are read part by part."""
+    large = parser.add_argument_group("large tables", "Parquet files (also several: 'data/*.parquet', or a folder)")
+    large.add_argument("--memory-limit", metavar="SIZE", help="read the table part by part within so much memory (2GB)")
+    large.add_argument("--dask", metavar="ADDRESS", help="let workers of a Dask scheduler read it (tcp://host:8786)")
+    large.add_argument("--checkpoint", metavar="FILE", help="write every step down; a search that was killed goes on")
+
+
+def read(arguments: argparse.Namespace, has_levels: bool) -> FileData | None:
+    """What is known of a table that is read part by part; None for one that is read whole."""
+    if not is_large(arguments.file, bool(arguments.memory_limit or arguments.dask)):
+        return None
+    if has_levels or arguments.output:
+        what = "--output writes" if arguments.output else "--reference and --positive need"
+        raise InvalidInput(f"{what} a table that is in memory: leave out --memory-limit and --dask, or that option")
+    return described(arguments.file)
 
 
 def is_large(path: str, asked: bool) -> bool:

@@ -224,9 +224,10 @@ def read_problem_elsewhere(
         int((present & ~keep).sum()),
         test is not None,
         rare_levels,
-        about,
-        Elsewhere(crew, reading.lengths(keeps), keeps, far.room),
-        source.stamps,
+        kept=np.flatnonzero(keep),
+        outline=about,
+        where=Elsewhere(crew, reading.lengths(keeps), keeps, far.room),
+        stamps=source.stamps,
     )
 
 

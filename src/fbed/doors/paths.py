@@ -130,6 +130,12 @@ class PathResult(Sequence[Result]):
 
         return PathPlots(self)
 
+    def report(self, path: str | Path) -> Path:
+        """Write a report for people: one HTML file that needs nothing else."""
+        from fbed.show.report import write_path
+
+        return write_path(self, path)
+
     def to_json(self, path: str | Path | None = None, indent: int | None = None) -> str:
         """JSON form, every result included; also written to a file when a path is given."""
         plain = {
@@ -221,7 +227,7 @@ def path(
     X = opened(X)
     common = {"y": y, "backward": backward, "max_features": max_features, "n_jobs": n_jobs, **data}
     started = time.perf_counter()
-    grid = _grid(alphas, gammas, ks, fbs)
+    grid = settings_grid(alphas, gammas, ks, fbs)
     for setting in grid:
         check_search_options(0 if setting.k is None else setting.k, max_features, time_limit)
     if is_wanted(X, data.get("family")):
@@ -245,7 +251,10 @@ def path(
     return PathResult(tuple(grid[: len(results)]), tuple(results), status, time.perf_counter() - started)
 
 
-def _grid(alphas: Iterable[float], gammas: Iterable[float | None], ks: Iterable[float], fbs: bool) -> list[Setting]:
+def settings_grid(
+    alphas: Iterable[float], gammas: Iterable[float | None], ks: Iterable[float], fbs: bool
+) -> list[Setting]:
+    """Every combination: levels first, then parameters of EBIC."""
     runs: list[float | None] = [*_several(ks, "ks"), *([None] if fbs else [])]
     grid = [Setting("lr", alpha, k) for alpha in _several(alphas, "alphas") for k in runs]
     grid += [Setting("ebic", gamma, k) for gamma in _several(gammas, "gammas") for k in runs]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed import families
 from fbed.clock import Clock, OutOfTime
@@ -21,7 +22,7 @@ from fbed.doors.progress import Progress, reporting
 from fbed.errors import InvalidInput
 from fbed.families.registry import Family
 from fbed.matrix.design import Design
-from fbed.models.base import Fit, Model
+from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.many_levels import ManyLevels, sparse_categories
 from fbed.models.others.own import ConditionalTest, TestFunction
 from fbed.partitions.crew import Tally
@@ -76,7 +77,10 @@ class DataOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Problem:
-    """Data that were read and checked; `kind` is the family that answers, by the test in force."""
+    """Data that were read and checked; `kind` is the family that answers, by the test in force.
+
+    `kept` are the user's rows that the problem has, and `unfilled` is the table before indicators told what is missing.
+    """
 
     table: Table
     outcome: Outcome
@@ -93,6 +97,48 @@ class Problem:
     n_dropped: int = 0
     test_named: bool = False
     rare_levels: float | None = None
+    kept: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    unfilled: Table | None = None
+
+    @property
+    def observed(self) -> Table:
+        """The table as it came, missing values included."""
+        return self.table if self.unfilled is None else self.unfilled
+
+    def on_rows(
+        self, rows: Indices, weights: Floats | None = None, cluster: Indices | None = None, n_jobs: int | None = None
+    ) -> Problem:
+        """The same problem on some of its rows; nothing of the others reaches it, means and levels are their own.
+
+        Rows may repeat. Weights and clusters are those of the rows unless others are given, as a bootstrap needs them:
+        a row by its frequency, a cluster that was drawn twice as two. What was read and checked is not read again.
+        """
+        table, weights = self._by_columns.rows(rows), self.weights[rows] if weights is None else weights
+        filled = with_indicators(table, weights)[0] if self.missing == "indicator" else table
+        if self.rare_levels is not None:
+            filled = with_rare_levels_joined(filled, weights, self.rare_levels)[0]
+        extras = self.extras.rows(rows)
+        return replace(
+            self,
+            table=filled,
+            outcome=self.outcome.rows(rows),
+            weights=weights,
+            extras=extras if cluster is None else replace(extras, cluster=cluster),
+            n_jobs=self.n_jobs if n_jobs is None else n_jobs,
+            kept=self.kept[rows],
+            unfilled=table,
+        )
+
+    def with_outcome(self, outcome: Outcome, extras: Extras | None = None, n_jobs: int | None = None) -> Problem:
+        """A sibling with another outcome on the same columns, which are not looked at again."""
+        sibling = replace(self, outcome=outcome, extras=self.extras if extras is None else extras, n_jobs=n_jobs)
+        sibling.__dict__["design"] = self.design
+        return sibling
+
+    @cached_property
+    def _by_columns(self) -> Table:
+        """The table as siblings read it: a small matrix that lies row after row is turned once for all."""
+        return self.observed.by_columns()
 
     @cached_property
     def design(self) -> Design:
@@ -126,6 +172,25 @@ class Problem:
     def paired_model(self) -> Model:
         """The model that tests them so: it needs a basis of the variables, which the one for tall data has not."""
         return ManyLevels(getattr(self.model, "careful", self.model), self.sparse)
+
+    def scanner(self, plan: Plan, criterion: Criterion, memo: Memo | None = None) -> Scanner:
+        """What answers a search by one plan and criterion."""
+        model = self.paired_model if self.pairs_rows(criterion) else self.model
+        rule = criterion.bind(model.n, self.design.n_varying(plan.candidates))
+        return Scanner(model, rule, len(plan.forced), thread_count(self.n_jobs), memo)
+
+    def search(
+        self,
+        plan: Plan,
+        criterion: Criterion,
+        time_limit: float | None = None,
+        memo: Memo | None = None,
+    ) -> tuple[Trail, Scanner]:
+        """What a search finds, without a result around it; a memo shares work with others on the same problem."""
+        scanner, trail = self.scanner(plan, criterion, memo), Trail(list(plan.forced))
+        with one_blas_thread(), Clock(time_limit).running():
+            search(scanner, plan, trail)
+        return trail, scanner
 
     def run(
         self,
@@ -288,6 +353,7 @@ def read_problem(
     if not keep.all():  # rows of weight 0, and those dropped, leave before anything is computed
         kept = np.flatnonzero(keep)
         table, weights, row_extras = table.rows(kept), weights[kept], row_extras.rows(kept)
+    observed = table
     if missing == "indicator":
         table, told = with_indicators(table, weights)
         notes += told
@@ -315,6 +381,8 @@ def read_problem(
         int((present & ~keep).sum()),
         test is not None,
         rare_levels,
+        np.flatnonzero(keep),
+        observed,
     )
 
 

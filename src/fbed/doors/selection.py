@@ -12,13 +12,14 @@ from typing import Any
 
 from fbed.clock import Clock
 from fbed.doors.elsewhere import Far, far_or_near, read_problem_elsewhere
-from fbed.doors.problem import Listener, check_search_options, make_plan, read_problem, settings
+from fbed.doors.problem import Listener, Problem, check_search_options, make_plan, read_problem, settings
 from fbed.doors.progress import Progress, reporting
+from fbed.errors import InvalidInput
 from fbed.graphs import oracle
 from fbed.models.others.own import ConditionalTest, TestFunction
 from fbed.result.origin import Origin, origin
 from fbed.result.result import Result, build
-from fbed.rules.criteria import Criterion, as_criterion
+from fbed.rules.criteria import Criterion, LikelihoodRatio, as_criterion
 from fbed.search.checkpoint import Checkpoint
 from fbed.search.search import Plan, Trail, search
 from fbed.tables.table import Groups, Name, as_list
@@ -39,6 +40,7 @@ def select(
     early_dropping: bool = True,
     backward: bool = True,
     alpha_backward: float | None = None,
+    familywise: float | None = None,
     include: Iterable[Name] = (),
     exclude: Iterable[Name] = (),
     groups: Groups | None = None,
@@ -111,6 +113,10 @@ def select(
         Whether the backward phase is run.
     alpha_backward : float, optional
         Level for staying in the backward phase; alpha by default.
+    familywise : float, optional
+        Probability that anything at all is selected when nothing matters: alpha is set so that it is at most this, by
+        permutations of the outcome (by simulation, where there is an offset, an exposure or something forced in). Weak
+        control: it says nothing about further variables once one matters.
     include, exclude : names or indices
         Variables forced into every model, and variables that are not considered; groups by their names.
     groups : mapping of names to lists of columns, optional
@@ -183,6 +189,7 @@ def select(
         about_data = {"sample_weight": sample_weight, "feature_names": feature_names, "test": test, "cov": cov}
         about_data |= {"groups": groups, "categorical": as_list(categorical) or None}
         about_data |= {"missing": None if missing == "error" else missing, "rare_levels": rare_levels}
+        about_data |= {"familywise": familywise}
         perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **extras})
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
@@ -209,9 +216,26 @@ def select(
             **extras,
         )
         plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
+        if familywise is not None:
+            if isinstance(X, Far):
+                raise InvalidInput("familywise= permutes rows that are in memory: give alpha= for data that are not")
+            own_level = alpha is not None or chosen != LikelihoodRatio()
+            chosen, problem = _with_level(problem, plan, own_level, familywise)
         kept = None if checkpoint is None else partial(Checkpoint, checkpoint)
         result = problem.run(plan, chosen, time_limit, progress, started=on_clock, checkpoint=kept)
     return dataclasses.replace(result, seconds=time.perf_counter() - started, origin=asked)
+
+
+def _with_level(problem: Problem, plan: Plan, own_level: bool, familywise: float) -> tuple[Criterion, Problem]:
+    """The criterion at the level that holds familywise, and the problem with a note on it."""
+    from fbed.inference.familywise import familywise_level
+
+    if own_level:
+        raise InvalidInput(
+            "familywise sets the level of criterion='lr': leave out criterion, alpha and alpha_backward, or familywise"
+        )
+    found = familywise_level(problem, plan, familywise)
+    return LikelihoodRatio(found.alpha), dataclasses.replace(problem, notes=(*problem.notes, found.note))
 
 
 def _select_on_graph(

@@ -99,7 +99,7 @@ def binomial_outcome(request: Request) -> tuple[Floats, Floats]:
 def _binomial(request: Request) -> Model:
     if request.extras.trials is None:
         _refuse_lone_members(request, request.outcome.zero_one().astype(np.intp), request.outcome.levels)
-    offset, single = told_offset(request), _single_trials(request)
+    offset, single = request.extras.told_offset, request.extras.several_trials is None
     if single and request.test == "lr" and (request.certified or offset is None):
         y = request.outcome.zero_one() if request.extras.trials is None else _proportions(request)[0]
 
@@ -121,19 +121,8 @@ def _is_tall(request: Request) -> bool:
 def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
     """An engine by sums over rows, and the ordinary model for what is next to collinear or separated."""
     counts = name == "poisson"
-    sums = RowSums(RowBlocks(request.design), y, weights, told_offset(request), counts)
+    sums = RowSums(RowBlocks(request.design), y, weights, request.extras.told_offset, counts)
     return TallModel(name, sums, careful)
-
-
-def _single_trials(request: Request) -> bool:
-    """Whether every row is one success or one failure."""
-    return request.extras.trials is None or bool((request.extras.trials == 1.0).all())
-
-
-def told_offset(request: Request) -> Floats | None:
-    """The offset, if it says anything."""
-    offset = request.extras.offset
-    return None if offset is None or not offset.any() else offset
 
 
 def _glm(request: Request, distribution: Distribution) -> Model:
@@ -146,7 +135,7 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
-    glm = Glm(distribution, y, weights, told_offset(request))
+    glm = Glm(distribution, y, weights, request.extras.told_offset)
     if distribution is not GAMMA and _is_tall(request):
         return _tall(distribution.name, request, y, weights, lambda: _regression(request, glm))
     return _regression(request, glm)
@@ -170,8 +159,20 @@ def _proportions(request: Request) -> tuple[Floats, Floats]:
     return successes / trials, request.design.weights * trials
 
 
+_WIDEST = 1e5  # beyond, a single row may move the dispersion to where its likelihood has lost its digits
+
+
+def _refuse_wide_weights(weights: Floats) -> None:
+    if weights.max() > _WIDEST * weights.min():
+        raise InvalidInput(
+            f"the weights range from {weights.min():g} to {weights.max():g}, but the dispersion of a negative binomial "
+            f"outcome cannot be told from rows so unequal: let them differ {_WIDEST:g}-fold at most"
+        )
+
+
 def _negative_binomial(request: Request) -> Model:
     y = request.outcome.counts("negative_binomial")
+    _refuse_wide_weights(request.design.weights)
     likelihood = NegativeBinomial(y, request.design.weights, request.extras.offset)
     return _regression(request, likelihood)
 

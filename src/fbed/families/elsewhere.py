@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
-from fbed.families.builders import binomial_outcome, told_offset
+from fbed.families.builders import binomial_outcome
 from fbed.families.registry import Family, Request
 from fbed.matrix.design import Design
 from fbed.models.base import Model
@@ -84,7 +84,7 @@ def model_elsewhere(kind: Family, request: Request, where: Elsewhere) -> Model:
         return getattr(model, "careful", model)
 
     careful = GatheredModel(kind.name, design, ordinary, where.room)
-    offset = told_offset(request)
+    offset = request.extras.told_offset
     if kind.name == "gaussian":
         return _linear(request, design, where, careful)
     counts = kind.name == "poisson"

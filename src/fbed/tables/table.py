@@ -37,6 +37,7 @@ class Group:
     columns: tuple[int, ...]
 
 
+_TURNED = 2**28  # bytes up to which a matrix is copied to lie column after column
 _REASONS = 5  # of columns that are refused, told in one message
 
 
@@ -130,6 +131,13 @@ class Table:
         """The same variables on some of the rows."""
         factors = {j: f.rows(keep) for j, f in self.factors.items()}
         return replace(self, matrix=_some_rows(self.matrix, keep), factors=factors, n_rows=len(keep))
+
+    def by_columns(self) -> Table:
+        """The same table with a matrix of which rows are quickly taken: column after column, unless that is large."""
+        matrix = self.matrix
+        if not isinstance(matrix, np.ndarray) or matrix.flags.f_contiguous or matrix.nbytes > _TURNED:
+            return self
+        return replace(self, matrix=np.asfortranarray(matrix))
 
 
 def _some_rows(matrix: Matrix, keep: NDArray[np.intp]) -> Matrix:

@@ -1,0 +1,285 @@
+// The columns of a model, an intercept first: side by side in a matrix, or, where most values are 0, without those.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "hot.hpp"
+#include "linear.hpp"
+#include "whiten.hpp"
+
+namespace fbed {
+
+// Column after column.
+struct DenseTerms {
+    const double* T = nullptr;
+    int64_t n = 0, r = 0;
+
+    void products(const double* v, double* out) const { fbed::products(T, n, r, v, out); }
+    void add(const double* c, double* out) const { add_columns(T, n, r, c, out); }
+    void gram(const double* c, double* H) const { fbed::gram(T, n, r, nullptr, c, H); }
+    Whitened whitened(const double* c) const { return whiten(T, n, r, c); }
+    double square(int64_t k) const { return whitening::product(T + k * n, T + k * n, n); }
+
+    // Some rows, column after column.
+    std::vector<double> gathered(const std::vector<int64_t>& rows) const {
+        const size_t m = rows.size();
+        std::vector<double> out(m * r);
+        for (int64_t k = 0; k < r; ++k)
+            for (size_t i = 0; i < m; ++i) out[k * m + i] = T[k * n + rows[i]];
+        return out;
+    }
+
+    // No way that is quicker than a basis.
+    bool project(const std::vector<int64_t>&, const double*, const double*, const double*, std::vector<double>&, double&) const {
+        return false;
+    }
+
+    // Sum over the rows of value(row, entry).
+    template <class Value>
+    double sum(int64_t k, Value&& value) const {
+        double out = 0;
+        const double* column = T + k * n;
+        for (int64_t i = 0; i < n; ++i) out += value(i, column[i]);
+        return out;
+    }
+};
+
+// Entries that are not 0, column after column and row after row.
+struct SparseTerms {
+    int64_t n = 0, r = 0;
+    std::vector<int64_t> column_start, row_start;
+    std::vector<int32_t> row_of, column_of;
+    std::vector<double> by_column, by_row;
+
+    // From the entries column after column.
+    SparseTerms(int64_t rows, std::vector<int64_t> starts, std::vector<int32_t> where, std::vector<double> values)
+        : n(rows), r(static_cast<int64_t>(starts.size()) - 1), column_start(std::move(starts)), row_start(rows + 1, 0),
+          row_of(std::move(where)), column_of(row_of.size()), by_column(std::move(values)), by_row(row_of.size()) {
+        for (int32_t row : row_of) row_start[row + 1]++;
+        for (int64_t i = 0; i < n; ++i) row_start[i + 1] += row_start[i];
+        std::vector<int64_t> next(row_start.begin(), row_start.end() - 1);
+        for (int64_t k = 0; k < r; ++k)
+            for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) {
+                const int64_t to = next[row_of[e]]++;
+                column_of[to] = static_cast<int32_t>(k);
+                by_row[to] = by_column[e];
+            }
+    }
+
+    // Some columns on the rows that have a place; the others are -1.
+    SparseTerms part(const std::vector<int32_t>& place, int64_t rows, const std::vector<int64_t>& columns) const {
+        std::vector<int64_t> starts{0};
+        std::vector<int32_t> where;
+        std::vector<double> values;
+        for (int64_t k : columns) {
+            for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) {
+                if (place[row_of[e]] < 0) continue;
+                where.push_back(place[row_of[e]]);
+                values.push_back(by_column[e]);
+            }
+            starts.push_back(static_cast<int64_t>(where.size()));
+        }
+        return SparseTerms(rows, std::move(starts), std::move(where), std::move(values));
+    }
+
+    std::vector<int64_t> all() const {
+        std::vector<int64_t> out(r);
+        std::iota(out.begin(), out.end(), 0);
+        return out;
+    }
+
+    // What a Gram matrix costs.
+    double pairs() const {
+        double out = 0;
+        for (int64_t i = 0; i < n; ++i) {
+            const double stored = static_cast<double>(row_start[i + 1] - row_start[i]);
+            out += stored * stored;
+        }
+        return out;
+    }
+
+    void products(const double* v, double* out) const {
+        for (int64_t k = 0; k < r; ++k) out[k] = sum(k, [v](int64_t i, double x) { return v[i] * x; });
+    }
+
+    void add(const double* c, double* out) const {
+        for (int64_t i = 0; i < n; ++i) {
+            double s = 0;
+            for (int64_t e = row_start[i]; e < row_start[i + 1]; ++e) s += c[column_of[e]] * by_row[e];
+            out[i] += s;
+        }
+    }
+
+    // The lower triangle of sum over rows of c_i x_i x_i', with one more column where it is given; columns of a row come in order.
+    void gram(const double* c, double* H, const double* more = nullptr) const {
+        const int64_t size = more ? r + 1 : r;
+        std::fill(H, H + size * size, 0.0);
+        double* border = H + r * size;
+        for (int64_t i = 0; i < n; ++i) {
+            if (c[i] == 0.0) continue;
+            const int64_t first = row_start[i], last = row_start[i + 1];
+            for (int64_t p = first; p < last; ++p) {
+                double* row = H + column_of[p] * size;
+                const double t = c[i] * by_row[p];
+                for (int64_t q = first; q <= p; ++q) row[column_of[q]] += t * by_row[q];
+            }
+            if (!more || more[i] == 0.0) continue;
+            for (int64_t p = first; p < last; ++p) border[column_of[p]] += c[i] * more[i] * by_row[p];
+            border[r] += c[i] * more[i] * more[i];
+        }
+    }
+
+    template <class Value>
+    double sum(int64_t k, Value&& value) const {
+        double out = 0;
+        for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) out += value(row_of[e], by_column[e]);
+        return out;
+    }
+
+    double square(int64_t k) const {
+        return sum(k, [](int64_t, double x) { return x * x; });
+    }
+
+    std::vector<double> gathered(const std::vector<int64_t>& rows) const {
+        const size_t m = rows.size();
+        std::vector<double> out(m * r, 0.0);
+        for (size_t i = 0; i < m; ++i)
+            for (int64_t e = row_start[rows[i]]; e < row_start[rows[i] + 1]; ++e) out[column_of[e] * m + i] = by_row[e];
+        return out;
+    }
+
+    // Squared norm of the projection of scores/√curvature of some rows on the columns, in the metric of the curvature, and the
+    // least z of the step along it, row by row; with what the normal equations leave of it charged to both. False where columns
+    // are too close to each other on these rows for that to be small.
+    bool project(const std::vector<int64_t>& rows, const double* curvature, const double* score, const double* eta,
+                 std::vector<double>& z, double& lambda2) const {
+        std::vector<double> c(n, 0.0), pull(n, 0.0), H(r * r), g(r), d, left(r), more, v(n, 0.0);
+        for (int64_t row : rows) c[row] = curvature[row], pull[row] = score[row];
+        gram(c.data(), H.data());
+        products(pull.data(), g.data());
+        for (int64_t k = 0; k < r; ++k)
+            if (!(H[k * r + k] > 0) && g[k] != 0.0) return false;
+        if (cholesky(H.data(), r) < kSound && !dead_but_apart(H, c.data())) return false;
+        d = g;
+        cholesky_solve(H.data(), r, d.data());
+        add(d.data(), v.data());
+        for (int64_t i = 0; i < n; ++i) pull[i] -= c[i] * v[i];
+        products(pull.data(), left.data());
+        more = left;
+        cholesky_solve(H.data(), r, more.data());
+        double promised = 0, missed = 0;
+        for (int64_t k = 0; k < r; ++k) promised += g[k] * d[k], missed += left[k] * more[k];
+        const double lambda = std::sqrt(std::max(promised, 0.0)), missing = std::sqrt(std::max(missed, 0.0)) * 1.1;
+        lambda2 = (lambda + missing) * (lambda + missing) * (1.0 + 1e-9);
+        for (size_t i = 0; i < rows.size(); ++i) {
+            const int64_t row = rows[i];
+            const double e = std::exp(-std::abs(eta[row])), mu = eta[row] >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
+            z[i] = std::min((1.0 - mu) * v[row], -mu * v[row]) - missing * std::max(mu, 1.0 - mu) / std::sqrt(c[row]);
+        }
+        return std::isfinite(lambda2);
+    }
+
+    std::vector<double> dense() const {
+        std::vector<double> out(n * r, 0.0);
+        for (int64_t k = 0; k < r; ++k)
+            for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) out[k * n + row_of[e]] = by_column[e];
+        return out;
+    }
+
+    // Columns without a row that counts are free, each by itself. Where the others nearly depend on each other, by factors of
+    // the whole matrix.
+    Whitened whitened(const double* c) const {
+        std::vector<double> H(r * r), A, inverse;
+        gram(c, H.data());
+        std::vector<int64_t> alive;
+        for (int64_t k = 0; k < r; ++k)
+            if (H[k * r + k] > 0) alive.push_back(k);
+        const int64_t kept = static_cast<int64_t>(alive.size()), none = r - kept;
+        std::vector<double> unit(kept);
+        for (int64_t i = 0; i < kept; ++i) unit[i] = 1.0 / std::sqrt(H[alive[i] * r + alive[i]]);
+        A.assign(kept * kept, 0.0);
+        for (int64_t i = 0; i < kept; ++i)
+            for (int64_t j = 0; j <= i; ++j) A[i * kept + j] = H[alive[i] * r + alive[j]] * unit[i] * unit[j];
+        if (cholesky(A.data(), kept) <= kPlain || !in_sight(c, H, alive)) {
+            const std::vector<double> T = dense();
+            return whiten(T.data(), n, r, c);
+        }
+        whitening::invert(A.data(), kept, inverse);
+        Whitened out;
+        out.r = r, out.kept = kept, out.alive = alive;
+        out.M.assign(r * kept, 0.0);
+        out.free.assign(r * none, 0.0);
+        for (int64_t i = 0; i < kept; ++i)
+            for (int64_t j = i; j < kept; ++j) out.M[alive[i] * kept + j] = unit[i] * inverse[j * kept + i];
+        for (int64_t k = 0, dead = 0; k < r; ++k)
+            if (!(H[k * r + k] > 0)) out.free[k * none + dead++] = 1.0;
+        return out;
+    }
+
+   private:
+    // Whether columns that have no row that counts are the only ones whose pivots are small in a factor.
+    bool dead_but_apart(const std::vector<double>& factor, const double* c) const {
+        for (int64_t k = 0; k < r; ++k) {
+            const double own = sum(k, [c](int64_t i, double x) { return c[i] * x * x; });
+            if (own > 0 && !(factor[k * r + k] * factor[k * r + k] > kSound * own)) return false;
+        }
+        return true;
+    }
+
+    // Whether what is left of each column on the rows that count is more than rounding.
+    bool in_sight(const double* c, const std::vector<double>& H, const std::vector<int64_t>& alive) const {
+        const double most = n ? *std::max_element(c, c + n) : 0.0;
+        return std::all_of(alive.begin(), alive.end(), [&](int64_t k) {
+            return H[k * r + k] > kNoise * most * square(k);
+        });
+    }
+};
+
+// A model in a basis: its columns are those of `terms` times an upper triangle U, rows of which are filled up to whole vectors.
+struct SparseBasis {
+    SparseTerms terms;
+    int64_t stride = 0;
+    std::vector<double> U;
+
+    SparseBasis(SparseTerms columns, const Whitened& basis) : terms(std::move(columns)), stride(whole(terms.r)), U(terms.r * stride, 0.0) {
+        for (int64_t i = 0; i < terms.r; ++i)
+            std::copy_n(basis.M.data() + basis.alive[i] * terms.r, terms.r, U.data() + i * stride);
+    }
+
+    FBED_HOT void products(const double* v, double* out) const {
+        thread_local std::vector<double> along, sum;
+        along.resize(terms.r);
+        sum.assign(stride, 0.0);
+        terms.products(v, along.data());
+        for (int64_t i = 0; i < terms.r; ++i) add_row(sum.data(), along[i], U.data() + i * stride, stride);
+        std::copy_n(sum.data(), terms.r, out);
+    }
+
+    void add(const double* c, double* out) const {
+        thread_local std::vector<double> along;
+        along.resize(terms.r);
+        on_terms(c, along.data());
+        terms.add(along.data(), out);
+    }
+
+    // Coefficients of the terms, from those in the basis.
+    FBED_HOT void on_terms(const double* c, double* out) const {
+        thread_local std::vector<double> filled;
+        filled.assign(stride, 0.0);
+        std::copy_n(c, terms.r, filled.data());
+        for (int64_t i = 0; i < terms.r; ++i) out[i] = row_product(U.data() + i * stride, filled.data(), stride);
+    }
+
+    // All rows, filled up to whole vectors.
+    FBED_HOT void rows(double* G) const {
+        for (int64_t i = 0; i < terms.n; ++i)
+            for (int64_t e = terms.row_start[i]; e < terms.row_start[i + 1]; ++e)
+                add_row(G + i * stride, terms.by_row[e], U.data() + terms.column_of[e] * stride, stride);
+    }
+};
+
+}  // namespace fbed
