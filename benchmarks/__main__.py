@@ -25,6 +25,7 @@ PARTS = (
     "resampling",
     "elsewhere",
     "cluster",
+    "faults",
 )
 HERE = Path(__file__).parent
 

@@ -12,7 +12,7 @@ from benchmarks.options import Options
 from benchmarks.text import table
 
 FULL = {"rows": 1_000_000, "columns": 100}
-QUICK = {"rows": 20_000, "columns": 25}
+QUICK = {"rows": 20_000, "columns": 30}
 
 
 def run(options: Options) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from benchmarks.race import ROOT, threads_allowed
 from benchmarks.text import table
 
 FULL = {"rows": 5_000_000, "columns": 500, "limit": 2 * 10**9}
-QUICK = {"rows": 20_000, "columns": 20, "limit": 2 * 10**9}
-REAL, EFFECT = 20, 0.03
+QUICK = {"rows": 20_000, "columns": 30, "limit": 2 * 10**9}
+REAL = 20
 GROUP, GROUPS_A_FILE = 100_000, 5
 WANTED = 2.0  # times reading
 
@@ -31,7 +31,7 @@ def run(options: Options) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="fbed-elsewhere-"))
     try:
         make(folder, size["rows"], size["columns"])
-        return {"runs": [both(folder, search, **size) for search in ("FBED^1", "FBED^0")]}
+        return {"runs": [both(folder, search, **size) for search in ("FBED^1",)]}
     finally:
         shutil.rmtree(folder)
 
@@ -41,7 +41,7 @@ def make(folder: Path, rows: int, columns: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rng = np.random.default_rng(7)
+    rng, effect = np.random.default_rng(7), 0.03 * (5e6 / rows) ** 0.5  # as easy to see in few rows as in many
     names = [f"x{j}" for j in range(columns)]
     schema = pa.schema([*((name, pa.float64()) for name in names), ("y", pa.int8())])
     plain = {"compression": "none", "use_dictionary": False, "write_statistics": False}
@@ -50,7 +50,7 @@ def make(folder: Path, rows: int, columns: int) -> None:
         with pq.ParquetWriter(folder / f"part{number:04d}.parquet", schema, **plain) as file:
             for start in starts[number : number + GROUPS_A_FILE]:
                 X = rng.standard_normal((columns, min(GROUP, rows - start)))
-                odds = EFFECT * X[:REAL].sum(axis=0)
+                odds = effect * X[:REAL].sum(axis=0)
                 y = (rng.random(X.shape[1]) < 1 / (1 + np.exp(-odds))).astype(np.int8)
                 file.write_table(pa.table([*X, y], schema=schema))
 

@@ -21,6 +21,7 @@ TITLES = {
     "classes": "Classes",
     "elsewhere": "Larger than memory",
     "cluster": "A cluster",
+    "faults": "Killed and started again",
 }
 
 
