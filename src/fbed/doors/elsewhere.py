@@ -152,7 +152,7 @@ def far_or_near(X: Any, memory_limit: Any, client: Any, n_jobs: int | None) -> F
         )
     threads = max(2, thread_count(n_jobs))  # one reads while another computes
     loaded = free // (8 * threads)  # reading and computing take as much again
-    return Far(source, Here(source.parts, threads, free // 3, loaded), loaded, free // 3)
+    return Far(source, Here(source.parts, threads, free // 4, loaded), loaded, free // 3)
 
 
 def _kind(X: Any) -> str:
