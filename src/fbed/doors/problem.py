@@ -22,6 +22,7 @@ from fbed.doors.progress import Progress, reporting
 from fbed.errors import InvalidInput
 from fbed.families.registry import Family
 from fbed.matrix.design import Design
+from fbed.matrix.device_storage import moved
 from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.many_levels import ManyLevels, sparse_categories
 from fbed.models.others.own import ConditionalTest, TestFunction
@@ -73,6 +74,7 @@ class DataOptions(TypedDict, total=False):
     missing: str
     rare_levels: float | None
     engine: str
+    device: str | None
 
 
 @dataclass(frozen=True)
@@ -296,6 +298,7 @@ def read_problem(
     missing: str = "error",
     rare_levels: float | None = None,
     engine: str = "certified",
+    device: str | None = None,
     n_jobs: int | None = None,
     **extras: Any,
 ) -> Problem:
@@ -332,6 +335,8 @@ def read_problem(
         table, told = with_rare_levels_joined(table, weights, rare_levels)
         notes += told
     notes += few_rows(table, weights)
+    if device is not None:
+        table = moved(table, device)
     if isinstance(family, str) and family == "auto":
         family, note = suggested_family(outcome) if extras.get("trials") is None else ("binomial", None)
         notes += [note] if note else []

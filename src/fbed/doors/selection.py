@@ -57,6 +57,7 @@ def select(
     n_jobs: int | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     engine: str = "certified",
+    device: str | None = None,
 ) -> Result:
     """Select variables by forward-backward selection with early dropping (FBED^K).
 
@@ -141,6 +142,10 @@ def select(
         'certified' decides by bounds on the statistics, 'exhaustive' fits every model. They select the same; the
         second is there to check the first.
 
+    device : str, optional
+        'cuda' (or 'cuda:1') moves the numbers of the table to a GPU and searches there with PyTorch; 'cpu' does the
+        same arithmetic without one. Tensors and CuPy arrays that are on a GPU stay there. The answer is the same.
+
     Returns
     -------
     Result
@@ -193,6 +198,7 @@ def select(
         missing=missing,
         rare_levels=rare_levels,
         engine=engine,
+        device=device,
         n_jobs=n_jobs,
         **extras,
     )

@@ -18,9 +18,12 @@ from scipy import sparse
 
 from fbed._kernels import DenseColumns, SparseColumns
 from fbed.matrix.beside_columns import BesideColumns
+from fbed.matrix.device_columns import DeviceColumns
+from fbed.matrix.device_storage import device_columns
 from fbed.rules.tails import Floats
 from fbed.tables.apart import ColumnsApart
 from fbed.tables.beside import Beside
+from fbed.tables.on_device import OnDevice
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import Codes
 from fbed.tables.table import Matrix, Table, refuse_not_finite
@@ -60,6 +63,7 @@ class Design:
         self.is_sparse = bool(sparse.issparse(table.matrix))
         self.is_stored = isinstance(table.matrix, Beside)
         self.matrix = _kernel_columns(table.matrix)
+        self.is_on_device = self.is_stored and isinstance(self.matrix.stored, DeviceColumns)
         self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(n_threads)
         self.by_support = self.is_sparse and int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
         self.numeric = self._numeric()
@@ -211,7 +215,8 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
 def _kernel_columns(matrix: Matrix) -> Any:
     if isinstance(matrix, Beside):
         plain = _kernel_columns(matrix.plain)
-        return BesideColumns(matrix.stored.kernel(), matrix.n_stored, plain, matrix.shape[0])
+        stored = device_columns(matrix.stored) if isinstance(matrix.stored, OnDevice) else matrix.stored.kernel()
+        return BesideColumns(stored, matrix.n_stored, plain, matrix.shape[0])
     if isinstance(matrix, ColumnsApart):
         return DenseColumns([_plain(column) for column in matrix.columns], matrix.shape[0])
     if not sparse.issparse(matrix):

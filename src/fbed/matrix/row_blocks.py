@@ -176,6 +176,8 @@ def left_over(blocks: RowBlocks, selected: Sequence[int], variable: int) -> floa
     The coefficients of the column on S are found again for what is left, since subtracting products would lose what is
     small.
     """
+    if hasattr(blocks, "left_over"):  # where the columns are
+        return float(blocks.left_over(selected, variable))
     design = blocks.design
     model, weights = blocks.model(selected), design.weights
     size = 1 + blocks.width(selected)

@@ -11,6 +11,7 @@ import numpy as np
 
 from fbed.clock import check_time
 from fbed.matrix.design import Design
+from fbed.matrix.device_blocks import DeviceBlocks
 from fbed.matrix.row_blocks import Indices, RowBlocks
 from fbed.rules.tails import Floats
 from fbed.threads import spread
@@ -52,4 +53,6 @@ class StoredBlocks(RowBlocks):
 
 def blocks_of(design: Design) -> RowBlocks:
     """How the rows of a design are read."""
-    return StoredBlocks(design) if design.is_stored else RowBlocks(design)
+    if not design.is_stored:
+        return RowBlocks(design)
+    return DeviceBlocks(design) if design.is_on_device else StoredBlocks(design)
