@@ -48,6 +48,14 @@ class NumpyPlace:
         """The entry of every byte in a table of 256."""
         return table[bytes_]
 
+    def lengths(self, rows: Array) -> Array:
+        """‖x‖ of every row, in float64."""
+        return np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+
+    def room(self) -> int:
+        """Bytes that may be used for a while."""
+        return 2**28
+
     def cholesky_solve(self, lower: Array, right: Array) -> Array:
         """(LLᵀ)⁻¹ times columns."""
         from scipy.linalg import cho_solve
@@ -97,6 +105,16 @@ class TorchPlace:
     def looked_up(self, table: Array, bytes_: Array) -> Array:
         """The entry of every byte in a table of 256."""
         return self.xp.index_select(table, 0, bytes_.reshape(-1).to(self.xp.int32)).reshape(bytes_.shape)
+
+    def lengths(self, rows: Array) -> Array:
+        """‖x‖ of every row, in float64."""
+        return self.xp.linalg.vector_norm(rows, dim=1, dtype=self.xp.float64)
+
+    def room(self) -> int:
+        """Bytes that may be used for a while: a part of what is free, where the sizes of arrays still fit 32 bits."""
+        if self.device.type != "cuda":
+            return 2**28
+        return int(min(self.xp.cuda.mem_get_info(self.device)[0] // 8, 2**32))
 
     def cholesky_solve(self, lower: Array, right: Array) -> Array:
         """(LLᵀ)⁻¹ times columns."""

@@ -23,9 +23,9 @@ from fbed.matrix.device_storage import device_columns
 from fbed.rules.tails import Floats
 from fbed.tables.apart import ColumnsApart
 from fbed.tables.beside import Beside
-from fbed.tables.on_device import OnDevice
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import Codes
+from fbed.tables.on_device import OnDevice
 from fbed.tables.table import Matrix, Table, refuse_not_finite
 from fbed.threads import spread
 

@@ -65,6 +65,7 @@ class DeviceBlocks(RowBlocks):
         xp = self.place.xp
         for known, columns in reversed(self._models.items()):
             if known == selected[: len(known)]:
+                self._models.move_to_end(known)
                 new = [self._variable(v) for v in selected[len(known) :]]
                 return xp.concatenate([columns, *new], 1) if new else columns
         ones = self.place.put(np.ones((self.design.n_rows, 1)))
@@ -103,19 +104,19 @@ class DeviceBlocks(RowBlocks):
         inside = self.design.positions(variables) < self.design.matrix.n_stored
         return np.asarray(self.design.varying[variables] & inside)
 
-    def quick(self, variables: Indices, V: Array) -> Quick:
+    def quick(self, variables: Indices, V: Array, own: bool = True) -> Quick:
         """Products with bounds on what they are wrong by; columns in memory are multiplied exactly."""
         inside = self._is_stored(variables)
         if inside.all():
             where = self.design.positions(variables)
-            return self.kernel.quick(where, self._center, self._scale, self._norm[where], V)
-        found, rest = self.quick(variables[inside], V), self.exact(variables[~inside], V)
-        order = self.place.put(np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])))
-        xp, back = self.place.xp, np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
+            return self.kernel.quick(where, self._center, self._scale, self._norm[where], V, own)
+        found, rest = self.quick(variables[inside], V, own), self.exact(variables[~inside], V)
+        back = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
+        xp, order = self.place.xp, self.place.put(back)
         nothing = np.zeros(int((~inside).sum()))
         return Quick(
             xp.concatenate([found.along, rest.along])[order],
-            xp.concatenate([found.own, rest.own])[order],
+            xp.concatenate([found.own, rest.own])[order] if own else None,
             np.concatenate([found.by_column, nothing])[back],
             found.by_vector,
             np.concatenate([found.by_own, nothing])[back],

@@ -10,16 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed.matrix.array_library import Array, Place, on_host
 from fbed.matrix.beside_columns import Places
 from fbed.rules.tails import Floats
 
-_SLAB_VALUES = 2**28  # of columns that are converted at a time
 _CHUNK = 1024  # rows that are added up in float32
 _HALF_ULP = 2.0**-24
+_CLOSE = 30.0  # scales from 0 within which the mean of squares less the square of the mean keeps its digits
+_INFORMATION = 1e-13  # part of a column's size below which its spread is rounding
 _SAFE = (1e-15, 1e15)  # norms of columns whose products neither vanish nor overflow in float32
+
 
 @dataclass(frozen=True)
 class Quick:
@@ -40,10 +44,11 @@ class DeviceColumns:
 
     def __init__(self, place: Place, shape: tuple[int, int]) -> None:
         self.place, self.n, self.p = place, *shape
+        self._room = place.room()
 
     def slabs(self, count: int, bytes_a_value: int = 8) -> Iterator[slice]:
         """Parts of so many columns that are held at a time."""
-        size = max(1, min(count, _SLAB_VALUES // max(1, self.n) * 8 // bytes_a_value))
+        size = max(1, min(count, self._room // (max(1, self.n) * bytes_a_value)))
         return (slice(i, min(i + size, count)) for i in range(0, count, size))
 
     def standard(self, which: Places, center: Floats, scale: Floats) -> Array:
@@ -89,26 +94,56 @@ class FloatColumns(DeviceColumns):
     def __init__(self, place: Place, matrix: Array) -> None:
         super().__init__(place, (int(matrix.shape[0]), int(matrix.shape[1])))
         self.rows = matrix.T
-        self.wide = "64" in str(matrix.dtype)
+        self.floating = "float" in str(matrix.dtype)
 
     def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
         """Centre, scale, minimum, maximum, how many are not finite and not 0, a row a column."""
-        place, xp = self.place, self.place.xp
         out = np.zeros((last - first, 6))
-        w = None if (weights == 1.0).all() else place.put(weights)
+        out[:, 5] = self.n
         for some in self.slabs(last - first):
-            X = place.cast(self.rows[first + some.start : first + some.stop], "float64")
-            low, high = xp.amin(X, 1), xp.amax(X, 1)
-            center = X.mean(1) if w is None else (X @ w) / total
-            away = X - center[:, None]
-            spread = (away * away).mean(1) if w is None else ((away * away) @ w) / total
-            more = (away.mean(1) if w is None else (away @ w) / total) if w is None else 0.0
-            lost = xp.sum(~xp.isfinite(X), 1)
-            values = [center + more, xp.sqrt(spread), low, high, lost, xp.sum(X != 0, 1)]
-            out[some] = np.column_stack([on_host(v, place) for v in values])
-        size = np.maximum(np.abs(out[:, 2]), np.abs(out[:, 3]))
-        out[(out[:, 1] <= 1e-13 * size) | (out[:, 2] == out[:, 3]), 1] = 0.0
+            self._quick_stats(first, some, bool((weights == 1.0).all()), total, out)
+        with np.errstate(invalid="ignore", over="ignore"):
+            varies = out[:, 2] < out[:, 3]
+            sound = np.isfinite(out[:, :4]).all(axis=1) & (np.abs(out[:, 0]) < _CLOSE * out[:, 1])
+        careful = np.flatnonzero(~sound & (varies | ~np.isfinite(out[:, 2:4]).all(axis=1)))
+        for some in self.slabs(len(careful)):
+            with np.errstate(invalid="ignore", over="ignore"):
+                self._careful_stats(first, careful[some], weights, total, out)
+        out[~varies, 1] = 0.0
+        out[~varies, 0] = out[~varies, 2]
         return out
+
+    def _quick_stats(self, first: int, some: slice, equal: bool, total: float, out: Floats) -> None:
+        """Extremes, and, of floating-point numbers without weights, the mean and the mean of squares."""
+        place, xp = self.place, self.place.xp
+        X = self.rows[first + some.start : first + some.stop]
+        out[some, 2], out[some, 3] = on_host(xp.amin(X, 1), place), on_host(xp.amax(X, 1), place)
+        if not (self.floating and equal):
+            return
+        with np.errstate(invalid="ignore", over="ignore"):
+            center = on_host(X.sum(1, dtype=xp.float64), place) / total
+            square = on_host(place.lengths(X), place) ** 2 / total - center**2
+            out[some, 0], out[some, 1] = center, np.sqrt(np.maximum(square, 0.0))
+
+    def _careful_stats(self, first: int, which: NDArray[np.intp], weights: Floats, total: float, out: Floats) -> None:
+        """The same of columns with weights, far from 0 or with values that are not finite: more than one pass."""
+        place, xp = self.place, self.place.xp
+        X = place.cast(self.rows[place.put(first + which)], "float64")
+        out[which, 4] = on_host(xp.sum(~xp.isfinite(X), 1), place)
+        low, high = out[which, 2], out[which, 3]
+        size = np.maximum(np.abs(low), np.abs(high))
+        safe = np.where(size > 1e300, 0.25, 1.0)  # the range itself must not overflow
+        with np.errstate(invalid="ignore"):
+            base, width = safe * low, safe * high - safe * low
+        known = np.isfinite(width) & (width > 0)
+        base, width = np.where(known, base, 0.0), np.where(known, width, 1.0)
+        w = place.put(weights / total)
+        X = (X * place.put(safe)[:, None] - place.put(base)[:, None]) / place.put(width)[:, None]
+        center = X @ w
+        spread = ((X - center[:, None]) ** 2) @ w
+        scale = np.sqrt(on_host(spread, place)) * width
+        out[which, 0] = (base + on_host(center, place) * width) / safe
+        out[which, 1] = np.where(scale <= _INFORMATION * size * safe, 0.0, scale / safe)
 
     def standard(self, which: Places, center: Floats, scale: Floats) -> Array:
         """Standardised columns in float64, a row each."""
@@ -120,27 +155,29 @@ class FloatColumns(DeviceColumns):
             return self.rows[int(which[0]) : int(which[-1]) + 1]
         return self.rows[self.place.put(which)]
 
-    def quick(self, which: Places, center: Floats, scale: Floats, norm: Floats, V: Array) -> Quick:
+    def quick(self, which: Places, center: Floats, scale: Floats, norm: Floats, V: Array, own: bool) -> Quick:
         """Products in float32: a sum of m products is wrong by m·2⁻²⁴·Σ|xv| at most, and Σ|xv| ≤ ‖x‖‖v‖."""
         place, xp = self.place, self.place.xp
         small, totals = place.cast(V, "float32"), V.sum(0)
-        along, own = [], []
+        along, squares = [], []
         with place.exactly():
             for some in self.slabs(len(which), 4):
                 X = place.cast(self._some(which[some]), "float32")
                 c, unit = self._moments(which[some], center, scale)
-                sums, square = self._sums(X, small), self._sums(X * X, small[:, 1:2])
+                sums = self._sums(X, small)
                 along.append((sums - c * totals) * unit)
-                own.append(((square - c * (2.0 * sums[:, 1:2] - c * totals[1])) * unit * unit)[:, 0])
+                if own:
+                    square = self._sums(X * X, small[:, 1:2])
+                    squares.append(((square - c * (2.0 * sums[:, 1:2] - c * totals[1])) * unit * unit)[:, 0])
         c, s, lengths = center[which], scale[which], np.sqrt(on_host((V * V).sum(0), place))
-        most = float(on_host(xp.amax(xp.abs(V[:, 1])), place))
+        most = float(on_host(xp.amax(xp.abs(V[:, -1 if not own else 1])), place))
         rounding = (_CHUNK + 8) * _HALF_ULP
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             by_column = rounding * norm / s
-            by_own = rounding * (most * norm**2 + 2.0 * np.abs(c) * norm * lengths[1]) / s**2
+            by_own = rounding * (most * norm**2 + 2.0 * np.abs(c) * norm * lengths[1 if own else 0]) / s**2
         unsafe = ~((norm > _SAFE[0]) & (norm < _SAFE[1]) & np.isfinite(by_own))
         by_column[unsafe] = by_own[unsafe] = np.inf
-        return Quick(xp.concatenate(along), xp.concatenate(own), by_column, lengths, by_own)
+        return Quick(xp.concatenate(along), xp.concatenate(squares) if own else None, by_column, lengths, by_own)
 
     def _sums(self, X: Array, V: Array) -> Array:
         """XV of float32, a chunk of rows at a time, added up in float64."""

@@ -20,7 +20,6 @@ _LEAST = 32  # columns of such a product
 _FIELD = 21  # bits of a count in a sum of counts
 _COPIES = np.array([2, 0, 1, 0])  # of the first allele, by the two bits of a genotype
 _MISSING = np.array([0, 1, 0, 0])
-_SLAB_BYTES = 2**31  # of unpacked genotypes at a time
 
 
 class PackedOnDevice(DeviceColumns):
@@ -87,7 +86,7 @@ class PackedOnDevice(DeviceColumns):
         return two, np.maximum(first - 2.0 * two, 0.0), missing
 
     def _pieces(self, which: Places, bytes_a_value: int) -> list[slice]:
-        size = max(1, _SLAB_BYTES // (self.padded * bytes_a_value // 4 + 1))
+        size = max(1, self._room * 2 // (self.padded * bytes_a_value // 4 + 1))
         return [slice(i, min(i + size, len(which))) for i in range(0, len(which), size)]
 
     def standard(self, which: Places, center: Floats, scale: Floats) -> Array:
@@ -99,26 +98,28 @@ class PackedOnDevice(DeviceColumns):
         known = 1.0 - self.place.cast(self._unpacked(which, "missing")[:, : self.n], "float64")
         return (copies - c * known) * unit
 
-    def quick(self, which: Places, center: Floats, scale: Floats, norm: Floats, V: Array) -> Quick:
+    def quick(self, which: Places, center: Floats, scale: Floats, norm: Floats, V: Array, own: bool) -> Quick:
         """Products of the columns with rounded vectors; `norm` bounds the lengths of the standardised columns."""
         place, xp = self.place, self.place.xp
         digits, ulp, rounded = self._digits(V)
         totals, away = rounded.sum(0), on_host(((V - rounded) ** 2).sum(0), place)
-        of_second = self._beside(digits[:, _DIGITS : 2 * _DIGITS])
-        along, own = [], []
+        of_all, of_second = self._beside(digits), self._beside(digits[:, _DIGITS : 2 * _DIGITS]) if own else None
+        along, squares = [], []
         for some in self._pieces(which, 12):
             part = which[some] if some.stop - some.start >= _LEAST else np.resize(which[some], _LEAST)
             c, unit = self._moments(part, center, scale)
-            sums = self._products(part, "copies", self._beside(digits), ulp)
-            square = self._products(part, "squares", of_second, ulp[1:2])
-            gone = self._products(part, "missing", self._beside(digits), ulp) if self._has_missing[part].any() else 0.0
+            sums = self._products(part, "copies", of_all, ulp)
+            gone = self._products(part, "missing", of_all, ulp) if self._has_missing[part].any() else 0.0
             known = totals - gone
             along.append(((sums - c * known) * unit)[: some.stop - some.start])
-            second = (square - c * (2.0 * sums[:, 1:2] - c * known[..., 1:2])) * unit * unit
-            own.append(second[: some.stop - some.start, 0])
-        by_own = 0.5 * float(on_host(ulp, place)[1]) * norm**2
+            if own:
+                square = self._products(part, "squares", of_second, ulp[1:2])
+                second = (square - c * (2.0 * sums[:, 1:2] - c * known[..., 1:2])) * unit * unit
+                squares.append(second[: some.stop - some.start, 0])
+        by_own = 0.5 * float(on_host(ulp, place)[1 if own else 0]) * norm**2
         slack = 1e-13 * np.sqrt(on_host((V * V).sum(0), place))  # of the arithmetic in float64 that follows
-        return Quick(xp.concatenate(along), xp.concatenate(own), norm, np.sqrt(away) * (1.0 + 1e-9) + slack, by_own)
+        wrong = np.sqrt(away) * (1.0 + 1e-9) + slack
+        return Quick(xp.concatenate(along), xp.concatenate(squares) if own else None, norm, wrong, by_own)
 
     def _digits(self, V: Array) -> tuple[Array, Array, Array]:
         """Whole numbers, a column for every digit of every vector, the units of these, and the vectors as they are then."""

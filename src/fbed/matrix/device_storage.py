@@ -51,6 +51,6 @@ def _plain(matrix: Any) -> Any:
     kind = values.dtype
     if kind.kind == "b":
         values = values.view(np.uint8)
-    elif kind.kind == "u" and kind.itemsize > 1 or kind.kind == "f" and kind.itemsize > 8:
+    elif (kind.kind == "u" and kind.itemsize > 1) or (kind.kind == "f" and kind.itemsize > 8):
         values = values.astype(np.float64)
     return np.ascontiguousarray(values.T).T

@@ -37,6 +37,13 @@ class OnDevice:
         """What reads them is in `matrix`."""
         raise NotImplementedError
 
+    def column(self, j: int) -> NDArray[Any]:
+        """One of them in memory."""
+        if self.packed:
+            raise InvalidInput("genotypes on a device are not read as numbers")
+        values = self.array[:, int(j)]
+        return np.asarray(values if self.device == "numpy" else values.cpu().numpy())
+
     def rows(self, keep: NDArray[np.intp]) -> OnDevice:
         """The same columns on some rows."""
         if self.packed:

@@ -48,8 +48,20 @@ class ArraySums:
         least = special.xlogy(y, y)  # what a row loses at the mean that fits it best
         least = y - least if counts else -least - special.xlog1py(1.0 - y, -y)
         zeros = np.zeros(len(y)) if offset is None else offset
+        self._flat = offset is None and bool((weights == blocks.design.weights).all())
         self.y, self.weights, self.offset, self.least = (self.place.put(v) for v in (y, weights, zeros, least))
-        self.n_looked = self.n_closer = 0  # candidates that were looked at, and that needed more than the first bound
+        self.n_looked = self.n_closer = 0  # candidates looked at quickly, and those for whom that was not enough
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How much the first bounds decided."""
+        if self.n_looked == 0:
+            return (f"computed on {self.place.name} in float64",)
+        part = 100.0 * self.n_closer / self.n_looked
+        return (
+            f"computed on {self.place.name}: {self.n_looked:,} looks at candidates with rounding in the bounds, "
+            f"{self.n_closer:,} ({part:.3g}%) again in float64",
+        )
 
     def start(self) -> Floats:
         """The link of the mean, less the mean offset."""
@@ -92,12 +104,15 @@ class ArraySums:
         place, xp = self.place, self.xp
         Z = self.blocks.columns(selected)
         V = xp.concatenate([rows.residual[:, None], Z * rows.weight[:, None]], 1)
-        quick = quick and len(candidates) >= _MANY
-        found = self.blocks.quick(candidates, V) if quick else self.blocks.exact(candidates, V)
-        if quick:
+        self.n_closer += 0 if quick else len(candidates)
+        if quick and len(candidates) >= _MANY:
             self.n_looked += len(candidates)
+            if len(selected) == 0 and self._flat:
+                return self._first_look(rows, candidates)
+            found = self.blocks.quick(candidates, V)
         else:
-            self.n_closer += len(candidates)
+            quick = False
+            found = self.blocks.exact(candidates, V)
         lower, unit = (place.put(np.ascontiguousarray(part)) for part in factor)
         cross = found.along[:, 1:].T
         gamma = unit[:, None] * place.cholesky_solve(lower, unit[:, None] * cross)
@@ -124,6 +139,15 @@ class ArraySums:
             by_left=found.by_own + 2.0 * q * along + q * q * float(by_cross @ turned),
             by_spread=q * float(turned @ reach),
         )
+
+    def _first_look(self, rows: DeviceRows, candidates: Indices) -> Projected:
+        """Without variables all rows have the same information w: columns that are centred have Σawx = 0, Σawx² = wn."""
+        found = self.blocks.quick(candidates, rows.residual[:, None], own=False)
+        score = on_host(found.along[:, 0], self.place)
+        own = np.full(len(candidates), float(on_host(rows.weight.sum(), self.place)))
+        nothing = np.zeros(len(candidates))
+        by_score = found.by_column * found.by_vector[0]
+        return Projected(score, own, own, nothing, lambda some: np.zeros((1, len(some))), by_score=by_score)
 
     def look(self, rows: DeviceRows, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns, in float64."""

@@ -83,11 +83,16 @@ class TallModel:
     has_likelihood = True
 
     def __init__(self, name: str, sums: Verbs, careful: Callable[[], Model], notes: tuple[str, ...] = ()) -> None:
-        self.notes = notes
+        self._notes = notes
         self.name, self.n, self.sums, self.design = name, sums.n, sums, sums.design
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
         self._careful = careful
         self.null_deviance = self._null().deviance
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know, with what the verbs have to tell."""
+        return (*self._notes, *getattr(self.sums, "notes", ()))
 
     @cached_property
     def careful(self) -> Model:
