@@ -7,6 +7,7 @@ ones, the size of the largest problem that was published for this family of algo
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import time
 from typing import Any
@@ -28,8 +29,12 @@ def main() -> None:
     asked.add_argument("--small", action="store_true")
     asked.add_argument("--repeat", type=int, default=3)
     asked.add_argument("--profile", action="store_true")
+    asked.add_argument("--set", nargs="*", default=[], metavar="MODULE.NAME=VALUE", help="constants to try")
     asked.add_argument("problems", nargs="*", default=["dense", "genotypes"])
     options = asked.parse_args()
+    for setting in options.set:
+        name, value = setting.split("=")
+        setattr(importlib.import_module("fbed." + name.rpartition(".")[0]), name.rpartition(".")[2], int(value))
     for name in options.problems:
         n, p = (SMALL if options.small else SIZES)[name]
         X, y, causal = (dense if name == "dense" else genotypes)(n, p, options.device)
@@ -99,12 +104,8 @@ def dense(n: int, p: int, device: str) -> tuple[Any, Any, set[int]]:
 def _classes(signal: Any) -> Any:
     import torch
 
-    return (
-        (torch.rand(len(signal), device=signal.device) < torch.sigmoid(signal - signal.mean()))
-        .cpu()
-        .numpy()
-        .astype(int)
-    )
+    chance = torch.sigmoid(signal - signal.mean())
+    return (torch.rand(len(signal), device=signal.device) < chance).cpu().numpy().astype(int)
 
 
 def genotypes(n: int, p: int, device: str) -> tuple[fbed.Genotypes, Any, set[int]]:
@@ -120,12 +121,9 @@ def genotypes(n: int, p: int, device: str) -> tuple[fbed.Genotypes, Any, set[int
         packed[first : first + step] = _variants(frequency[first : first + step], stride, n)
     rng = np.random.default_rng(2)
     causal = sorted(rng.choice(p, min(CAUSAL, p // 20), replace=False).tolist())
-    effects = torch.as_tensor(
-        rng.choice([-1.0, 1.0], len(causal)) * rng.uniform(0.06, 0.15, len(causal)), device=device
-    )
-    effects = effects * (1.0 if n > 100_000 else 5.0)
+    effects = rng.choice([-1.0, 1.0], len(causal)) * rng.uniform(0.06, 0.15, len(causal)) * (1 if n > 100_000 else 5)
     signal = torch.zeros(n, device=device, dtype=torch.float64)
-    for j, effect in zip(causal, effects, strict=True):
+    for j, effect in zip(causal, effects.tolist(), strict=True):
         signal += effect * _copies(packed[j : j + 1])[0, :n].double()
     stored = OnDevice(packed, device, n, packed=True)
     cohort = fbed.Genotypes(stored, tuple(f"rs{j}" for j in range(p)), tuple(map(str, range(n))))  # type: ignore[arg-type]

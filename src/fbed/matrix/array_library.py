@@ -1,4 +1,4 @@
-"""Arrays in a library of their own, on a device of their own: PyTorch on a GPU, or NumPy, with which the same code is tried.
+"""Arrays in a library of their own, where they are: PyTorch on a GPU, or NumPy, with which the same code is tried.
 
 What the two libraries call by the same name is called so, through `xp`; the rest is here.
 """

@@ -1,9 +1,9 @@
 """Columns on a device: a float matrix, or packed genotypes.
 
 There are two ways to multiply columns with vectors of rows. The exact one is in float64. The quick one is in float32, a
-thousand rows at a time, or, of genotypes, in whole numbers, which lose nothing: what is rounded is the vectors, to three
-digits of seven bits each. Either comes with a bound, q_j·ν_k for column j and vector k, on what it may be wrong by.
-Sums over rows have an order that depends on the sizes alone.
+thousand rows at a time, or, of genotypes, in whole numbers, which lose nothing: what is rounded is the vectors, to
+three digits of seven bits each. The quick one comes with a bound, q·ν for a column and a vector, on what it may be
+wrong by. Sums over rows have an order that depends on the sizes alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Quick:
 
 
 class DeviceColumns:
-    """What storages on a device share; `raw(which)` gives columns in float64, a row each, and where they are missing."""
+    """What storages on a device share."""
 
     def __init__(self, place: Place, shape: tuple[int, int]) -> None:
         self.place, self.n, self.p = place, *shape
@@ -53,6 +53,14 @@ class DeviceColumns:
 
     def standard(self, which: Places, center: Floats, scale: Floats) -> Array:
         """Standardised columns in float64, a row each; zero where the scale is."""
+        raise NotImplementedError
+
+    def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
+        """Centre, scale, minimum, maximum, how many are not finite and not 0, a row a column."""
+        raise NotImplementedError
+
+    def quick(self, which: Places, center: Floats, scale: Floats, norm: Floats, V: Array, own: bool) -> Quick:
+        """XᵀV, and Σ v·x² of the second vector if `own`, with bounds; `norm` bounds the lengths of the columns."""
         raise NotImplementedError
 
     def exact(self, which: Places, center: Floats, scale: Floats, V: Array, second: bool) -> tuple[Array, Array]:

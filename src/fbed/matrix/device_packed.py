@@ -7,6 +7,7 @@ without any rounding: the answer is that of the rounded vector, whatever the ord
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed.matrix.array_library import Array, Place, on_host
 from fbed.matrix.beside_columns import Places
@@ -32,7 +33,7 @@ class PackedOnDevice(DeviceColumns):
         self._has_missing = np.ones(self.p, dtype=bool)
         self._tables = {name: self._table(values) for name, values in _tables().items()}
 
-    def _table(self, values: np.ndarray[tuple[int, ...], np.dtype[np.int8]]) -> Array:
+    def _table(self, values: NDArray[np.int64]) -> Array:
         """Four small numbers for every byte, as one of 32 bits."""
         return self.place.put(np.ascontiguousarray(values.astype(np.int8)).view(np.int32)[:, 0].copy())
 
@@ -122,7 +123,7 @@ class PackedOnDevice(DeviceColumns):
         return Quick(xp.concatenate(along), xp.concatenate(squares) if own else None, norm, wrong, by_own)
 
     def _digits(self, V: Array) -> tuple[Array, Array, Array]:
-        """Whole numbers, a column for every digit of every vector, the units of these, and the vectors as they are then."""
+        """A column for every digit of every vector, the units of the vectors, and the vectors as they are then."""
         place, xp = self.place, self.place.xp
         most = xp.amax(xp.abs(V), 0)
         ulp = xp.where(most > 0, most, xp.ones_like(most)) / (_BASE // 2 * _BASE ** (_DIGITS - 1))
@@ -150,6 +151,6 @@ class PackedOnDevice(DeviceColumns):
         return (found @ place.put(float(_BASE) ** np.arange(_DIGITS - 1, -1, -1))) * ulp
 
 
-def _tables() -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
+def _tables() -> dict[str, NDArray[np.int64]]:
     codes = (np.arange(256)[:, None] >> np.array([0, 2, 4, 6])) & 3
     return {"copies": _COPIES[codes], "squares": _COPIES[codes] ** 2, "missing": _MISSING[codes]}

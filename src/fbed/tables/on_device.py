@@ -70,7 +70,7 @@ def as_stored(X: Any) -> OnDevice:
         import torch
     except ImportError as error:
         raise InvalidInput("arrays on a GPU are read by PyTorch: pip install 'fbed[gpu]'") from error
-    tensor = X if isinstance(X, torch.Tensor) else torch.from_dlpack(X)
+    tensor = X if isinstance(X, torch.Tensor) else torch.utils.dlpack.from_dlpack(X)
     if tensor.ndim != 2:
         raise InvalidInput(f"X must have two dimensions (rows, columns), got shape {tuple(tensor.shape)}")
     if tensor.is_complex() or not (tensor.is_floating_point() or tensor.dtype in _WHOLE(torch)):

@@ -1,14 +1,14 @@
 """The verbs of generalised linear models in an array library, on the device where the columns are.
 
-The state of the rows and the columns of the model stay there in float64; what comes back are sums. Candidates are looked
-at quickly first, with bounds on what rounding may have done; those whom that leaves in doubt, and whoever may be best,
-are looked at again in float64.
+The state of the rows and the columns of the model stay there in float64; what comes back are sums. Candidates are
+looked at quickly first, with bounds on what rounding may have done; those whom that leaves in doubt, and whoever may be
+best, are looked at again in float64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -16,6 +16,8 @@ from scipy import special
 from fbed.clock import check_time
 from fbed.matrix.array_library import Array, on_host
 from fbed.matrix.device_blocks import DeviceBlocks
+from fbed.matrix.device_columns import Quick
+from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Indices
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.row_sums import Looked, Sweep
@@ -34,6 +36,16 @@ class DeviceRows:
     residual: Array
 
 
+@dataclass(frozen=True)
+class _Left:
+    """What S leaves of candidates, with |γ| on the device and what the model has."""
+
+    told: Projected
+    size: Array
+    gradient: Floats
+    reach: Floats
+
+
 class ArraySums:
     """Trials (logit link) or counts (log link) with prior weights and offset, on columns of a device."""
 
@@ -41,7 +53,8 @@ class ArraySums:
     stretch = 1.0
 
     def __init__(self, blocks: DeviceBlocks, y: Floats, weights: Floats, offset: Floats | None, counts: bool) -> None:
-        self.blocks, self.design, self.counts = blocks, blocks.design, counts
+        self.blocks: RowBlocks = blocks
+        self.here, self.design, self.counts = blocks, blocks.design, counts
         self.place, self.xp = blocks.place, blocks.place.xp
         self.n = float(weights.sum())
         self._start = _start(y, weights, offset, counts)
@@ -70,7 +83,7 @@ class ArraySums:
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Loss, Zᵀar and ZᵀawZ of a constant and the columns of S, and the state of the rows."""
         check_time()
-        Z = self.blocks.columns(selected)
+        Z = self.here.columns(selected)
         eta = self.offset + Z @ self.place.put(np.ascontiguousarray(coefficients))
         rows, loss = self._state(eta)
         weighted = Z * rows.weight[:, None]
@@ -99,50 +112,49 @@ class ArraySums:
         reach: Floats,
         quick: bool,
     ) -> Projected:
-        """What S leaves of candidates that are single columns; `factor` has L and the unit of the scaled information."""
+        """What S leaves of candidates that are single columns; `factor` has L and unit of the scaled information."""
         check_time()
-        place, xp = self.place, self.xp
-        Z = self.blocks.columns(selected)
-        V = xp.concatenate([rows.residual[:, None], Z * rows.weight[:, None]], 1)
+        Z = self.here.columns(selected)
+        V = self.xp.concatenate([rows.residual[:, None], Z * rows.weight[:, None]], 1)
         self.n_closer += 0 if quick else len(candidates)
         if quick and len(candidates) >= _MANY:
             self.n_looked += len(candidates)
             if len(selected) == 0 and self._flat:
                 return self._first_look(rows, candidates)
-            found = self.blocks.quick(candidates, V)
-        else:
-            quick = False
-            found = self.blocks.exact(candidates, V)
+            found = self.here.quick(candidates, V)
+            return self._with_room(self._left_by(found.along, found.own, factor, gradient, reach), found, factor)
+        exact = self.here.exact(candidates, V)
+        return self._left_by(exact.along, exact.own, factor, gradient, reach).told
+
+    def _left_by(
+        self, along: Array, own: Array, factor: tuple[Floats, Floats], gradient: Floats, reach: Floats
+    ) -> _Left:
+        """Score and information of columns less what the model's columns have of them, on the device."""
+        place = self.place
         lower, unit = (place.put(np.ascontiguousarray(part)) for part in factor)
-        cross = found.along[:, 1:].T
+        cross = along[:, 1:].T
         gamma = unit[:, None] * place.cholesky_solve(lower, unit[:, None] * cross)
-        score = found.along[:, 0] - gamma.T @ place.put(gradient)
-        left = found.own - (cross * gamma).sum(0)
-        size = xp.abs(gamma)
-        spread = size.T @ place.put(reach)
+        size = self.xp.abs(gamma)
+        score, left = along[:, 0] - gamma.T @ place.put(gradient), own - (cross * gamma).sum(0)
+        score, left, own, spread = (on_host(v, place) for v in (score, left, own, size.T @ place.put(reach)))
+        told = Projected(score, left, own, spread, lambda some: on_host(gamma[:, place.put(np.asarray(some))], place))
+        return _Left(told, size, gradient, reach)
 
-        def some(which: Indices) -> Floats:
-            return on_host(gamma[:, place.put(np.asarray(which))], place)
-
-        told = (on_host(v, place) for v in (score, left, found.own, spread))
-        if not quick:
-            return Projected(*told, some)
-        by_cross = found.by_vector[1:]
-        inverse = np.abs(_inverse(*factor))
-        turned = inverse @ by_cross  # γ of a column whose products are wrong is wrong by this times q
-        q = found.by_column
-        along = on_host(size.T @ place.put(by_cross), place)
-        return Projected(
-            *told,
-            some,
-            by_score=q * (found.by_vector[0] + float(turned @ np.abs(gradient))),
+    def _with_room(self, left: _Left, found: Quick, factor: tuple[Floats, Floats]) -> Projected:
+        """What rounding of the products may have done: γ = H⁻¹c is wrong by |H⁻¹|ν·q at most."""
+        q, by_cross = found.by_column, found.by_vector[1:]
+        turned = np.abs(_inverse(*factor)) @ by_cross
+        along = on_host(left.size.T @ self.place.put(by_cross), self.place)
+        return replace(
+            left.told,
+            by_score=q * (found.by_vector[0] + float(turned @ np.abs(left.gradient))),
             by_left=found.by_own + 2.0 * q * along + q * q * float(by_cross @ turned),
-            by_spread=q * float(turned @ reach),
+            by_spread=q * float(turned @ left.reach),
         )
 
     def _first_look(self, rows: DeviceRows, candidates: Indices) -> Projected:
-        """Without variables all rows have the same information w: columns that are centred have Σawx = 0, Σawx² = wn."""
-        found = self.blocks.quick(candidates, rows.residual[:, None], own=False)
+        """Without variables all rows have the same information w: centred columns have Σawx = 0, and Σawx² = wn."""
+        found = self.here.quick(candidates, rows.residual[:, None], own=False)
         score = on_host(found.along[:, 0], self.place)
         own = np.full(len(candidates), float(on_host(rows.weight.sum(), self.place)))
         nothing = np.zeros(len(candidates))
@@ -151,16 +163,16 @@ class ArraySums:
 
     def look(self, rows: DeviceRows, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns, in float64."""
-        Z = self.blocks.columns(selected)
+        Z = self.here.columns(selected)
         V = self.xp.concatenate([rows.residual[:, None], Z * rows.weight[:, None]], 1)
-        found = self.blocks.exact(candidates, V)
+        found = self.here.exact(candidates, V)
         along = on_host(found.along, self.place)
         return Looked(along[:, 0], along[:, 1:].T, on_host(found.own, self.place))
 
     def look_at_group(self, rows: DeviceRows, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns; those of a category are levels as they are."""
-        Z, weight = self.blocks.columns(selected), rows.weight[:, None]
-        X = self.blocks.levels(variable)
+        Z, weight = self.here.columns(selected), rows.weight[:, None]
+        X = self.here.levels(variable)
         products = (X.T @ rows.residual, Z.T @ (weight * X), X.T @ (weight * X))
         score, cross, own = (on_host(v, self.place) for v in products)
         return Looked(score, cross, own)
@@ -178,8 +190,8 @@ class ArraySums:
     ) -> Floats:
         check_time()
         xp, place = self.xp, self.place
-        U = self.blocks.steps_of(variables, own)
-        U = U - self.blocks.columns(selected) @ place.put(np.ascontiguousarray(along))
+        U = self.here.steps_of(variables, own)
+        U = U - self.here.columns(selected) @ place.put(np.ascontiguousarray(along))
         mean, t = rows.mean[:, None], U * U * rows.weight[:, None]
         if self.counts:
             low, high, third, fourth = U, U, t * U, t * U * U
