@@ -62,12 +62,12 @@ class PackedColumns:
         """The same columns on some rows, packed."""
 
 class SparseModel:
-    """An intercept and columns of a CSC matrix, each divided by its scale."""
+    """An intercept and columns of a matrix that are mostly 0, each divided by its scale."""
 
     pairs: float
     """Pairs of entries in the same row: what a Gram matrix costs."""
 
-    def __init__(self, columns: SparseColumns, which: Which, scale: Floats) -> None: ...
+    def __init__(self, columns: SparseColumns | DenseColumns, which: Which, scale: Floats) -> None: ...
     def part(self, rows: Which, columns: Which) -> SparseModel:
         """Some of its columns on some of its rows."""
     def fit(

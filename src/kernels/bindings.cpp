@@ -188,7 +188,8 @@ static FitAnswer fit_logistic(ColumnMajor Z, Vector weight, Vector y, RowMajor s
 struct SparseModel {
     std::shared_ptr<const SparseTerms> terms;
 
-    SparseModel(const SparseColumns& columns, Which which, Vector scale) {
+    template <class Columns>
+    SparseModel(const Columns& columns, Which which, Vector scale) {
         check_range(which, columns.m.p);
         require(static_cast<int64_t>(scale.shape(0)) == columns.m.p, "scales");
         const int64_t n = columns.m.n;
@@ -469,6 +470,7 @@ NB_MODULE(_kernels, m) {
         .def("rows", &PackedColumns::rows);
     nb::class_<SparseModel>(m, "SparseModel")
         .def(nb::init<const SparseColumns&, Which, Vector>())
+        .def(nb::init<const DenseColumns&, Which, Vector>())
         .def_prop_ro("pairs", [](const SparseModel& s) { return s.terms->pairs(); })
         .def("part", &SparseModel::part)
         .def("fit", &SparseModel::fit)

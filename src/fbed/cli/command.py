@@ -64,6 +64,7 @@ _PATH_EXAMPLES = """\
 examples:
   fbed path data.csv --target y
   fbed path data.csv --target y --alphas 0.001 0.01 0.05 --gammas -k 1
+  fbed path data.csv --target y --report settings.html
   fbed path counts.npz --json > path.json
 
 Without --alphas, --gammas and -k the grid is that of the paper: levels 0.001,
@@ -75,7 +76,7 @@ examples:
   fbed demo                          see it find a Markov blanket
   fbed select data.csv --target y    select variables of a file
   fbed path data.csv --target y      a whole grid of settings
-  fbed tune data.csv --target y      choose settings, save a model, tell its worth
+  fbed tune data.csv --target y      choose settings and tell the worth
   fbed predict model.json new.csv    predictions of a saved model
   fbed validate model.json new.csv --target y    what it is worth on new rows
   fbed inclusion data.csv --target y how stable is the selection?
@@ -192,13 +193,14 @@ def parser() -> argparse.ArgumentParser:
     gridding = commands.add_parser(
         "path",
         help="select by a whole grid of settings, sharing work",
-        description="Select variables of a file by every setting of a grid; each result is that of a single run.",
+        description="Select variables of a file by every setting of a grid.\nEach result is that of a single run.",
         epilog=_PATH_EXAMPLES,
         formatter_class=plain,
     )
     _add_data_options(gridding)
     _add_grid_options(gridding)
     gridding.add_argument("--json", action="store_true", help="every result as JSON instead of a table")
+    gridding.add_argument("--report", metavar="FILE", help="also write a report, one HTML file")
     gridding.set_defaults(run=run_path)
     showing = commands.add_parser("demo", help="find the Markov blanket in data from a known Bayesian network")
     showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
@@ -431,7 +433,9 @@ def with_origin(result: Result, arguments: argparse.Namespace, data: readers.Dat
 
 
 def run_path(arguments: argparse.Namespace) -> int:
-    """`fbed path`: read, select by every setting, show."""
+    """`fbed path`: read, select by every setting, show, write."""
+    if arguments.report:
+        report.check_path(arguments.report, arguments.file)
     data = read_data(arguments)
     grid = {"alphas": arguments.alphas, "gammas": arguments.gammas, "ks": arguments.k}
     found = path(
@@ -439,7 +443,11 @@ def run_path(arguments: argparse.Namespace) -> int:
         **{name: values for name, values in grid.items() if values is not None},
         fbs=not arguments.no_fbs,
     )
-    print(found.to_json() if arguments.json else found.summary())
+    print(found.to_json() if arguments.json else found.summary(), flush=True)
+    tell(found.results[0].notes)
+    if arguments.report:
+        found.report(arguments.report)
+        print(f"fbed: the report is in {arguments.report}", file=sys.stderr)
     return INTERRUPTED if found.status == "interrupted" else 0
 
 

@@ -23,7 +23,8 @@ from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
 from fbed.models.engines.row_sums import RowSums
 from fbed.models.engines.tall import TallModel
-from fbed.models.engines.tall_linear import TallGaussian
+from fbed.models.engines.tall_linear import LinearSums, Products, TallGaussian
+from fbed.models.engines.wide_products import WideProducts
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
@@ -61,10 +62,15 @@ def _gaussian(request: Request) -> Model:
         few = int(request.design.width.sum()) <= _MOST_PRODUCTS
         if not _is_tall(request) or not (few or request.design.is_stored):
             return model
-        return TallGaussian(model, blocks_of(request.design), wide=not few)
+        return _tall_gaussian(model, few)
     if request.cov == "HC3":
         return RobustGaussian(request.design, y, None)
     return _with_notes(RobustGaussian(request.design, y, _clusters(request)), _scarce(request))
+
+
+def _tall_gaussian(model: Gaussian, few: bool) -> TallGaussian:
+    blocks, y = blocks_of(model.design), np.sqrt(model.design.weights) * model.y
+    return TallGaussian(model, Products(LinearSums(blocks, y)) if few else WideProducts(blocks, y))
 
 
 def _clusters(request: Request) -> Clusters:
@@ -86,6 +92,15 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
 def _scarce(request: Request) -> tuple[str, ...]:
     assert request.extras.cluster is not None
     return scarce.remarks(request.design, request.extras.cluster)
+
+
+def binomial_outcome(request: Request) -> tuple[Floats, Floats]:
+    """Part of every row's trials that succeeded, and their weight; refuses classes of which nothing can be learnt."""
+    if request.extras.trials is not None:
+        return _proportions(request)
+    y = request.outcome.zero_one()
+    _refuse_lone_members(request, y.astype(np.intp), request.outcome.levels)
+    return y, request.design.weights
 
 
 def _binomial(request: Request) -> Model:

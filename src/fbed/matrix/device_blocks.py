@@ -149,14 +149,10 @@ class DeviceBlocks(RowBlocks):
         own = on_host(found.own, self.place) if width > 1 else np.zeros(len(variables))
         return on_host(found.along, self.place), own
 
-    def left_over(self, selected: Sequence[int], variable: int) -> float:
-        """Part of a column's norm² that S leaves; see `row_blocks.left_over`."""
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> tuple[Floats, Floats, Floats]:
+        """ZᵀZ, Zᵀr and rᵀr of what a column is beside its part along S; see `row_blocks.remainder`."""
         Z, weights = self.columns(selected), self.place.put(self.design.weights)
-        x = self._variable(variable)[:, 0]
-        gram = on_host(Z.T @ (Z * weights[:, None]), self.place)
-        gamma, left = np.zeros(len(gram)), 0.0
-        for _ in range(3):
-            away = x - Z @ self.place.put(gamma)
-            left = float(on_host((weights * away * away).sum(), self.place))
-            gamma = gamma + np.linalg.solve(gram, on_host(Z.T @ (weights * away), self.place))
-        return left / self.design.n
+        left = self._variable(variable)[:, 0] - Z @ self.place.put(gamma)
+        found = (Z.T @ (Z * weights[:, None]), Z.T @ (weights * left), (weights * left * left).sum()[None])
+        gram, cross, norm = (on_host(v, self.place) for v in found)
+        return gram, cross, norm

@@ -170,26 +170,28 @@ class RowBlocks:
         return reduce(join, spread(lambda some: reduce(join, map(one, some)), chunks, self.design.n_threads))
 
 
-def left_over(blocks: RowBlocks, selected: Sequence[int], variable: int) -> float:
-    """Part of a column's norm² that S leaves, under the frequencies of the rows: as orthogonal factors would have it.
+def remainder(blocks: RowBlocks, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+    """ZᵀZ, Zᵀr and rᵀr of what a column is beside its part along S, r = x − Zγ, under the frequencies of the rows."""
+    design = blocks.design
+    model, weights = blocks.model(selected), design.weights
+
+    def work(part: slice) -> Sums:
+        Z, weight = model(part), weights[part]
+        x = blocks.variable(variable, part)[:, 0] - Z @ gamma
+        return Z.T @ (weight[:, None] * Z), Z.T @ (weight * x), np.array([weight @ x**2])
+
+    return blocks.summed(work, len(gamma))
+
+
+def left_over(look: Callable[[Floats], Sums], size: int, n: float) -> float:
+    """Part of a column's norm² that S leaves, as orthogonal factors would have it; `look` tells the `remainder`.
 
     The coefficients of the column on S are found again for what is left, since subtracting products would lose what is
     small.
     """
-    if hasattr(blocks, "left_over"):  # where the columns are
-        return float(blocks.left_over(selected, variable))
-    design = blocks.design
-    model, weights = blocks.model(selected), design.weights
-    size = 1 + blocks.width(selected)
     gamma, left = np.zeros(size), 0.0
     for _ in range(3):
-
-        def work(part: slice, gamma: Floats = gamma) -> Sums:
-            Z, weight = model(part), weights[part]
-            x = blocks.variable(variable, part)[:, 0] - Z @ gamma
-            return Z.T @ (weight[:, None] * Z), Z.T @ (weight * x), np.array([weight @ x**2])
-
-        gram, cross, norm = blocks.summed(work, size)
+        gram, cross, norm = look(gamma)
         left = float(norm[0])
         gamma = gamma + np.linalg.solve(gram, cross)
-    return left / design.n
+    return left / n

@@ -175,12 +175,12 @@ def read_table(
         return read_genotypes(X, feature_names, leave_out, exclude, groups, categorical)
     if is_tensor(X):
         stored = as_stored(X)
-        table = arranged(outline(stored.shape, _names(feature_names)), groups, exclude)
+        table = arranged(outline(stored.shape, checked_names(feature_names)), groups, exclude)
         return _from_matrix(Beside(stored, np.empty((stored.n_rows, 0))), table, [])
     named = None if sparse.issparse(X) else named_columns(X)
     if named is None:
         matrix = _checked_sparse(X) if sparse.issparse(X) else _checked_dense(X)
-        table = outline(matrix.shape, _names(feature_names))
+        table = outline(matrix.shape, checked_names(feature_names))
         table = arranged(table, groups, exclude)
         return _from_matrix(matrix, table, table.find_columns(categorical, "categorical"))
     if feature_names is not None:
@@ -190,7 +190,8 @@ def read_table(
     return from_columns(columns, table, table.find_columns(categorical, "categorical"))
 
 
-def _names(feature_names: Any) -> tuple[str, ...] | None:
+def checked_names(feature_names: Any) -> tuple[str, ...] | None:
+    """Names of columns as text, one each."""
     if feature_names is None:
         return None
     if isinstance(feature_names, str) or not isinstance(feature_names, Iterable):
@@ -405,10 +406,11 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
     )
 
 
-def refuse_not_finite(table: Table, counts: NDArray[np.intp]) -> None:
+def refuse_not_finite(table: Table, counts: NDArray[np.intp], infinite: Mapping[int, int] | None = None) -> None:
     """Raise when a column that is used holds values that are missing or infinite; `counts` has their number."""
     found = {j: int(counts[j]) for j in np.flatnonzero(counts).tolist() if j not in table.excluded}
-    infinite = {j: count for j, count in ((j, _infinite(table, j)) for j in found) if count}
+    if infinite is None:
+        infinite = {j: count for j, count in ((j, _infinite(table, j)) for j in found) if count}
     if infinite:
         refuse_infinite(table, infinite)
     if found:
@@ -465,7 +467,7 @@ def from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence
         except InvalidInput as error:
             refused[name] = error
     if refused:
-        raise _all_refused(refused)
+        raise all_refused(refused)
     numeric = [values for values in read if not isinstance(values, Factor)]
     factors = {j: values for j, values in enumerate(read) if isinstance(values, Factor)}
     position = np.full(len(read), -1, dtype=np.intp)
@@ -474,7 +476,7 @@ def from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence
     return replace(table, matrix=matrix, position=position, factors=factors)
 
 
-def _all_refused(refused: Mapping[str, InvalidInput]) -> InvalidInput:
+def all_refused(refused: Mapping[str, InvalidInput]) -> InvalidInput:
     """One error for all columns that cannot be used, so that nobody has to mend them one by one."""
     if len(refused) == 1:
         return next(iter(refused.values()))

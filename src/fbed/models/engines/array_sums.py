@@ -20,7 +20,7 @@ from fbed.matrix.device_columns import Quick
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Indices
 from fbed.models.engines.projection import Projected
-from fbed.models.engines.row_sums import Looked, Sweep
+from fbed.models.engines.row_sums import Looked, Sweep, events_of, null_coefficients
 from fbed.rules.tails import Floats
 
 _MANY = 256  # candidates from which a quick look pays
@@ -57,7 +57,8 @@ class ArraySums:
         self.here, self.design, self.counts = blocks, blocks.design, counts
         self.place, self.xp = blocks.place, blocks.place.xp
         self.n = float(weights.sum())
-        self._start = _start(y, weights, offset, counts)
+        self._start = null_coefficients(y, weights, offset, counts)
+        self.events = events_of(y, weights, counts)
         least = special.xlogy(y, y)  # what a row loses at the mean that fits it best
         least = y - least if counts else -least - special.xlog1py(1.0 - y, -y)
         zeros = np.zeros(len(y)) if offset is None else offset
@@ -177,6 +178,10 @@ class ArraySums:
         score, cross, own = (on_host(v, self.place) for v in products)
         return Looked(score, cross, own)
 
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> tuple[Floats, Floats, Floats]:
+        """What a column is beside its part along S."""
+        return self.here.remainder(selected, variable, gamma)
+
     def moments(
         self, rows: DeviceRows, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
@@ -202,13 +207,6 @@ class ArraySums:
         sums = [on_host(v.sum(0), place) for v in (t, third, fourth)]
         ends = np.minimum(on_host(xp.amin(low, 0), place), 0.0), np.maximum(on_host(xp.amax(high, 0), place), 0.0)
         return np.vstack([*sums, *ends])
-
-
-def _start(y: Floats, weights: Floats, offset: Floats | None, counts: bool) -> Floats:
-    total = float(weights.sum())
-    mean = float(weights @ y) / total
-    link = np.log(mean) if counts else np.log(mean / (1.0 - mean))
-    return np.array([link - (0.0 if offset is None else float(weights @ offset) / total)])
 
 
 def _inverse(lower: Floats, unit: Floats) -> Floats:

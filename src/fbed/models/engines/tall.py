@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed.matrix.design import Design
-from fbed.matrix.row_blocks import RowBlocks, left_over
+from fbed.matrix.row_blocks import RowBlocks, Sums, left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E, P
 from fbed.models.engines.projection import Projected
@@ -59,6 +59,10 @@ class Verbs(Protocol):
     constant: bool  # whether the model has one
     stretch: float  # no z of a step is larger than this times the step
 
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of."""
+
     def start(self) -> Floats:
         """Coefficients of the model without variables."""
 
@@ -75,6 +79,9 @@ class Verbs(Protocol):
         self, rows: Any, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
         """Second to fourth moments and extremes of the steps u = x·own − Z·along of some variables, a column each."""
+
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
 
 
 class TallModel:
@@ -101,8 +108,8 @@ class TallModel:
 
     @property
     def events(self) -> float:
-        """How many events the ordinary model counts."""
-        return float(self.careful.events)  # type: ignore[attr-defined]
+        """How many events the rows have."""
+        return self.sums.events
 
     @property
     def n_predictors(self) -> int:
@@ -381,7 +388,7 @@ class TallFit:
         """The statistic of one more variable and its df, by a fit; who may be collinear is looked at first."""
         single = bool(self.model.design.varying[variable])
         unsure = single and doubtful and variable not in self._larger
-        if unsure and left_over(self.sums.blocks, self.selected, variable) <= COLLINEAR:
+        if unsure and self._left_of(variable) <= COLLINEAR:
             return 0.0, 0.0
         larger = self._with(variable) if single or not doubtful else None
         if larger is None:
@@ -389,10 +396,14 @@ class TallFit:
             return float(evidence.statistic[0]), float(evidence.df[0])
         return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
 
+    def _left_of(self, variable: int) -> float:
+        """Part of a column that S leaves."""
+        size = 1 + self.sums.blocks.width(self.selected)
+        return left_over(lambda gamma: self.sums.remainder(self.selected, variable, gamma), size, self.model.design.n)
+
     def in_span(self, variables: Indices) -> NDArray[np.bool_]:
         """Which variables of one column S leaves nothing of."""
-        left = [left_over(self.sums.blocks, self.selected, int(variable)) for variable in variables]
-        return np.array(left) <= COLLINEAR
+        return np.array([self._left_of(int(variable)) for variable in variables]) <= COLLINEAR
 
     def _with(self, variable: int) -> TallFit | None:
         """The fit with one variable more; None where that is not to be had."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from fbed.models.base import FittedModel, correlation_of
 from fbed.models.likelihoods.glm import gamma_twice_negative
+from fbed.partitions.designs import FarDesign
 from fbed.result.fitted import likelihoods, responses
 from fbed.result.fitted.checks import Check, CoxRows, overdispersion
 from fbed.result.fitted.columns import on_training_rows, plain, read_columns
@@ -96,8 +97,9 @@ def _classes(problem: Problem) -> tuple[object, ...]:
 
 def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> FinalModel:
     """Log-likelihoods, number of parameters, checks and baseline, from one look at the rows."""
-    terms = on_training_rows(problem.design, selected)
-    eta = responses.predictors(model, terms)
+    design = problem.design
+    terms = np.empty((0, 0)) if isinstance(design, FarDesign) else on_training_rows(design, selected)
+    eta = design.predictors(model, selected) if isinstance(design, FarDesign) else responses.predictors(model, terms)
     offset = problem.extras.offset
     if offset is not None:
         eta = eta + offset[:, None]
@@ -163,7 +165,7 @@ def _cox(problem: Problem, model: FinalModel, terms: Floats, eta: Floats) -> Fin
     outcome, extras = problem.outcome, problem.extras
     assert outcome.event is not None
     rows = CoxRows(outcome.values, outcome.event, problem.weights, extras.strata, extras.entry, eta)
-    found, covariance = rows.log_likelihood(), model.covariance
+    found, covariance = rows.log_likelihood(model.deviance), model.covariance
     usable = covariance is not None and len(model.terms) and bool(np.isfinite(covariance).all())
     checks = rows.proportional(terms, covariance, model.terms) if usable and covariance is not None else []
     return replace(
