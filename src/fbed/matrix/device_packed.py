@@ -1,7 +1,7 @@
 """Packed genotypes on a device, multiplied in whole numbers.
 
-A vector of rows is written in digits, v ≈ ulp·Σ 128ᵏ·dₖ with −64 ≤ dₖ ≤ 64, and genotypes times digits are added up
-without any rounding: the answer is that of the rounded vector, whatever the order of the sums.
+Genotypes times the digits of a vector are added up without any rounding: the answer is that of the rounded vector,
+whatever the order of the sums.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from fbed.matrix.array_library import Array, Place, on_host
 from fbed.matrix.beside_columns import Places
 from fbed.matrix.device_columns import DeviceColumns, Quick
+from fbed.matrix.digits import BASE, digits_of
 from fbed.rules.tails import Floats
 
-_BASE = 128
 _DIGITS = 3
 _EIGHT = 8  # sizes of products of whole numbers are multiples of this
 _LEAST = 32  # columns of such a product
@@ -102,7 +102,7 @@ class PackedOnDevice(DeviceColumns):
     def quick(self, which: Places, center: Floats, scale: Floats, norm: Floats, V: Array, own: bool) -> Quick:
         """Products of the columns with rounded vectors; `norm` bounds the lengths of the standardised columns."""
         place, xp = self.place, self.place.xp
-        digits, ulp, rounded = self._digits(V)
+        digits, ulp, rounded = digits_of(self.place, V, _DIGITS)
         totals, away = rounded.sum(0), on_host(((V - rounded) ** 2).sum(0), place)
         of_all, of_second = self._beside(digits), self._beside(digits[:, _DIGITS : 2 * _DIGITS]) if own else None
         along, squares = [], []
@@ -122,19 +122,6 @@ class PackedOnDevice(DeviceColumns):
         wrong = np.sqrt(away) * (1.0 + 1e-9) + slack
         return Quick(xp.concatenate(along), xp.concatenate(squares) if own else None, norm, wrong, by_own)
 
-    def _digits(self, V: Array) -> tuple[Array, Array, Array]:
-        """A column for every digit of every vector, the units of the vectors, and the vectors as they are then."""
-        place, xp = self.place, self.place.xp
-        most = xp.amax(xp.abs(V), 0)
-        ulp = xp.where(most > 0, most, xp.ones_like(most)) / (_BASE // 2 * _BASE ** (_DIGITS - 1))
-        left = xp.round(V / ulp)
-        rounded, columns = left * ulp, []
-        for k in range(_DIGITS - 1, -1, -1):
-            digit = xp.round(left / _BASE**k)
-            left = left - digit * _BASE**k
-            columns.append(digit)
-        return place.cast(xp.stack(columns, 2).reshape(V.shape[0], -1), "int8"), ulp, rounded
-
     def _beside(self, digits: Array) -> Array:
         """Digits of all rows, with zeros for rows and columns that fill up."""
         n, count = digits.shape
@@ -148,7 +135,7 @@ class PackedOnDevice(DeviceColumns):
         place, count = self.place, int(ulp.shape[0])
         found = place.cast(place.whole_products(self._unpacked(which, name), digits), "float64")
         found = found[:, : count * _DIGITS].reshape(len(which), count, _DIGITS)
-        return (found @ place.put(float(_BASE) ** np.arange(_DIGITS - 1, -1, -1))) * ulp
+        return (found @ place.put(float(BASE) ** np.arange(_DIGITS - 1, -1, -1))) * ulp
 
 
 def _tables() -> dict[str, NDArray[np.int64]]:

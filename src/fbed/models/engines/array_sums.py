@@ -8,7 +8,7 @@ best, are looked at again in float64.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
@@ -16,10 +16,9 @@ from scipy import special
 from fbed.clock import check_time
 from fbed.matrix.array_library import Array, on_host
 from fbed.matrix.device_blocks import DeviceBlocks
-from fbed.matrix.device_columns import Quick
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Indices
-from fbed.models.engines.projection import Projected
+from fbed.models.engines.projection import Projected, first_look, left_by, left_with_room, told
 from fbed.models.engines.row_sums import Looked, Sweep, events_of, null_coefficients
 from fbed.rules.tails import Floats
 
@@ -34,16 +33,6 @@ class DeviceRows:
     mean: Array
     weight: Array
     residual: Array
-
-
-@dataclass(frozen=True)
-class _Left:
-    """What S leaves of candidates, with |γ| on the device and what the model has."""
-
-    told: Projected
-    size: Array
-    gradient: Floats
-    reach: Floats
 
 
 class ArraySums:
@@ -69,13 +58,7 @@ class ArraySums:
     @property
     def notes(self) -> tuple[str, ...]:
         """How much the first bounds decided."""
-        if self.n_looked == 0:
-            return (f"computed on {self.place.name} in float64",)
-        part = 100.0 * self.n_closer / self.n_looked
-        return (
-            f"computed on {self.place.name}: {self.n_looked:,} looks at candidates with rounding in the bounds, "
-            f"{self.n_closer:,} ({part:.3g}%) again in float64",
-        )
+        return (f"computed on {self.place.name}, {told(self.n_looked, self.n_closer)}",)
 
     def start(self) -> Floats:
         """The link of the mean, less the mean offset."""
@@ -123,44 +106,14 @@ class ArraySums:
             if len(selected) == 0 and self._flat:
                 return self._first_look(rows, candidates)
             found = self.here.quick(candidates, V)
-            return self._with_room(self._left_by(found.along, found.own, factor, gradient, reach), found, factor)
+            return left_with_room(self.place, found, factor, gradient, reach)
         exact = self.here.exact(candidates, V)
-        return self._left_by(exact.along, exact.own, factor, gradient, reach).told
-
-    def _left_by(
-        self, along: Array, own: Array, factor: tuple[Floats, Floats], gradient: Floats, reach: Floats
-    ) -> _Left:
-        """Score and information of columns less what the model's columns have of them, on the device."""
-        place = self.place
-        lower, unit = (place.put(np.ascontiguousarray(part)) for part in factor)
-        cross = along[:, 1:].T
-        gamma = unit[:, None] * place.cholesky_solve(lower, unit[:, None] * cross)
-        size = self.xp.abs(gamma)
-        score, left = along[:, 0] - gamma.T @ place.put(gradient), own - (cross * gamma).sum(0)
-        score, left, own, spread = (on_host(v, place) for v in (score, left, own, size.T @ place.put(reach)))
-        told = Projected(score, left, own, spread, lambda some: on_host(gamma[:, place.put(np.asarray(some))], place))
-        return _Left(told, size, gradient, reach)
-
-    def _with_room(self, left: _Left, found: Quick, factor: tuple[Floats, Floats]) -> Projected:
-        """What rounding of the products may have done: γ = H⁻¹c is wrong by |H⁻¹|ν·q at most."""
-        q, by_cross = found.by_column, found.by_vector[1:]
-        turned = np.abs(_inverse(*factor)) @ by_cross
-        along = on_host(left.size.T @ self.place.put(by_cross), self.place)
-        return replace(
-            left.told,
-            by_score=q * (found.by_vector[0] + float(turned @ np.abs(left.gradient))),
-            by_left=found.by_own + 2.0 * q * along + q * q * float(by_cross @ turned),
-            by_spread=q * float(turned @ left.reach),
-        )
+        return left_by(self.place, exact.along, exact.own, factor, gradient, reach)[0]
 
     def _first_look(self, rows: DeviceRows, candidates: Indices) -> Projected:
         """Without variables all rows have the same information w: centred columns have Σawx = 0, and Σawx² = wn."""
         found = self.here.quick(candidates, rows.residual[:, None], own=False)
-        score = on_host(found.along[:, 0], self.place)
-        own = np.full(len(candidates), float(on_host(rows.weight.sum(), self.place)))
-        nothing = np.zeros(len(candidates))
-        by_score = found.by_column * found.by_vector[0]
-        return Projected(score, own, own, nothing, lambda some: np.zeros((1, len(some))), by_score=by_score)
+        return first_look(self.place, found, float(on_host(rows.weight.sum(), self.place)))
 
     def look(self, rows: DeviceRows, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns, in float64."""
@@ -207,10 +160,3 @@ class ArraySums:
         sums = [on_host(v.sum(0), place) for v in (t, third, fourth)]
         ends = np.minimum(on_host(xp.amin(low, 0), place), 0.0), np.maximum(on_host(xp.amax(high, 0), place), 0.0)
         return np.vstack([*sums, *ends])
-
-
-def _inverse(lower: Floats, unit: Floats) -> Floats:
-    """The inverse of an information matrix from the factor of the scaled one."""
-    from scipy.linalg import cho_solve
-
-    return np.asarray(unit[:, None] * cho_solve((lower, True), np.diag(unit)))
