@@ -189,6 +189,7 @@ def parser() -> argparse.ArgumentParser:
     _add_data_options(choosing)
     _add_search_options(choosing)
     _add_output_options(choosing)
+    choosing.add_argument("--device", metavar="NAME", help="search on a GPU: cuda, or cuda:1 (needs PyTorch)")
     choosing.set_defaults(run=run_select)
     gridding = commands.add_parser(
         "path",
@@ -393,6 +394,7 @@ def run_select(arguments: argparse.Namespace) -> int:
         **about_data(data, arguments),
         criterion=criterion,
         familywise=arguments.familywise,
+        device=arguments.device,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
     )

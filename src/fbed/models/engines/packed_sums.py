@@ -29,9 +29,8 @@ class PackedSums(RowSums):
     @property
     def notes(self) -> tuple[str, ...]:
         """How much the first bounds decided."""
-        return (f"genotypes were multiplied in whole numbers: {told(self.n_looked, self.n_closer)}",) * bool(
-            self.n_looked
-        )
+        looks = told(self.n_looked, self.n_closer)
+        return (f"genotypes were multiplied in whole numbers: {looks}",) if self.n_looked else ()
 
     def project(
         self,
