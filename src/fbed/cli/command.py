@@ -191,6 +191,7 @@ def parser() -> argparse.ArgumentParser:
     _add_search_options(choosing)
     large.add_options(choosing)
     _add_output_options(choosing)
+    choosing.add_argument("--device", metavar="NAME", help="search on a GPU: cuda, or cuda:1 (needs PyTorch)")
     choosing.set_defaults(run=run_select)
     gridding = commands.add_parser(
         "path",
@@ -398,6 +399,7 @@ def run_select(arguments: argparse.Namespace) -> int:
         client=arguments.dask,
         criterion=criterion,
         familywise=arguments.familywise,
+        device=arguments.device,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
     )

@@ -22,6 +22,7 @@ from fbed.doors.progress import Progress, reporting
 from fbed.errors import InvalidInput
 from fbed.families.registry import Family
 from fbed.matrix.design import Design
+from fbed.matrix.device_storage import moved
 from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.many_levels import ManyLevels, sparse_categories
 from fbed.models.others.own import ConditionalTest, TestFunction
@@ -75,6 +76,7 @@ class DataOptions(TypedDict, total=False):
     missing: str
     rare_levels: float | None
     engine: str
+    device: str | None
 
 
 @dataclass(frozen=True)
@@ -341,6 +343,7 @@ def read_problem(
     missing: str = "error",
     rare_levels: float | None = None,
     engine: str = "certified",
+    device: str | None = None,
     n_jobs: int | None = None,
     **extras: Any,
 ) -> Problem:
@@ -377,6 +380,8 @@ def read_problem(
         table, told = with_rare_levels_joined(table, weights, rare_levels)
         notes += told
     notes += few_rows(table, weights)
+    if device is not None:
+        table = moved(table, device)
     kind, told = find_family(
         outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=sample_weight is not None
     )
