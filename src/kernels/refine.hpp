@@ -77,6 +77,7 @@ class Refinement {
                 if (last || question.settled(out)) return out;
             }
             value = advance(value);
+            if (lost_) return out;
         }
         return out;
     }
@@ -326,13 +327,19 @@ class Refinement {
     }
 
     // Take the step, halved until the likelihood rises. Towards infinity, where rows are being separated, steps are all alike
-    // and each adds 1 to a margin: there, double them.
+    // and each adds 1 to a margin: there, double them. A step that leads nowhere, however short, is not taken: bounds are sums
+    // that would cancel there.
     double advance(double value) {
         remember();
         double t = 1.0, now = at(t);
-        while ((now < value - 1e-12 * std::abs(value) - 1e-14 || reach_ > kFurthest) && t > kShortest) {
+        const auto fails = [&] { return !(now >= value - 1e-12 * std::abs(value) - 1e-14) || reach_ > kFurthest; };
+        while (fails() && t > kShortest) {
             t *= 0.5;
             now = at(t);
+        }
+        if (fails()) {
+            lost_ = true;
+            return at(0.0);
         }
         if (t == 1.0 && iterations >= 3 && decrement_ > 0.1 * last_decrement_) {
             while (t < 64.0 && !separated_) {
@@ -375,7 +382,7 @@ class Refinement {
     double reach_ = 0;              // largest linear predictor, in size
     double recent_[3] = {0, 0, 0};  // decrements of the last iterations
     double value_ = 0;              // log-likelihood gained, where it has been evaluated
-    bool separated_ = false, started_ = false, evaluated_ = false;
+    bool separated_ = false, started_ = false, evaluated_ = false, lost_ = false;
 };
 
 }  // namespace fbed
