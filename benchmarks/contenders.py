@@ -107,7 +107,9 @@ def adelie(problem: Problem, threads: int) -> Task:
     stop = {"adev_tol": 0.999, "ddev_tol": 1e-5}
 
     def task() -> Answer:
-        columns = without_zeros(problem.X, n_threads=threads) if problem.is_sparse else dense(problem.X, n_threads=threads)
+        columns = (
+            without_zeros(problem.X, n_threads=threads) if problem.is_sparse else dense(problem.X, n_threads=threads)
+        )
         path = grpnet(
             X=standardize(columns), glm=binomial(y=problem.y), min_ratio=ratio, lmda_path_size=N_LAMBDAS,
             n_threads=threads, progress_bar=False, **stop,
