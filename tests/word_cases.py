@@ -20,9 +20,10 @@ from scipy import sparse
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
-from benchmarks.words import Corpus, documents
-from engine_cases import ALGORITHMS, CRITERIA, Case, mostly_zero, trail_of
-from fbed.models.engines import sparse_logistic
+from benchmarks.words import Corpus, documents  # noqa: E402
+
+from engine_cases import ALGORITHMS, CRITERIA, Case, mostly_zero, trail_of  # noqa: E402
+from fbed.models.engines import sparse_logistic  # noqa: E402
 
 
 def words(rng: np.random.Generator) -> Case:
