@@ -6,6 +6,7 @@ the number of copies of the first allele of the .bim file; a missing one counts 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -126,7 +127,7 @@ def genotypes(path: str | Path, pheno: Any = None) -> Genotypes:
 
 def is_plink(path: str | Path) -> bool:
     """Whether a name is that of PLINK's files: of one of them, or of what their names have in common."""
-    return Path(path).suffix == ".bed" or (not Path(path).is_file() and Path(f"{path}.bed").is_file())
+    return Path(path).suffix == ".bed" or (not os.path.isfile(path) and os.path.isfile(f"{path}.bed"))
 
 
 def stem_of(path: str | Path) -> str:
