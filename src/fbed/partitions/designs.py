@@ -64,6 +64,10 @@ class PartDesign(DescribedDesign):
         )
 
 
+Spread = tuple[Floats, tuple[float, ...] | None]
+"""Weight of the rows with the smallest value, with the largest and with 0; the whole numbers there are, if few."""
+
+
 class Rows(Protocol):
     """What a design that is not there asks of the rows."""
 
@@ -73,8 +77,11 @@ class Rows(Protocol):
     def products(self, variables: Sequence[int]) -> Floats:
         """Sums of the products of all design columns of some variables."""
 
-    def predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
-        """The linear predictor of every row, from coefficients of a constant and the standardised columns."""
+    def pearson(self, selected: Sequence[int], coefficients: Floats) -> float:
+        """Pearson's χ², from coefficients of a constant and the standardised columns."""
+
+    def spread(self, variables: Sequence[int], low: Floats, high: Floats) -> list[Spread]:
+        """How the values of columns of numbers are spread between their extremes."""
 
 
 class Estimated(Protocol):
@@ -100,14 +107,19 @@ class FarDesign(DescribedDesign):
         """Weighted means of the products of all design columns of some variables."""
         return self.rows.products(variables) / self.n
 
-    def predictors(self, model: Estimated, selected: Sequence[int]) -> Floats:
-        """The linear predictor of every row, n × 1, without its offset."""
+    def spread(self, variables: Sequence[int]) -> list[Spread]:
+        """How the values of variables that are single columns of numbers are spread."""
+        places = self.positions(variables)
+        return self.rows.spread(variables, self.low[places], self.high[places])
+
+    def pearson(self, model: Estimated, selected: Sequence[int]) -> float:
+        """Pearson's χ² of a model."""
         values = np.array(model.reached or model.coefficients)
         moments = [self.moments(variable) for variable in selected]
         center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
         scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
         standardised = np.concatenate([[values[0] + center @ values[1:]], scale * values[1:]])
-        return self.rows.predictors(selected, standardised)[:, None]
+        return self.rows.pearson(selected, standardised)
 
     def fill(self, column: int) -> float:
         """The value that missing numbers of a column are set to."""
