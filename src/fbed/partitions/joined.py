@@ -47,7 +47,12 @@ class JoinedSums:
 
     def look_at_group(self, rows: Floats, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns."""
-        return Looked(*self.crew.ask("look_at_group", _plain(selected), rows, int(variable)))
+        return self.look_at_groups(rows, selected, np.array([variable], dtype=np.intp))[0]
+
+    def look_at_groups(self, rows: Floats, selected: Sequence[int], variables: Indices) -> list[Looked]:
+        """The same for several of them in one pass."""
+        found = self.crew.ask("look_at_groups", _plain(selected), rows, variables)
+        return [Looked(*sums) for sums in found]
 
     def moments(
         self, rows: Floats, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats

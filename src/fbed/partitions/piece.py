@@ -168,11 +168,14 @@ class Piece:
             np.concatenate([part.own for part in parts]),
         )
 
-    def look_at_group(self, selected: tuple[int, ...], coefficients: Floats, variable: int) -> Sums:
-        """The same for a variable of several columns."""
+    def look_at_groups(self, selected: tuple[int, ...], coefficients: Floats, variables: Indices) -> list[Sums]:
+        """The same for variables of several columns."""
         rows = self._rows(selected, coefficients)
-        found: Looked = self._asked(selected, [variable], lambda: self.sums.look_at_group(rows, selected, variable))
-        return found.score, found.cross, found.own
+        found: list[Looked] = []
+        for some in self._some(variables):
+            self._put(selected, some)
+            found += [self.sums.look_at_group(rows, selected, int(variable)) for variable in some]
+        return [(looked.score, looked.cross, looked.own) for looked in found]
 
     def moments(
         self,
