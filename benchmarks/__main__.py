@@ -23,6 +23,7 @@ PARTS = (
     "categories",
     "classes",
     "resampling",
+    "tuning",
     "elsewhere",
     "cluster",
     "faults",

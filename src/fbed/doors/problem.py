@@ -22,6 +22,7 @@ from fbed.doors.progress import Progress, reporting
 from fbed.errors import InvalidInput
 from fbed.families.registry import Family
 from fbed.matrix.design import Design
+from fbed.matrix.device_storage import moved
 from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.many_levels import ManyLevels, sparse_categories
 from fbed.models.others.own import ConditionalTest, TestFunction
@@ -36,11 +37,13 @@ from fbed.search.checkpoint import Asked, Checkpoint, Recorded, digest_of
 from fbed.search.memo import Memo
 from fbed.search.scan import Scanner
 from fbed.search.search import Plan, Trail, keeping, search
+from fbed.tables.beside import Beside
 from fbed.tables.columns import listing
 from fbed.tables.extras import EXTRAS, Extras, read_extras
 from fbed.tables.labels import check_labels
 from fbed.tables.missing import check_missing, complete_rows, with_indicators
 from fbed.tables.outcomes import Outcome, known_rows, read_outcome, suggested_family
+from fbed.tables.plink import Genotypes
 from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
 from fbed.tables.table import Groups, Name, Table, read_table, refuse_masked, take_column
 from fbed.threads import one_blas_thread, thread_count
@@ -73,6 +76,7 @@ class DataOptions(TypedDict, total=False):
     missing: str
     rare_levels: float | None
     engine: str
+    device: str | None
 
 
 @dataclass(frozen=True)
@@ -301,6 +305,19 @@ class Problem:
         return [f"{names}; {self.test} tests of such columns {error}: leave test out, or join levels by rare_levels"]
 
 
+class Memos:
+    """What searches on a problem share: statistics of a category with many levels differ between levels and EBIC."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._memos: dict[bool, Memo] = {}
+
+    def of(self, criterion: Criterion) -> Memo:
+        """The memo of the searches by such a criterion."""
+        table = self.problem.table
+        return self._memos.setdefault(self.problem.pairs_rows(criterion), Memo(table.n_variables, table.n_rows))
+
+
 def _late(time_limit: float | None, started: float | None) -> Clock:
     """The clock of what a result cannot do without: it may go on a little after the time limit."""
     if time_limit is None:
@@ -326,6 +343,7 @@ def read_problem(
     missing: str = "error",
     rare_levels: float | None = None,
     engine: str = "certified",
+    device: str | None = None,
     n_jobs: int | None = None,
     **extras: Any,
 ) -> Problem:
@@ -343,6 +361,7 @@ def read_problem(
         take_column(X, sample_weight, "sample_weight") if isinstance(sample_weight, str) else sample_weight,
         table.n_rows,
     )
+    notes += list(X.notes) if isinstance(X, Genotypes) else []
     y, present = _outcome_values(X, y), weights > 0
     keep = present
     if missing == "drop":
@@ -361,10 +380,14 @@ def read_problem(
         table, told = with_rare_levels_joined(table, weights, rare_levels)
         notes += told
     notes += few_rows(table, weights)
+    if device is not None:
+        table = moved(table, device)
     kind, told = find_family(
         outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=sample_weight is not None
     )
     notes += told
+    if isinstance(table.matrix, Beside):
+        families.check_stored(kind, kind.test_for(test, cov), cov)
     return Problem(
         table,
         outcome,

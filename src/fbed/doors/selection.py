@@ -22,6 +22,7 @@ from fbed.result.result import Result, build
 from fbed.rules.criteria import Criterion, LikelihoodRatio, as_criterion
 from fbed.search.checkpoint import Checkpoint
 from fbed.search.search import Plan, Trail, search
+from fbed.tables.genotypes import considered
 from fbed.tables.table import Groups, Name, as_list
 
 
@@ -60,6 +61,7 @@ def select(
     n_jobs: int | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     engine: str = "certified",
+    device: str | None = None,
     memory_limit: int | str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     client: Any = None,
@@ -157,6 +159,9 @@ def select(
     client : `dask.distributed.Client` or the address of a scheduler, optional
         A cluster whose workers read the table and keep their parts of it; for Dask collections the current client by
         default. The answer does not depend on the number of workers.
+    device : str, optional
+        'cuda' (or 'cuda:1') moves the numbers of the table to a GPU and searches there with PyTorch; 'cpu' does the
+        same arithmetic without one. Tensors and CuPy arrays that are on a GPU stay there. The answer is the same.
 
     Returns
     -------
@@ -172,11 +177,11 @@ def select(
     (3, 7)
     """
     asked = origin(select, locals())
-    X = far_or_near(X, memory_limit, client, n_jobs)
+    include, exclude = as_list(include), as_list(exclude)
+    X = considered(far_or_near(X, memory_limit, client, n_jobs), include, groups)
     started, on_clock = time.perf_counter(), time.monotonic()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)
-    include, exclude = as_list(include), as_list(exclude)
     extras = {
         "offset": offset,
         "exposure": exposure,
@@ -194,7 +199,10 @@ def select(
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
         return _select_on_graph(perfect, plan, chosen, asked, n_jobs, time_limit, progress)
+    if isinstance(X, Far) and device is not None:
+        raise InvalidInput("device= holds the whole table: it does not go with data that are read part by part")
     read = read_problem_elsewhere if isinstance(X, Far) else read_problem
+    elsewhere: dict[str, Any] = {} if isinstance(X, Far) else {"device": device}
     with closing(X) if isinstance(X, Far) else nullcontext():
         problem = read(
             X,
@@ -213,6 +221,7 @@ def select(
             rare_levels=rare_levels,
             engine=engine,
             n_jobs=n_jobs,
+            **elsewhere,
             **extras,
         )
         plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)

@@ -29,8 +29,13 @@ class DescribedDesign(Design):
         self.n, self.n_rows = outline.n, len(weights)
         self.is_sparse = self.by_support = False
         self.center, self.scale, self.low, self.high = outline.center, outline.scale, outline.low, outline.high
-        self.mostly_zero = np.zeros(len(self.center), dtype=bool)
+        self._count_stored()
         self._name_columns()
+
+    def _count_stored(self) -> None:
+        """No column counts as mostly 0: how many values are not was never asked."""
+        self.mostly_zero = np.zeros(len(self.center), dtype=bool)
+        self.stored = np.full(len(self.center), float(self.n_rows))
 
 
 class PartDesign(DescribedDesign):
@@ -55,7 +60,7 @@ class PartDesign(DescribedDesign):
             arrays += [plain_numbers(np.ascontiguousarray(array)) for array in found]
         about = (outline.center, outline.scale, outline.low, outline.high)
         self.center, self.scale, self.low, self.high = (np.ascontiguousarray(values[places]) for values in about)
-        self.mostly_zero = np.zeros(len(places), dtype=bool)
+        self._count_stored()
         empty = np.empty((self.n_rows, 0))
         matrix = ColumnsApart(arrays) if arrays else empty
         self.matrix = DenseColumns(arrays, self.n_rows) if arrays else DenseColumns(empty)

@@ -182,7 +182,7 @@ def _cox(problem: Problem, model: FinalModel, terms: Floats, eta: Floats) -> Fin
     outcome, extras = problem.outcome, problem.extras
     assert outcome.event is not None
     rows = CoxRows(outcome.values, outcome.event, problem.weights, extras.strata, extras.entry, eta)
-    found, covariance = rows.log_likelihood(), model.covariance
+    found, covariance = rows.log_likelihood(model.deviance), model.covariance
     usable = covariance is not None and len(model.terms) and bool(np.isfinite(covariance).all())
     checks = rows.proportional(terms, covariance, model.terms) if usable and covariance is not None else []
     return replace(
