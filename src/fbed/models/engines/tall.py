@@ -17,7 +17,7 @@ ordinary model of the family answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -223,8 +223,9 @@ class TallFit:
         delicate = np.zeros(len(candidates), dtype=bool)
         if len(single):
             lower[single], upper[single], delicate[single] = self._brackets(candidates[single], critical)
-        for i in np.flatnonzero((df > 0) & ~self.model.design.varying[candidates]):
-            lower[i], upper[i], delicate[i] = self._group_bracket(int(candidates[i]))
+        groups = np.flatnonzero((df > 0) & ~self.model.design.varying[candidates])
+        for i, looked in zip(groups, self._looked_at(candidates[groups]), strict=True):
+            lower[i], upper[i], delicate[i] = self._group_bracket(int(candidates[i]), looked)
         for i in np.flatnonzero(delicate):
             lower[i], df[i] = self._gain(int(candidates[i]))
             upper[i] = lower[i]
@@ -297,8 +298,15 @@ class TallFit:
         for j, variable in enumerate(candidates[kept].tolist()):
             self._steps[variable] = delta[j : j + 1], gamma[:, j] * delta[j]
 
-    def _group_bracket(self, variable: int) -> tuple[float, float, bool]:
-        looked = self.sums.look_at_group(self.sweep.rows, self.selected, variable)
+    def _looked_at(self, variables: Indices) -> Iterable[Looked]:
+        """Variables of several columns, one after another, or together where every question is a pass over files."""
+        together = getattr(self.sums, "look_at_groups", None)
+        if together is not None:
+            found: list[Looked] = together(self.sweep.rows, self.selected, variables) if len(variables) else []
+            return found
+        return (self.sums.look_at_group(self.sweep.rows, self.selected, int(v)) for v in variables)
+
+    def _group_bracket(self, variable: int, looked: Looked) -> tuple[float, float, bool]:
         step = self._group_step(looked)
         if step is None:
             return 0.0, np.inf, True
