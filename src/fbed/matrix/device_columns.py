@@ -22,6 +22,7 @@ _CHUNK = 1024  # rows that are added up in float32
 _HALF_ULP = 2.0**-24
 _CLOSE = 30.0  # scales from 0 within which the mean of squares less the square of the mean keeps its digits
 _INFORMATION = 1e-13  # part of a column's size below which its spread is rounding
+_VANISHING = 1e-30  # added to vectors, for what float32 takes for 0
 _SAFE = (1e-15, 1e15)  # norms of columns whose products neither vanish nor overflow in float32
 
 
@@ -177,7 +178,8 @@ class FloatColumns(DeviceColumns):
                 if own:
                     square = self._sums(X * X, small[:, 1:2])
                     squares.append(((square - c * (2.0 * sums[:, 1:2] - c * totals[1])) * unit * unit)[:, 0])
-        c, s, lengths = center[which], scale[which], np.sqrt(on_host((V * V).sum(0), place))
+        c, s = center[which], scale[which]
+        lengths = np.sqrt(on_host((V * V).sum(0), place)) + _VANISHING * np.sqrt(self.n)
         most = float(on_host(xp.amax(xp.abs(V[:, -1 if not own else 1])), place))
         rounding = (_CHUNK + 8) * _HALF_ULP
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
