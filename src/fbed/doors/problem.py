@@ -26,6 +26,7 @@ from fbed.matrix.device_storage import moved
 from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.many_levels import ManyLevels, sparse_categories
 from fbed.models.others.own import ConditionalTest, TestFunction
+from fbed.partitions.crew import Tally
 from fbed.result.fitted.make import finish
 from fbed.result.glance import glance
 from fbed.result.result import Result, build
@@ -156,6 +157,11 @@ class Problem:
         )
         return self.kind.build(request)
 
+    @property
+    def tally(self) -> Tally | None:
+        """What is read of a table that is not in memory."""
+        return None
+
     @cached_property
     def sparse(self) -> tuple[int, ...]:
         """Categories with too many levels for χ²."""
@@ -211,7 +217,7 @@ class Problem:
         written: Checkpoint | None = None
         latest: Fit | None = None
         look_closer: Closer | None = None
-        with one_blas_thread(), reporting(progress, self.table.name) as listen:
+        with one_blas_thread(), reporting(progress, self.table.name, self.tally) as listen:
             trail = Trail(list(plan.forced), listen)
             with late.running(), keeping(trail):
                 model = self.paired_model if self.pairs_rows(criterion) else self.model
