@@ -19,7 +19,7 @@ from fbed._kernels import DenseColumns
 from fbed.doors.problem import read_problem
 from fbed.errors import InvalidInput
 from fbed.matrix.array_library import place_of
-from fbed.matrix.device_columns import FloatColumns
+from fbed.matrix.device_columns import ROUGH, FloatColumns
 from fbed.matrix.device_packed import PackedOnDevice
 from fbed.models.engines import array_sums
 from plink_files import imputed, packed, random_codes
@@ -137,6 +137,10 @@ def test_moments_and_bounds_of_numbers(device, n, kind, weighted):
     np.testing.assert_allclose(stats[:, 0], expected[:, 0], rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(stats[:, 1], expected[:, 1], rtol=1e-10)
     np.testing.assert_array_equal(stats[:, 2:4], expected[:, 2:4])
+    kernel.roughly = True
+    rough = kernel.stats(weights, weights.sum(), 0, 12)
+    assert (np.abs(rough[:, 0] - expected[:, 0]) <= ROUGH * expected[:, 1] + 1e-300).all()
+    np.testing.assert_allclose(rough[:, 1], expected[:, 1], rtol=ROUGH / 4)
     which = np.flatnonzero(expected[:, 1] > 0)
     center, scale = np.ascontiguousarray(expected[:, 0]), np.ascontiguousarray(expected[:, 1])
     V = rng.normal(size=(n, 4)) * [1.0, 1e-3, 1e4, 1.0]

@@ -147,7 +147,7 @@ class Problem:
     @cached_property
     def design(self) -> Design:
         """The columns as the models see them."""
-        return Design(self.table, self.weights, thread_count(self.n_jobs))
+        return Design(self.table, self.weights, thread_count(self.n_jobs), roughly=self.kind.name != "gaussian")
 
     @cached_property
     def model(self) -> Model:

@@ -52,6 +52,15 @@ class NumpyPlace:
         """‖x‖ of every row, in float64."""
         return np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
 
+    def ends(self, rows: Array) -> tuple[Array, Array]:
+        """Least and largest value of every row."""
+        return rows.min(axis=1), rows.max(axis=1)
+
+    def rough_moments(self, rows: Array) -> tuple[Array, Array]:
+        """Mean and variance of every row, in the precision of its values or in float32, whichever is more."""
+        values = rows.astype(np.result_type(rows.dtype, np.float32), copy=False)
+        return values.mean(axis=1), values.var(axis=1)
+
     def room(self) -> int:
         """Bytes that may be used for a while."""
         return 2**28
@@ -105,6 +114,17 @@ class TorchPlace:
     def looked_up(self, table: Array, bytes_: Array) -> Array:
         """The entry of every byte in a table of 256."""
         return self.xp.index_select(table, 0, bytes_.reshape(-1).to(self.xp.int32)).reshape(bytes_.shape)
+
+    def ends(self, rows: Array) -> tuple[Array, Array]:
+        """Least and largest value of every row, in one pass."""
+        found = self.xp.aminmax(rows, dim=1)
+        return found.min, found.max
+
+    def rough_moments(self, rows: Array) -> tuple[Array, Array]:
+        """Mean and variance of every row in one pass, in the precision of its values or in float32."""
+        values = rows if rows.dtype in (self.xp.float32, self.xp.float64) else rows.to(self.xp.float32)
+        variance, mean = self.xp.var_mean(values, 1, correction=0)
+        return mean, variance
 
     def lengths(self, rows: Array) -> Array:
         """‖x‖ of every row, in float64."""

@@ -39,6 +39,8 @@ _STORED_VALUES = 2**14  # of a sparse matrix: enough to make up for the call, fe
 class Design:
     """Centred and scaled design columns of a table whose rows have frequency weights.
 
+    `roughly` says that on a device moments in float32 will do; see `DeviceColumns`.
+
     Attributes
     ----------
     weights : frequency of each row, all positive.
@@ -53,7 +55,7 @@ class Design:
     by_support : whether nearly all columns of a sparse matrix have.
     """
 
-    def __init__(self, table: Table, weights: Floats, n_threads: int = 1) -> None:
+    def __init__(self, table: Table, weights: Floats, n_threads: int = 1, roughly: bool = False) -> None:
         self.table = table
         self.weights = weights
         self.n_threads = n_threads
@@ -62,6 +64,8 @@ class Design:
         self.n_rows = table.n_rows
         self.is_sparse = bool(sparse.issparse(table.matrix))
         self.matrix = _kernel_columns(table.matrix)
+        if self.is_on_device:
+            self.matrix.stored.roughly = roughly
         self.center, self.scale, self.low, self.high, self.stored = self._one_pass(n_threads)
         # heavy rows can bring the centre far from 0, where sums over the other rows would cancel
         few = self.stored < _MOSTLY_ZERO * self.n_rows

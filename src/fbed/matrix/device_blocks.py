@@ -10,7 +10,7 @@ import numpy as np
 
 from fbed.matrix.array_library import Array, on_host
 from fbed.matrix.design import Design
-from fbed.matrix.device_columns import DeviceColumns, Quick
+from fbed.matrix.device_columns import ROUGH, DeviceColumns, Quick
 from fbed.matrix.row_blocks import Indices, RowBlocks
 from fbed.rules.tails import Floats
 
@@ -47,7 +47,7 @@ class DeviceBlocks(RowBlocks):
             reach = np.maximum(self._center - low, high - self._center)
             return root * reach / np.where(self._scale > 0, self._scale, 1.0) * (1.0 + 1e-9)
         if design.unit_weights:
-            return root * np.hypot(self._center, self._scale) * (1.0 + 1e-9)
+            return root * np.hypot(self._center, self._scale) * (1.0 + ROUGH)
         return root * np.maximum(np.abs(low), np.abs(high))
 
     def columns(self, selected: Sequence[int]) -> Array:

@@ -18,10 +18,12 @@ from fbed.matrix.array_library import Array, Place, on_host
 from fbed.matrix.beside_columns import Places
 from fbed.rules.tails import Floats
 
+ROUGH = 1e-4  # part that moments of float32 may be wrong by
 _CHUNK = 1024  # rows that are added up in float32
 _HALF_ULP = 2.0**-24
 _CLOSE = 30.0  # scales from 0 within which the mean of squares less the square of the mean keeps its digits
 _INFORMATION = 1e-13  # part of a column's size below which its spread is rounding
+_VANISHING = 1e-30  # added to vectors, for what float32 takes for 0
 _SAFE = (1e-15, 1e15)  # norms of columns whose products neither vanish nor overflow in float32
 
 
@@ -40,7 +42,13 @@ class Quick:
 
 
 class DeviceColumns:
-    """What storages on a device share."""
+    """What storages on a device share.
+
+    `roughly` says that centres and scales may be those of float32: what a model with a constant tells of a column does
+    not depend on them, as long as they are the same everywhere.
+    """
+
+    roughly = False
 
     def __init__(self, place: Place, shape: tuple[int, int]) -> None:
         self.place, self.n, self.p = place, *shape
@@ -125,10 +133,14 @@ class FloatColumns(DeviceColumns):
         """Extremes, and, of floating-point numbers without weights, the mean and the mean of squares."""
         place, xp = self.place, self.place.xp
         X = self.rows[first + some.start : first + some.stop]
-        out[some, 2], out[some, 3] = on_host(xp.amin(X, 1), place), on_host(xp.amax(X, 1), place)
+        out[some, 2], out[some, 3] = (on_host(end, place) for end in place.ends(X))
         if not (self.floating and equal):
             return
         with np.errstate(invalid="ignore", over="ignore"):
+            if self.roughly:
+                mean, variance = place.rough_moments(X)
+                out[some, 0], out[some, 1] = on_host(mean, place), np.sqrt(on_host(variance, place))
+                return
             center = on_host(X.sum(1, dtype=xp.float64), place) / total
             square = on_host(place.lengths(X), place) ** 2 / total - center**2
             out[some, 0], out[some, 1] = center, np.sqrt(np.maximum(square, 0.0))
@@ -177,7 +189,8 @@ class FloatColumns(DeviceColumns):
                 if own:
                     square = self._sums(X * X, small[:, 1:2])
                     squares.append(((square - c * (2.0 * sums[:, 1:2] - c * totals[1])) * unit * unit)[:, 0])
-        c, s, lengths = center[which], scale[which], np.sqrt(on_host((V * V).sum(0), place))
+        c, s = center[which], scale[which]
+        lengths = np.sqrt(on_host((V * V).sum(0), place)) + _VANISHING * np.sqrt(self.n)
         most = float(on_host(xp.amax(xp.abs(V[:, -1 if not own else 1])), place))
         rounding = (_CHUNK + 8) * _HALF_ULP
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

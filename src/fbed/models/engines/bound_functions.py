@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fbed.rules.tails import Floats
 
 _NEAR_ZERO = 1e-2  # for the second order: below this the closed forms cancel, and the series is exact
+_FEW_TERMS = 10  # of the series so near 0; scans of many candidates spend their time here
 _NEAR = 0.1  # for the fourth order, which cancels sooner
 _ORDERS = np.arange(18)
 _P = (-1.0) ** _ORDERS * 2.0 / ((_ORDERS + 1) * (_ORDERS + 2))
@@ -28,8 +29,12 @@ _E4 = np.array([2.0 / factorial(j + 4) for j in range(18)])
 
 def P(z: Floats) -> Floats:  # noqa: N802
     """P(z)."""
-    near, far = _apart(z, _NEAR_ZERO)
-    return np.where(near, polyval(np.where(near, z, 0.0), _P), 2.0 * _h(far) / far**2)
+    z = np.asarray(z, dtype=np.float64)
+    near = np.abs(z) < _NEAR_ZERO
+    out, far = np.empty(z.shape), z[~near]
+    out[near] = polyval(z[near], _P[:_FEW_TERMS])
+    out[~near] = 2.0 * _h(far) / far**2
+    return out
 
 
 def E(z: Floats) -> Floats:  # noqa: N802

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_solve
 
 from fbed.matrix.array_library import Array, Place, on_host
-from fbed.matrix.device_columns import Quick
+from fbed.matrix.device_columns import ROUGH, Quick
 from fbed.models.base import Indices
 from fbed.rules.tails import Floats
 
@@ -80,8 +80,16 @@ def first_look(place: Place, found: Quick, own: float) -> Projected:
     """Candidates of a model without variables: they have nothing in common with a constant, and all the same `own`."""
     score = on_host(found.along[:, 0], place)
     information, nothing = np.full(len(score), own), np.zeros(len(score))
-    by_score = found.by_column * found.by_vector[0]
-    return Projected(score, information, information, nothing, lambda some: np.zeros((1, len(some))), by_score=by_score)
+    return Projected(
+        score,
+        information,
+        information,
+        nothing,
+        lambda some: np.zeros((1, len(some))),
+        by_score=found.by_column * found.by_vector[0],
+        by_left=ROUGH * information,  # columns are scaled as roughly as that
+        by_spread=np.full(len(score), ROUGH),
+    )
 
 
 def told(n_looked: int, n_closer: int) -> str:
