@@ -24,6 +24,7 @@ PARTS = (
     "classes",
     "resampling",
     "tuning",
+    "tuning_cost",
 )
 HERE = Path(__file__).parent
 

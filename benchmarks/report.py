@@ -20,6 +20,7 @@ TITLES = {
     "categories": "Categories",
     "classes": "Classes",
     "tuning": "Tuned predictions",
+    "tuning_cost": "The cost of tuning",
 }
 
 

@@ -6,6 +6,7 @@ seconds it took. Categories are expanded and numbers standardised for those who 
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import tempfile
 import time
@@ -126,6 +127,8 @@ PEERS = ("scikit-learn lasso", "abess", *(f"cv.glmnet, {rule}" for rule in RULES
 
 def able(name: str, problem: TunedSet) -> bool:
     """Whether a contender has such outcomes, and is done in a time that a person waits."""
+    if name == "abess" and (importlib.util.find_spec("abess") is None or problem.name == "toy"):
+        return False
     if name == "scikit-learn lasso":
         wide = problem.wide()[0].size <= _WIDE_LASSO
         return problem.family == "gaussian" or (problem.family == "binomial" and wide)

@@ -88,6 +88,13 @@ def load(name: str, folder: Path) -> TunedSet:
     return TunedSet(name, source.family, frame, y)
 
 
+def toy() -> TunedSet:
+    """A set that takes a moment, and no other library."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")).assign(kind=rng.choice(list("xy"), size=60))
+    return TunedSet("toy", "ordinal", frame, np.digitize(frame["a"] + rng.normal(size=60), [-0.5, 0.5]))
+
+
 def score(family: str, y: np.ndarray, said: Any) -> float:
     """Of predictions: means, probabilities of the second or of all classes, expected codes, or risks."""
     once = np.ones((1, len(y)))
