@@ -18,6 +18,7 @@ from tests.tuning_cases import FAMILIES, SMALL, extras, outcome, table
 import fbed
 from fbed.doors.problem import read_problem
 from fbed.errors import InvalidInput
+from fbed.result.fitted.likelihoods import Observed
 from fbed.tuning.bbc import bootstrapped, distinct
 from fbed.tuning.calibration import calibrate
 from fbed.tuning.choice import choose
@@ -389,7 +390,18 @@ def test_configurations_with_the_same_predictions_are_computed_once():
 # -- calibration and validation --------------------------------------------------------------------------------------
 
 
-def test_calibration_finds_the_slope_and_shift_that_were_put_in():
+@pytest.mark.parametrize(("shift", "scale"), [(0.0, 1.0), (180_000.0, 70_000.0), (1e9, 1.0), (0.0, 1e-9)])
+def test_calibration_of_numbers_is_the_regression_on_predictions_at_any_scale(shift, scale):
+    rng = RNG(11)
+    z = rng.normal(size=300)
+    y = shift + scale * (0.2 + 0.8 * z + 0.1 * rng.normal(size=300))
+    found = calibrate("gaussian", shift + scale * z, shift + scale * z, Observed(y, np.ones(300)))
+    expected = np.polyfit(z, (y - shift) / scale, 1)[0]
+    assert found.slope.value == pytest.approx(expected, rel=1e-5)
+    assert found.slope.low < expected < found.slope.high
+    assert found.intercept.value == pytest.approx(np.mean(y - shift - scale * z), rel=1e-5)
+
+
     from fbed.result.fitted.likelihoods import Observed
 
     rng = RNG(9)
