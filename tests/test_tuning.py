@@ -402,8 +402,7 @@ def test_calibration_of_numbers_is_the_regression_on_predictions_at_any_scale(sh
     assert found.intercept.value == pytest.approx(np.mean(y - shift - scale * z), rel=1e-5)
 
 
-    from fbed.result.fitted.likelihoods import Observed
-
+def test_calibration_finds_the_slope_and_shift_that_were_put_in():
     rng = RNG(9)
     eta = rng.normal(size=20_000)
     y = (0.5 * eta + 0.3 + rng.logistic(size=20_000) > 0).astype(float)
