@@ -51,7 +51,7 @@ def _opening(told: Performance) -> str:
 
 
 def _scores(told: Performance) -> Html:
-    heads = [Head("score"), Head("honest estimate", True), Head("95% interval", True), Head("naive", True)]
+    heads = [Head("score"), Head("honest", True), Head("95% interval", True), Head("naive", True)]
     caption = (
         f"Honest: BBC-CV with {told.n_bootstraps:,} bootstrap samples, which repeats the choice of the configuration. "
         "Naive: the cross-validated score of the chosen configuration, which is partly luck."
