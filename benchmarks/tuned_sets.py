@@ -26,15 +26,15 @@ class Source:
 
 SETS = {
     "colon": Source("extra/colon.npz", "binomial"),
-    "riboflavin": Source("extra/riboflavin.npz", "gaussian"),
-    "credit_g": Source("extra/credit_g.parquet", "binomial", "class"),
-    "metabric": Source("extra/metabric.npz", "cox", ("time", "event")),
     "GLIOMA": Source("extra/GLIOMA.npz", "multinomial"),
     "wine_red": Source("extra/wine_red.parquet", "ordinal", "target"),
-    "nki70": Source("extra/nki70.parquet", "cox", ("time", "event")),
+    "metabric": Source("extra/metabric.npz", "cox", ("time", "event")),
+    "credit_g": Source("extra/credit_g.parquet", "binomial", "class"),
     "bikeshare": Source("extra/bikeshare.parquet", "poisson", "bikers", ("casual", "registered")),
-    "ames": Source("extra/ames.parquet", "gaussian", "Sale_Price"),
+    "riboflavin": Source("extra/riboflavin.npz", "gaussian"),
+    "nki70": Source("extra/nki70.parquet", "cox", ("time", "event")),
     "madelon": Source("paper/madelon.npz", "binomial"),
+    "ames": Source("extra/ames.parquet", "gaussian", "Sale_Price"),
     "arcene": Source("paper/arcene.npz", "binomial"),
 }
 SCORES = {

@@ -221,6 +221,9 @@ def test_scores_are_those_of_scikit_learn_fold_by_fold():
         N, D = SCORES[name].by_fold(found, ones)
         by_hand = [twin(found.seen.y[part], found.mean[part, 1]) for part in found.parts]
         np.testing.assert_allclose(N[:, 0, 1] / D[:, 0, 1], by_hand, rtol=1e-12)
+    value = SCORES["scaled_brier_score"].values(found, ones)[0][0, 1]
+    y, said = found.seen.y, found.mean[:, 1]
+    assert value == pytest.approx(1 - np.sum((y - said) ** 2) / np.sum((y - y.mean()) ** 2))
     made = tuned("gaussian")
     found = made.out_of_fold
     N, D = SCORES["r2"].by_fold(found, found.weights[None])
@@ -228,6 +231,14 @@ def test_scores_are_those_of_scikit_learn_fold_by_fold():
     by_hand = [1 - np.sum((y - said)[part] ** 2) / np.sum((y[part] - y.mean()) ** 2) for part in found.parts]
     np.testing.assert_allclose((N / D)[:, 0, 0], by_hand, rtol=1e-10)
     assert N[:, 0, 0].sum() / D[:, 0, 0].sum() == pytest.approx(r2_score(y, said))  # of all folds together
+
+
+def test_the_brier_score_of_several_classes_is_scaled_by_that_of_their_shares():
+    found = tuned("multinomial").out_of_fold
+    own = found.seen.y[:, None] == np.arange(3)
+    loss, without = (np.square(p - own).sum() for p in (found.mean[:, 1], own.mean(axis=0)))
+    value = SCORES["scaled_brier_score"].values(found, found.weights[None])[0][0, 1]
+    assert value == pytest.approx(1 - loss / without)
 
 
 def test_another_scorer_of_scikit_learn_is_called_by_name():

@@ -21,6 +21,7 @@ NAMES = {
     "roc_auc": "area under the ROC curve",
     "accuracy": "classified rightly",
     "d2": "deviance explained",
+    "scaled_brier_score": "scaled Brier score",
     "r2": "R²",
     "c_index": "concordance index",
     "deviance": "−deviance, a row or event",

@@ -170,6 +170,16 @@ def _brier(found: OutOfFold, part: Rows) -> Floats:
     return -np.square(found.mean[part] - own[:, None, :]).sum(axis=2)
 
 
+def _brier_of_shares(found: OutOfFold, part: Rows, w: Floats) -> Floats:
+    """The Brier score of those who predict the shares of the classes in all rows."""
+    y, n_classes = found.seen.y.astype(np.intp), max(2, len(found.labels))
+    share = np.bincount(y, found.weights[found.row], n_classes)
+    share /= share.sum()
+    own = y[part, None] == np.arange(n_classes)
+    loss = np.square(own - share).sum(axis=1)
+    return np.asarray(w @ (loss / 2.0 if found.mean.ndim == 2 else loss))  # of two classes one counts
+
+
 def _squares(found: OutOfFold, part: Rows) -> Floats:
     return -((found.seen.y[part][:, None] - found.mean[part]) ** 2)
 
@@ -265,6 +275,7 @@ SCORES = {
         Score("roc_auc", "area under the ROC curve", _area, ("binomial",), pairs=True),
         Score("neg_log_loss", "mean log probability of the observed class", _mean_of(_log_probability), _CLASSES),
         Score("neg_brier_score", "minus the Brier score", _mean_of(_brier), _CLASSES),
+        Score("scaled_brier_score", "scaled Brier score", _against(_brier, _brier_of_shares), _CLASSES),
         Score("accuracy", "part of the rows classified rightly", _mean_of(_right), _CLASSES),
         Score("r2", "R²", _against(_squares, _spread), _NUMBERS),
         Score("neg_mean_squared_error", "minus the mean squared error", _mean_of(_squares), _NUMBERS),
@@ -276,8 +287,8 @@ SCORES = {
 """Scores that are computed for all bootstrap samples at once; others of scikit-learn are called one by one."""
 
 SHOWN = {
-    "binomial": ("roc_auc", "neg_log_loss", "neg_brier_score", "d2", "accuracy"),
-    "multinomial": ("neg_log_loss", "accuracy", "neg_brier_score", "d2"),
+    "binomial": ("roc_auc", "neg_log_loss", "neg_brier_score", "scaled_brier_score", "d2", "accuracy"),
+    "multinomial": ("neg_log_loss", "accuracy", "neg_brier_score", "scaled_brier_score", "d2"),
     "ordinal": ("c_index", "neg_log_loss", "accuracy", "d2"),
     "cox": ("c_index",),  # a partial likelihood depends on how many rows are compared: samples are not comparable
     "weibull": ("c_index", "deviance"),
