@@ -62,9 +62,11 @@ def by_both_rules(problem: TunedSet, train: np.ndarray, test: np.ndarray) -> dic
 
 def _standardised(problem: TunedSet, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
     wide, owners = problem.wide()
+    varying = np.ptp(wide[train], axis=0) > 0
+    wide = wide[:, varying]
     center, scale = wide[train].mean(axis=0), wide[train].std(axis=0)
-    scale[scale == 0] = 1.0
-    return (wide[train] - center) / scale, (wide[test] - center) / scale, owners
+    kept = [owner for owner, there in zip(owners, varying, strict=True) if there]
+    return (wide[train] - center) / scale, (wide[test] - center) / scale, kept
 
 
 def _used(coefficients: Any, owners: list[str]) -> int:

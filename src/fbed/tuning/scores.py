@@ -173,8 +173,8 @@ def _brier(found: OutOfFold, part: Rows) -> Floats:
 def _brier_of_shares(found: OutOfFold, part: Rows, w: Floats) -> Floats:
     """The Brier score of those who predict the shares of the classes in all rows."""
     y, n_classes = found.seen.y.astype(np.intp), max(2, len(found.labels))
-    share = np.bincount(y, found.weights[found.row], n_classes)
-    share /= share.sum()
+    count = np.bincount(y, found.weights[found.row], n_classes)
+    share = count / count.sum()
     own = y[part, None] == np.arange(n_classes)
     loss = np.square(own - share).sum(axis=1)
     return np.asarray(w @ (loss / 2.0 if found.mean.ndim == 2 else loss))  # of two classes one counts
