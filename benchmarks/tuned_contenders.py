@@ -137,6 +137,14 @@ def able(name: str, problem: TunedSet) -> bool:
     return True
 
 
+def _above_zero(problem: TunedSet) -> np.ndarray:
+    """The outcome; glmnet takes no times of 0."""
+    y = problem.y.astype(np.float64)
+    if problem.family == "cox":
+        y[:, 0] = np.maximum(y[:, 0], y[y[:, 0] > 0, 0].min() / 2.0)
+    return y
+
+
 def cv_glmnet(problem: TunedSet, folds: Iterable[np.ndarray]) -> dict[str, list[Told]]:
     """All folds in one process of R, by both rules."""
     if problem.family == "ordinal":
@@ -146,7 +154,7 @@ def cv_glmnet(problem: TunedSet, folds: Iterable[np.ndarray]) -> dict[str, list[
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         np.asfortranarray(wide).T.tofile(folder / "X.bin")
-        np.asfortranarray(problem.y.astype(np.float64)).T.tofile(folder / "y.bin")
+        np.asfortranarray(_above_zero(problem)).T.tofile(folder / "y.bin")
         np.array(tests).tofile(folder / "folds.bin")
         sizes = map(str, (*wide.shape, len(tests)))
         subprocess.run(["Rscript", str(SCRIPT), place, problem.family, *sizes], check=True, capture_output=True)

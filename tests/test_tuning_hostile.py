@@ -32,7 +32,12 @@ def few(n: int) -> np.ndarray:
         ("as many groups", lambda: fbed.FBEDClassifier(**GRID).fit(X, Y, groups=np.zeros(60))),
         ("rows out that it is fitted on", lambda: fbed.FBEDClassifier(cv=[(few(60), few(60))] * 2, **GRID).fit(X, Y)),
         ("holds a single row", lambda: fbed.FBEDCox(cv=60, **GRID).fit(X, (TIME, few(60)))),
-        ("holds a single row", lambda: fbed.FBEDClassifier(cv=60, scoring="roc_auc", **GRID).fit(X, Y)),
+        (
+            "holds a single row",
+            lambda: fbed.FBEDClassifier(family="ordinal", cv=60, scoring="c_index", **GRID).fit(
+                X, few(30).astype(int) + few(9)
+            ),
+        ),
         ("the name of a score", lambda: fbed.FBEDClassifier(scoring=len, **GRID).fit(X, Y)),
         ("cannot be written", lambda: fbed.FBEDClassifier(resume="no/such/folder/f.npz", **GRID).fit(X, Y)),
         ("unseen must be", lambda: fbed.FBEDClassifier(unseen="zero", **GRID).fit(X, Y)),
@@ -84,10 +89,12 @@ def test_survival_is_known_where_hazards_do_not_fit_on_one_scale():
 
 
 def test_scores_that_folds_of_one_row_cannot_have_are_named():
-    model = fbed.FBEDClassifier(cv=60, alphas=(0.05,), gammas=(), ks=(0,), fbs=False, n_bootstraps=20).fit(X, Y)
+    grid = {"alphas": (0.05,), "gammas": (), "ks": (0,), "fbs": False, "n_bootstraps": 20}
+    model = fbed.FBEDClassifier(family="ordinal", cv=60, **grid).fit(X, few(30).astype(int) + few(9))
     assert np.isnan(model.bbc_score_)
-    assert any("area under the ROC curve is not known" in note for note in model.result_.notes)
+    assert any("concordance index is not known" in note for note in model.result_.notes)
     assert np.isfinite(model.bbc_scores_["neg_log_loss"]).all()
+    assert np.isfinite(fbed.FBEDClassifier(cv=60, **grid).fit(X, Y).bbc_score_)  # probabilities are on one scale
 
 
 def test_levels_that_were_not_seen_are_refused_filled_or_left_out():
