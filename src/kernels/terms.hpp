@@ -190,37 +190,107 @@ struct SparseTerms {
         return out;
     }
 
-    // Columns without a row that counts are free, each by itself. Where the others nearly depend on each other, by factors of
-    // the whole matrix.
+    // Columns without a row that counts are free, each by itself; so is what a column has beside the others that it depends on.
+    // Where some nearly depend on each other, by factors of the whole matrix.
     Whitened whitened(const double* c) const {
-        std::vector<double> H(r * r), A, inverse;
+        std::vector<double> H(r * r), A, inverse, unit(r, 1.0), directions;
         gram(c, H.data());
         std::vector<int64_t> alive;
         for (int64_t k = 0; k < r; ++k)
-            if (H[k * r + k] > 0) alive.push_back(k);
-        const int64_t kept = static_cast<int64_t>(alive.size()), none = r - kept;
-        std::vector<double> unit(kept);
-        for (int64_t i = 0; i < kept; ++i) unit[i] = 1.0 / std::sqrt(H[alive[i] * r + alive[i]]);
+            if (H[k * r + k] > 0) alive.push_back(k), unit[k] = 1.0 / std::sqrt(H[k * r + k]);
+        const auto scaled = [&](int64_t i, int64_t j) { return H[i * r + j] * unit[i] * unit[j]; };
+        if (!in_sight(c, H, alive)) return whitened_densely(c);
+        int64_t kept = static_cast<int64_t>(alive.size());
         A.assign(kept * kept, 0.0);
         for (int64_t i = 0; i < kept; ++i)
-            for (int64_t j = 0; j <= i; ++j) A[i * kept + j] = H[alive[i] * r + alive[j]] * unit[i] * unit[j];
-        if (cholesky(A.data(), kept) <= kPlain || !in_sight(c, H, alive)) {
-            const std::vector<double> T = dense();
-            return whiten(T.data(), n, r, c);
+            for (int64_t j = 0; j <= i; ++j) A[i * kept + j] = scaled(alive[i], alive[j]);
+        if (cholesky(A.data(), kept) <= kPlain) {
+            if (!independent(scaled, c, unit, alive, A, directions)) return whitened_densely(c);
+            kept = static_cast<int64_t>(alive.size());
         }
         whitening::invert(A.data(), kept, inverse);
         Whitened out;
         out.r = r, out.kept = kept, out.alive = alive;
         out.M.assign(r * kept, 0.0);
-        out.free.assign(r * none, 0.0);
         for (int64_t i = 0; i < kept; ++i)
-            for (int64_t j = i; j < kept; ++j) out.M[alive[i] * kept + j] = unit[i] * inverse[j * kept + i];
-        for (int64_t k = 0, dead = 0; k < r; ++k)
-            if (!(H[k * r + k] > 0)) out.free[k * none + dead++] = 1.0;
+            for (int64_t j = i; j < kept; ++j) out.M[alive[i] * kept + j] = unit[alive[i]] * inverse[j * kept + i];
+        out.free = free_directions(H, directions);
         return out;
     }
 
    private:
+    // Columns that are apart from those before them, with their factor; and, row after row, directions that move no row that
+    // counts, one for each of the others. False where a column is neither apart nor dependent.
+    template <class Scaled>
+    bool independent(Scaled&& scaled, const double* c, const std::vector<double>& unit, std::vector<int64_t>& alive,
+                     std::vector<double>& factor, std::vector<double>& directions) const {
+        const int64_t most = static_cast<int64_t>(alive.size());
+        std::vector<double> L(most * most, 0.0), moved(n);
+        std::vector<int64_t> kept;
+        for (int64_t k : alive) {
+            const int64_t size = static_cast<int64_t>(kept.size());
+            double *row = L.data() + size * most, pivot = scaled(k, k);
+            for (int64_t j = 0; j < size; ++j) {
+                const double* other = L.data() + j * most;
+                row[j] = (scaled(k, kept[j]) - whitening::product(row, other, static_cast<size_t>(j))) / other[j];
+                pivot -= row[j] * row[j];
+            }
+            if (pivot > kPlain) {
+                row[size] = std::sqrt(pivot);
+                kept.push_back(k);
+                continue;
+            }
+            if (pivot > kVanished) return false;
+            for (int64_t i = size; i-- > 0;) {  // coordinates on the columns before it
+                for (int64_t j = i + 1; j < size; ++j) row[i] -= L[j * most + i] * row[j];
+                row[i] /= L[i * most + i];
+            }
+            const size_t place = directions.size();
+            directions.resize(place + r, 0.0);
+            double* direction = directions.data() + place;
+            direction[k] = unit[k];
+            for (int64_t i = 0; i < size; ++i) direction[kept[i]] = -row[i] * unit[kept[i]];
+            std::fill(row, row + size, 0.0);
+            std::fill(moved.begin(), moved.end(), 0.0);
+            add(direction, moved.data());
+            double left = 0;
+            for (int64_t i = 0; i < n; ++i) left += c[i] * moved[i] * moved[i];
+            if (!(left <= kWeak * kWeak)) return false;
+        }
+        alive = kept;
+        const int64_t size = static_cast<int64_t>(kept.size());
+        factor.assign(size * size, 0.0);
+        for (int64_t i = 0; i < size; ++i) std::copy_n(L.data() + i * most, i + 1, factor.data() + i * size);
+        return true;
+    }
+
+    // Orthonormal directions, r × their number: of columns without a row that counts, and those that are given.
+    std::vector<double> free_directions(const std::vector<double>& H, std::vector<double>& directions) const {
+        std::vector<int64_t> dead;
+        for (int64_t k = 0; k < r; ++k)
+            if (!(H[k * r + k] > 0)) dead.push_back(k);
+        const int64_t given = static_cast<int64_t>(directions.size()) / std::max<int64_t>(r, 1), none = given + static_cast<int64_t>(dead.size());
+        std::vector<double> out(r * none, 0.0);
+        for (size_t j = 0; j < dead.size(); ++j) out[dead[j] * none + static_cast<int64_t>(j)] = 1.0;
+        for (int64_t j = 0; j < given; ++j) {
+            double* own = directions.data() + j * r;
+            whitening::orthonormalise(directions.data(), j, own, r);
+            for (int64_t k = 0; k < r; ++k) out[k * none + none - given + j] = own[k];
+        }
+        return out;
+    }
+
+    // On the rows that count.
+    Whitened whitened_densely(const double* c) const {
+        std::vector<int64_t> rows;
+        std::vector<double> here, whole_columns(r);
+        for (int64_t i = 0; i < n; ++i)
+            if (c[i] > 0) rows.push_back(i), here.push_back(c[i]);
+        for (int64_t k = 0; k < r; ++k) whole_columns[k] = square(k);
+        const std::vector<double> T = gathered(rows);
+        return whiten(T.data(), static_cast<int64_t>(rows.size()), r, here.data(), whole_columns.data());
+    }
+
     // Whether columns that have no row that counts are the only ones whose pivots are small in a factor.
     bool dead_but_apart(const std::vector<double>& factor, const double* c) const {
         for (int64_t k = 0; k < r; ++k) {

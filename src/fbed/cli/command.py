@@ -28,6 +28,7 @@ from fbed.rules.criteria import Criterion, as_criterion
 from fbed.show.text import notes, paragraph, style_of, summary
 from fbed.tables import readers
 from fbed.tables.columns import listing
+from fbed.tables.plink import Genotypes
 from fbed.tables.table import Name
 
 BAD_INPUT = 2
@@ -50,6 +51,7 @@ examples:
   fbed select trial.csv --time months --event died --strata centre
   fbed select visits.csv --target score --family mixed --cluster patient
   fbed select data.csv --target y --categorical grade --group dose=d1,d2
+  fbed select cohort.bed --pheno pheno.tsv --target bmi --include age sex pc1
   zcat data.csv.gz | fbed select - --target y --sep ';'
 
 The target is a column of the table. For svmlight and .npz files it is the
@@ -222,6 +224,7 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     """Options about the data and the model, for every command that reads a table; `_about_data` has the answers."""
     data = parser.add_argument_group("data")
     data.add_argument("file", help=f"a table: {readers.FORMATS}; '-' reads CSV from standard input")
+    data.add_argument("--pheno", metavar="FILE", help="phenotypes and covariates, with a column IID, of genotypes")
     data.add_argument("--target", metavar="COLUMN", help="the outcome")
     data.add_argument("--time", metavar="COLUMN", help="survival times, instead of --target")
     data.add_argument("--event", metavar="COLUMN", help="1 or true where --time ends with the event, 0 or false if not")
@@ -380,7 +383,8 @@ def run_select(arguments: argparse.Namespace) -> int:
     if arguments.fbs and arguments.k is not None:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
-        readers.check_output(arguments.output, arguments.file, survival=arguments.time is not None)
+        for source in (arguments.file, *([arguments.pheno] if arguments.pheno else [])):
+            readers.check_output(arguments.output, source, survival=arguments.time is not None)
     for written in (arguments.report, arguments.save):
         if written:
             report.check_path(written, arguments.file)
@@ -405,7 +409,8 @@ def run_select(arguments: argparse.Namespace) -> int:
     if arguments.output:
         outcome = {name: data.vector(name, role) for role, name in _outcome(data, arguments).items()}
         names = [result.feature_names[j] if result.feature_names else j for j in result.indices.tolist()]
-        readers.write(arguments.output, result.transform(data.table), names, outcome)
+        table = data.table.frame(names) if isinstance(data.table, Genotypes) else data.table
+        readers.write(arguments.output, result.transform(table), names, outcome)
     return INTERRUPTED if result.status == "interrupted" else 0
 
 
@@ -413,6 +418,11 @@ def with_origin(result: Result, arguments: argparse.Namespace, data: readers.Dat
     """The result with the command that made it, and the Python lines that read its data."""
     if result.origin is None:
         return result
+    if isinstance(data.table, Genotypes):
+        call = ", ".join(map(repr, (arguments.file, *([arguments.pheno] if arguments.pheno else []))))
+        return replace(
+            result, origin=replace(result.origin, command=arguments.command, reading=(f"X = fbed.genotypes({call})",))
+        )
     vectors: dict[str, tuple[str, ...]] = {}
     if not data.is_frame:
         options = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
@@ -443,7 +453,7 @@ def run_path(arguments: argparse.Namespace) -> int:
 
 def read_data(arguments: argparse.Namespace) -> readers.Data:
     """The file, with what the reader has to say about it."""
-    data = readers.read(arguments.file, arguments.sep, **_form(arguments))
+    data = readers.read(arguments.file, arguments.sep, pheno=arguments.pheno, **_form(arguments))
     tell(data.notes)
     return with_levels(data, arguments)
 
@@ -453,6 +463,8 @@ def with_levels(data: readers.Data, arguments: argparse.Namespace) -> readers.Da
     levels = _levels(arguments)
     if levels is None:
         return data
+    if isinstance(data.table, Genotypes):
+        raise InvalidInput("--reference and --positive are not there for genotypes: order the levels in the file")
     if not data.is_frame:
         raise InvalidInput("--reference and --positive are about columns of categories, which a matrix has none of")
     if arguments.positive is not None and arguments.target is None:
@@ -564,6 +576,7 @@ def _vector_with_hint(data: readers.Data, name: str, role: str) -> Any:
 def _variables(data: readers.Data, wanted: Sequence[str]) -> list[Name]:
     """Names as they are; a number that is no name is an index."""
     known = set(data.table.columns if data.is_frame else data.names or ())
+    known |= set(data.table.variants) if isinstance(data.table, Genotypes) else set()
     parts = [part for item in wanted for part in ([item] if item in known else item.split(",")) if part]
     return [int(item) if item not in known and item.isdecimal() else item for item in parts]
 

@@ -22,6 +22,7 @@ from fbed.result.origin import origin
 from fbed.result.result import Result
 from fbed.result.saved import check_fields, read_object
 from fbed.rules.criteria import EBIC, Criterion, LikelihoodRatio
+from fbed.tables.genotypes import considered
 from fbed.tables.readers import opened
 from fbed.tables.table import Name, as_list
 
@@ -223,7 +224,8 @@ def path(
     >>> grid.get(k=1, alpha=0.001).selected
     (3, 7)
     """
-    X = opened(X)
+    include, exclude = as_list(include), as_list(exclude)
+    X = considered(opened(X), include, data.get("groups"))
     common = {"y": y, "backward": backward, "max_features": max_features, "n_jobs": n_jobs, **data}
     started = time.perf_counter()
     grid = settings_grid(alphas, gammas, ks, fbs)
@@ -232,7 +234,6 @@ def path(
     if is_wanted(X, data.get("family")):
         raise InvalidInput("a path varies the criterion, and a graph needs none: use fbed.select(graph, target, k=…)")
     criteria = [setting.as_criterion() for setting in grid]
-    include, exclude = as_list(include), as_list(exclude)
     problem = read_problem(X, y, criteria, exclude, n_jobs=n_jobs, **data)
     memos = Memos(problem)
     results: list[Result] = []

@@ -35,11 +35,13 @@ from fbed.search.checkpoint import Asked, Checkpoint, Recorded, digest_of
 from fbed.search.memo import Memo
 from fbed.search.scan import Scanner
 from fbed.search.search import Plan, Trail, keeping, search
+from fbed.tables.beside import Beside
 from fbed.tables.columns import listing
 from fbed.tables.extras import EXTRAS, Extras, read_extras
 from fbed.tables.labels import check_labels
 from fbed.tables.missing import check_missing, complete_rows, with_indicators
 from fbed.tables.outcomes import Outcome, known_rows, read_outcome, suggested_family
+from fbed.tables.plink import Genotypes
 from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
 from fbed.tables.table import Groups, Name, Table, read_table, refuse_masked, take_column
 from fbed.threads import one_blas_thread, thread_count
@@ -350,6 +352,7 @@ def read_problem(
         take_column(X, sample_weight, "sample_weight") if isinstance(sample_weight, str) else sample_weight,
         table.n_rows,
     )
+    notes += list(X.notes) if isinstance(X, Genotypes) else []
     y, present = _outcome_values(X, y), weights > 0
     keep = present
     if missing == "drop":
@@ -372,6 +375,8 @@ def read_problem(
         outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=sample_weight is not None
     )
     notes += told
+    if isinstance(table.matrix, Beside):
+        families.check_stored(kind, kind.test_for(test, cov), cov)
     return Problem(
         table,
         outcome,

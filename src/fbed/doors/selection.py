@@ -22,6 +22,7 @@ from fbed.result.result import Result, build
 from fbed.rules.criteria import Criterion, LikelihoodRatio, as_criterion
 from fbed.search.checkpoint import Checkpoint
 from fbed.search.search import Plan, Trail, search
+from fbed.tables.genotypes import considered
 from fbed.tables.table import Groups, Name, as_list
 
 
@@ -172,11 +173,11 @@ def select(
     (3, 7)
     """
     asked = origin(select, locals())
-    X = far_or_near(X, memory_limit, client, n_jobs)
+    include, exclude = as_list(include), as_list(exclude)
+    X = considered(far_or_near(X, memory_limit, client, n_jobs), include, groups)
     started, on_clock = time.perf_counter(), time.monotonic()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)
-    include, exclude = as_list(include), as_list(exclude)
     extras = {
         "offset": offset,
         "exposure": exposure,

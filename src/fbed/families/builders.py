@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fbed.errors import InvalidInput, SlowSearch
 from fbed.families.registry import Family, Request
 from fbed.matrix.row_blocks import RowBlocks
+from fbed.matrix.stored_blocks import blocks_of
 from fbed.models.base import Model
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.brackets import BracketedFit
@@ -20,7 +21,8 @@ from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
 from fbed.models.engines.row_sums import RowSums
 from fbed.models.engines.tall import TallModel
-from fbed.models.engines.tall_linear import LinearSums, TallGaussian
+from fbed.models.engines.tall_linear import LinearSums, Products, TallGaussian
+from fbed.models.engines.wide_products import WideProducts
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
@@ -56,14 +58,17 @@ def _gaussian(request: Request) -> Model:
     if request.cov is None:
         model = Gaussian(request.design, y, request.certified)
         few = int(request.design.width.sum()) <= _MOST_PRODUCTS
-        return _tall_gaussian(model) if few and _is_tall(request) else model
+        if not _is_tall(request) or not (few or request.design.is_stored):
+            return model
+        return _tall_gaussian(model, few)
     if request.cov == "HC3":
         return RobustGaussian(request.design, y, None)
     return _with_notes(RobustGaussian(request.design, y, _clusters(request)), _scarce(request))
 
 
-def _tall_gaussian(model: Gaussian) -> TallGaussian:
-    return TallGaussian(model, LinearSums(RowBlocks(model.design), np.sqrt(model.design.weights) * model.y))
+def _tall_gaussian(model: Gaussian, few: bool) -> TallGaussian:
+    blocks, y = blocks_of(model.design), np.sqrt(model.design.weights) * model.y
+    return TallGaussian(model, Products(LinearSums(blocks, y)) if few else WideProducts(blocks, y))
 
 
 def _clusters(request: Request) -> Clusters:
@@ -103,7 +108,9 @@ def _binomial(request: Request) -> Model:
     if single and request.test == "lr" and (request.certified or offset is None):
         y = request.outcome.zero_one() if request.extras.trials is None else _proportions(request)[0]
 
-        def careful() -> Binomial:
+        def careful() -> Model:
+            if request.design.is_stored:  # those kernels read arrays
+                return _regression(request, Glm(BINOMIAL, y, request.design.weights, offset))
             return Binomial(request.design, y, request.certified, offset)
 
         return _tall("binomial", request, y, request.design.weights, careful) if _is_tall(request) else careful()
@@ -115,13 +122,14 @@ TALL = 20_000  # rows from which brackets by the largest value of a column decid
 
 
 def _is_tall(request: Request) -> bool:
-    return request.certified and request.test == "lr" and request.cov is None and request.design.n_rows >= TALL
+    tall = request.design.n_rows >= TALL or request.design.is_stored
+    return request.certified and request.test == "lr" and request.cov is None and tall
 
 
 def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
     """An engine by sums over rows, and the ordinary model for what is next to collinear or separated."""
     counts = name == "poisson"
-    sums = RowSums(RowBlocks(request.design), y, weights, request.extras.told_offset, counts)
+    sums = RowSums(blocks_of(request.design), y, weights, request.extras.told_offset, counts)
     return TallModel(name, sums, careful)
 
 

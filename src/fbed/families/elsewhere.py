@@ -15,7 +15,7 @@ from fbed.families.registry import Family, Request
 from fbed.matrix.design import Design
 from fbed.models.base import Model
 from fbed.models.engines.tall import TallModel
-from fbed.models.engines.tall_linear import TallGaussian
+from fbed.models.engines.tall_linear import Products, TallGaussian
 from fbed.models.others.gaussian import Gaussian
 from fbed.partitions.crew import Crew
 from fbed.partitions.designs import FarDesign
@@ -105,4 +105,4 @@ def _linear(request: Request, design: FarDesign, where: Elsewhere, careful: Gath
         )
     linear = Gaussian(design, y)
     where.settle(design, np.sqrt(design.weights) * linear.y, None, None, None)
-    return TallGaussian(linear, JoinedLinear(where.crew, design), careful)
+    return TallGaussian(linear, Products(JoinedLinear(where.crew, design)), careful)

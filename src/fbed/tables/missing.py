@@ -12,6 +12,7 @@ from scipy import sparse
 from fbed.errors import InvalidInput
 from fbed.rules.tails import Floats
 from fbed.tables.apart import ColumnsApart
+from fbed.tables.beside import Beside
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import code_type
 from fbed.tables.table import Matrix, Table, counted, refuse_infinite
@@ -108,6 +109,8 @@ def _where(table: Table) -> dict[int, NDArray[np.intp]]:
 
 def _not_finite(matrix: Matrix) -> NDArray[np.bool_]:
     """Which columns may hold values that are not finite: one of them spoils the sum."""
+    if isinstance(matrix, Beside):  # what is stored in its own way has its own way with missing values
+        return np.concatenate([np.zeros(matrix.n_stored, dtype=bool), _not_finite(matrix.plain)])
     if isinstance(matrix, ColumnsApart):
         return np.concatenate([_not_finite(column[:, None]) for column in matrix.columns])
     if matrix.dtype.kind != "f":
@@ -139,6 +142,9 @@ def with_level(factor: Factor) -> Factor:
 
 def _filled(table: Table, where: dict[int, NDArray[np.intp]], weights: Floats) -> Matrix:
     """The matrix with means for missing numbers, and the indicators after its last column."""
+    if isinstance(table.matrix, Beside):
+        alone = replace(table, matrix=table.matrix.plain, position=table.position - table.matrix.n_stored)
+        return Beside(table.matrix.stored, _filled(alone, where, weights))
     if isinstance(table.matrix, ColumnsApart):
         return _filled_apart(table, table.matrix, where, weights)
     matrix = table.matrix.copy()

@@ -21,6 +21,7 @@ from fbed.errors import InvalidInput, InvalidType
 from fbed.tables.apart import as_matrix
 from fbed.tables.columns import OBJECTS, Factor, coded, hint, listing, read_column
 from fbed.tables.encoding import TOGETHER, encode_objects
+from fbed.tables.plink import Genotypes
 from fbed.tables.sparsity import checked_csc
 
 Name = str | int
@@ -166,6 +167,10 @@ def read_table(
     groups : columns that are one variable, by its name.
     categorical : columns whose values are categories, whatever they look like.
     """
+    if isinstance(X, Genotypes):
+        from fbed.tables.genotypes import read_genotypes
+
+        return read_genotypes(X, feature_names, leave_out, exclude, groups, categorical)
     named = None if sparse.issparse(X) else named_columns(X)
     if named is None:
         matrix = _checked_sparse(X) if sparse.issparse(X) else _checked_dense(X)
@@ -176,7 +181,7 @@ def read_table(
         raise InvalidInput("feature_names is for arrays; this table has column names of its own: leave it out")
     columns = {name: values for name, values in named.items() if name not in set(leave_out)}
     table = arranged(outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
-    return _from_columns(columns, table, table.find_columns(categorical, "categorical"))
+    return from_columns(columns, table, table.find_columns(categorical, "categorical"))
 
 
 def checked_names(feature_names: Any) -> tuple[str, ...] | None:
@@ -255,7 +260,13 @@ def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
 
 def take_column(X: Any, name: str, role: str) -> Any:
     """The column `name` of a table, for an outcome or weights given by name."""
+    if isinstance(X, Genotypes):
+        X = X.beside
     frame = X if isinstance(X, Mapping) else as_frame(X)
+    if X is None:
+        raise InvalidInput(
+            f"{role}={name!r} names a column, but there is no table of phenotypes: fbed.genotypes(path, pheno=…)"
+        )
     if frame is None:
         raise InvalidInput(
             f"{role}={name!r} names a column, but X is a {type(X).__name__} without column names: pass the values"
@@ -438,7 +449,7 @@ def _common_length(columns: Mapping[str, Any]) -> int:
     return lengths.pop() if lengths else 0
 
 
-def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence[int]) -> Table:
+def from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence[int]) -> Table:
     """A table of named columns: the numeric ones are a matrix, the others become factors."""
     declared = set(categorical)
     read: list[NDArray[Any] | Factor] = []

@@ -432,20 +432,33 @@ class CertifiedLogistic:
             own = self._triangle[:, self.span.place(variable)]
             start = self.coefficients - own @ _solved(functional.T @ own, functional.T @ self.coefficients)
         starts = [part * (rest.T @ start) for part in self._parts(near is not None)] + [rest.T @ self._centre()]
-        return self._decided(variable, self._fitted((rest.T @ self.Z.T).T, starts, _ENOUGH, enough), enough)
+        Z = (rest.T @ self.Z.T).T
+        return self._decided(variable, Z, self._fitted(Z, starts, _ENOUGH, enough), enough)
 
     @staticmethod
     def _parts(finite: bool) -> tuple[float, ...]:
         """A separated model may be anywhere on its way to infinity, so a part of it is tried as well."""
         return (1.0,) if finite else (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
 
-    def _decided(self, variable: int, found: tuple[Floats, Floats, float, float], enough: float) -> tuple[float, float]:
+    def _decided(
+        self, variable: int, Z: Any, found: tuple[Floats, Floats, float, float], enough: float
+    ) -> tuple[float, float]:
         """What a fit without a variable tells of its deviance."""
         attained, certain = found[2:]
         if certain > enough:
             return certain, attained
         self.hints[frozenset(self.span.selected) - {variable}] = found[1]
+        if attained > 0.0:
+            attained = self._in_the_limit(Z, found)
         return attained, attained
+
+    def _in_the_limit(self, Z: Any, found: tuple[Floats, Floats, float, float]) -> float:
+        """The deviance of a fit without what its steps to infinity have still left.
+
+        Several variables may be superfluous where nearly all rows are separated: they tie at a loss of 0, but for that.
+        """
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        return LogisticNull.of_fit(Z, weights, y, found[1], found[0], found[2], offset).deviance
 
 
 def _solved(matrix: Floats, right: Floats) -> Floats:

@@ -120,17 +120,14 @@ class RowSums:
 
     def look(self, rows: Rows, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns of numbers."""
-        where, model = self.design.positions(candidates), self.blocks.model(selected)
-        size = 1 + self.blocks.width(selected)
+        model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
 
-        def work(part: slice) -> Sums:
-            X = self.blocks.gather(where, part)
-            Z = model(part)
-            weight = rows.weight[part, None]
-            along = X.T @ np.column_stack([rows.residual[part], weight * Z])
-            return along[:, 0], along[:, 1:].T, np.einsum("ij,ij,i->j", X, X, weight[:, 0])
+        def vectors(part: slice) -> Floats:
+            """Residuals, then weighted columns of the model, of which the first is a constant."""
+            return np.column_stack([rows.residual[part], rows.weight[part, None] * model(part)])
 
-        return Looked(*self.blocks.summed(work, size + len(where)))
+        along, own = self.blocks.products(candidates, vectors, width)
+        return Looked(along[:, 0], along[:, 1:].T, own)
 
     def look_at_group(self, rows: Rows, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns, by counting where it is a category."""

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy import linalg
 
-from fbed._kernels import LogisticNull, SparseColumns, SparseModel
+from fbed._kernels import LogisticNull, SparseModel
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
 from fbed.models.engines.certified import _ENOUGH, CertifiedLogistic, Null
@@ -54,10 +54,13 @@ class SparseSpan(Span):
 def sparse_span(design: Design, selected: Sequence[int]) -> SparseSpan | None:
     """S without a basis; None where one is needed, or as quick."""
     chosen = np.asarray(selected, dtype=np.intp)
-    if len(chosen) < _SMALLEST or not isinstance(design.matrix, SparseColumns) or not design.varying[chosen].all():
+    if len(chosen) < _SMALLEST or not design.varying[chosen].all():
         return None
-    columns = SparseModel(design.matrix, design.positions(chosen), design.scale)
-    if columns.pairs > _PAYS * design.n_rows * (1 + len(chosen)) ** 2:
+    which, most = design.positions(chosen), _PAYS * design.n_rows * (1 + len(chosen)) ** 2
+    if (design.n_rows + design.stored[which].sum()) ** 2 > most * design.n_rows:  # as many pairs at least
+        return None
+    columns = SparseModel(design.matrix, which, design.scale)
+    if columns.pairs > most:
         return None
     gram = columns.gram(design.weights)
     size = np.sqrt(np.diag(gram))
@@ -107,6 +110,10 @@ class SparseLogistic(CertifiedLogistic):
         part = self.span.columns.part(rows, np.arange(self.span.rank))
         return part.fit(weights, self.model.y[rows], self.coefficients[None], tolerance, np.inf)[1]
 
+    def _in_the_limit(self, columns: SparseModel, found: tuple[Floats, Floats, float, float]) -> float:
+        weights, y = self.model.design.weights, self.model.y
+        return LogisticNull.of_sparse_fit(columns, weights, y, found[1], found[0], found[2]).deviance
+
     def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:
         weights, y = self.model.design.weights, self.model.y
         return LogisticNull.of_sparse_rows(self.span.columns, weights, y, predictor, active, self.deviance, cost)
@@ -147,4 +154,4 @@ class SparseLogistic(CertifiedLogistic):
         start = self.coefficients if near is None else self.coefficients - self.null.whitener @ near[0]
         columns = self.span.columns.part(np.arange(self.model.design.n_rows), kept)
         starts = [part * start[kept] for part in self._parts(near is not None)] + [self._centre()[kept]]
-        return self._decided(variable, self._fitted(columns, starts, _ENOUGH, enough), enough)
+        return self._decided(variable, columns, self._fitted(columns, starts, _ENOUGH, enough), enough)

@@ -24,6 +24,7 @@ from scipy import linalg
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Fit, FittedModel, Indices, Model, correlation_of
+from fbed.models.engines.wide_products import WideProducts
 from fbed.models.others.gaussian import Gaussian, n_log_ratio
 from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import Evidence
@@ -135,11 +136,11 @@ class TallGaussian:
     name = "gaussian"
     has_likelihood = True
 
-    def __init__(self, linear: Gaussian, sums: LinearVerbs, careful: Model | None = None) -> None:
+    def __init__(self, linear: Gaussian, products: Products | WideProducts, careful: Model | None = None) -> None:
         self.linear, self.careful = linear, linear if careful is None else careful
         self.design, self.n = linear.design, linear.n
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
-        self.products = Products(sums)
+        self.products = products
         self.variance = linear.total / self.n
 
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> Fit:
