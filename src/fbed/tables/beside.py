@@ -27,6 +27,9 @@ class Stored(Protocol):
     def rows(self, keep: NDArray[np.intp]) -> Stored:
         """The same columns on some rows."""
 
+    def values(self, which: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Some columns as numbers, NaN where they are missing."""
+
 
 class Packed:
     """Genotypes as PLINK packs them: four a byte, a row of bytes a variant."""
@@ -52,11 +55,17 @@ class Packed:
         """The same variants on some samples, packed anew."""
         return Packed(self.kernel().rows(keep.astype(np.int64)), len(keep))
 
+    def values(self, which: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Copies of the first allele, NaN where they are missing."""
+        away = np.full(len(self.bytes), -1.0)  # from which 0, a missing value's distance, is never 0 copies away
+        distance = self.kernel().gather(which.astype(np.int64), away, np.ones(len(self.bytes)))
+        return np.where(distance == 0.0, np.nan, distance - 1.0)
+
 
 class Beside:
     """A matrix whose first columns are stored in their own way and whose others are an array.
 
-    Read like an array: `[:, j]` is one of the latter, `[rows]` all columns on some rows.
+    Read like an array: `[:, j]` is one of the latter, `[:, [j]]` any of them, `[rows]` all columns on some rows.
     """
 
     ndim = 2
@@ -83,4 +92,7 @@ class Beside:
         if not isinstance(key, tuple):
             return Beside(self.stored.rows(np.asarray(key)), self.plain[key])
         rows, which = key
+        some = np.atleast_1d(which)
+        if np.ndim(which) == 1 and len(some) and (some < self.n_stored).all():
+            return self.stored.values(some)[rows]
         return self.plain[rows, np.asarray(which) - self.n_stored]
