@@ -10,6 +10,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 import fbed
+from fbed.doors.elsewhere import Far
 from fbed.errors import InvalidInput
 
 RNG = np.random.default_rng
@@ -110,8 +111,20 @@ def test_levels_that_were_not_seen_are_refused_filled_or_left_out():
 
 
 def test_tuning_reads_files(tmp_path):
+    polars, dataset = pytest.importorskip("polars"), pytest.importorskip("pyarrow.dataset")
     frame = pd.DataFrame(X, columns=list("abcde")).assign(y=Y)
     frame.to_csv(tmp_path / "data.csv", index=False)
-    assert (
-        fbed.tune(tmp_path / "data.csv", "y", **GRID).result.selected == fbed.tune(frame, "y", **GRID).result.selected
-    )
+    expected = fbed.tune(frame, "y", **GRID).result.selected
+    assert fbed.tune(tmp_path / "data.csv", "y", **GRID).result.selected == expected
+    polars.from_pandas(frame).write_parquet(tmp_path / "data.parquet")
+    for table in (polars.scan_parquet(tmp_path / "data.parquet"), dataset.dataset(tmp_path / "data.parquet")):
+        assert fbed.tune(table, "y", **GRID).result.selected == expected
+        assert fbed.path(table, "y", alphas=(0.1,), gammas=(), ks=(0,))[0].selected
+
+
+def test_rows_that_do_not_fit_in_memory_are_refused(monkeypatch):
+    monkeypatch.setattr("fbed.doors.elsewhere.far_or_near", lambda *_: object.__new__(Far))
+    with pytest.raises(InvalidInput, match="tuning needs the rows in memory"):
+        fbed.tune(X, Y, **GRID)
+    with pytest.raises(InvalidInput, match="a path needs the rows in memory"):
+        fbed.path(X, Y)
