@@ -27,6 +27,7 @@ PARTS = (
     "elsewhere",
     "cluster",
     "faults",
+    "tuning_cost",
 )
 HERE = Path(__file__).parent
 

@@ -23,6 +23,7 @@ TITLES = {
     "elsewhere": "Larger than memory",
     "cluster": "A cluster",
     "faults": "Killed and started again",
+    "tuning_cost": "The cost of tuning",
 }
 
 
