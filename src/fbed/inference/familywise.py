@@ -53,15 +53,15 @@ class FamilywiseLevel:
         )
 
 
-def familywise_level(problem: Problem, plan: Plan, level: float) -> FamilywiseLevel:
+def familywise_level(problem: Problem, plan: Plan, level: float, n_draws: int | None = None) -> FamilywiseLevel:
     """The largest level at which a search selects anything with probability `level` at most, when nothing matters.
 
     The k-th smallest of n such p-values, k = ⌊level·(n + 1)⌋: one more of the same kind lies below it with probability
-    k/(n + 1) or less.
+    k/(n + 1) or less, whatever n is; more draws make the level itself less of a matter of luck.
     """
     if not (isinstance(level, (int, float)) and 0.0 < level < 1.0):
         raise InvalidInput(f"familywise is a probability strictly between 0 and 1, got {level!r}")
-    n = max(_FEWEST, math.ceil(_BELOW / level) - 1)
+    n = max(_FEWEST, math.ceil(_BELOW / level) - 1) if n_draws is None else max(n_draws, math.ceil(1.0 / level) - 1)
     whole, null = null_of(problem, plan.forced)
     seeds = np.random.SeedSequence(_SEED).spawn(n)
     best = np.sort(smallest_p_values(whole, plan, null, seeds))

@@ -37,7 +37,7 @@ class Intervals:
     def exact(cls, candidates: Indices, evidence: Evidence) -> Intervals:
         """Intervals that are points, for a family that computes its statistics."""
         out = cls.__new__(cls)
-        out.candidates, out.reference, out.exact_log_p = candidates, evidence.reference, evidence.log_p
+        out.candidates, out.reference, out.exact_log_p = candidates, evidence.reference, evidence.known_log_p
         out.lower = out.upper = evidence.statistic
         out.df = evidence.df
         return out
@@ -46,7 +46,8 @@ class Intervals:
         """Log p-values of some candidates, from the lower ends of their intervals."""
         if self.exact_log_p is not None:
             return self.exact_log_p[rows]
-        return self.fit.reference.log_sf(self.lower[rows], self.df[rows])
+        assert self.reference is not None
+        return self.reference.log_sf(self.lower[rows], self.df[rows])
 
     def put(self, rows: Indices | slice, lower: Floats, upper: Floats, df: Floats | None = None) -> None:
         """Keep narrower intervals for some candidates, here and for other searches that come to the same set."""
@@ -59,7 +60,7 @@ class Intervals:
     def evidence(self, statistic: Floats, rows: Indices) -> Evidence:
         """Evidence as it would be if some candidates had these statistics."""
         df, reference = self.df[rows], self.fit.reference
-        return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+        return Evidence(statistic, df, None, reference)
 
 
 def _nothing(count: int) -> tuple[Floats, Floats, Floats]:

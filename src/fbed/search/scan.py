@@ -109,10 +109,16 @@ class Scanner:
         else:
             evidence = self._computed(fit.gains, candidates, self.memo.gains(selected) if self.memo else None)
             passes = self.rule.passes(evidence, k)
-            merit = np.where(passes, self.rule.merit(evidence, k), -np.inf)
+            merit = np.full(len(candidates), -np.inf)
+            merit[passes] = self._merit(evidence[passes], k)
             order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
             known = Intervals.exact(candidates, evidence)
         return self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
+
+    def _merit(self, evidence: Evidence, k: int) -> Floats:
+        """What those who pass are ranked by: the statistic where all have the same df, since merit rises with it."""
+        race = evidence.known_log_p is None and len(evidence.df) > 0 and bool((evidence.df == evidence.df[0]).all())
+        return evidence.statistic if race else self.rule.merit(evidence, k)
 
     def backward(self, selected: Sequence[int], variables: Indices) -> Scan:
         """Who would be kept, and whose removal costs least? `chosen` is None when every variable is kept."""
@@ -157,20 +163,20 @@ class Scanner:
         """Evidence of a family that computes its statistics, for variables whose evidence is not known yet."""
         if memory is None:
             return self._gather(evaluate, variables)
-        unknown = variables[np.isnan(memory.recall(variables)[3])]
+        unknown = variables[np.isnan(memory.recall(variables)[2])]
         if len(unknown):
             new = self._gather(evaluate, unknown)
-            memory.remember(unknown, new.statistic, new.statistic, new.df, new.log_p)
+            memory.remember(unknown, new.statistic, new.statistic, new.df, new.known_log_p)
             memory.reference = new.reference
         statistic, _, df, log_p = memory.recall(variables)
-        return Evidence(statistic, df, log_p, memory.reference)
+        return Evidence(statistic, df, None if np.isnan(log_p).any() else log_p, memory.reference)
 
     def _gather(self, evaluate: Callable[[Indices], Evidence], variables: Indices) -> Evidence:
         parts = self._mapped(evaluate, variables)
         return Evidence(
             np.concatenate([part.statistic for part in parts]),
             np.concatenate([part.df for part in parts]),
-            np.concatenate([part.log_p for part in parts]),
+            None if parts[0].known_log_p is None else np.concatenate([part.log_p for part in parts]),
             parts[0].reference,
         )
 

@@ -194,13 +194,13 @@ class TallFit:
         """Statistics by fits."""
         found = [self._gain(int(v)) for v in candidates]
         statistic, df = np.array([f[0] for f in found]), np.array([f[1] for f in found])
-        return Evidence(statistic, df, self.reference.log_sf(statistic, df), self.reference)
+        return Evidence(statistic, df, None, self.reference)
 
     def losses(self, variables: Indices) -> Evidence:
         """Statistics by fits."""
         found = np.array([self.resolve_loss(int(v), np.inf)[0] for v in variables])
         df = self._widths(variables)
-        return Evidence(found, df, self.reference.log_sf(found, df), self.reference)
+        return Evidence(found, df, None, self.reference)
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Brackets from a pass over the columns, moments, fits: each for those whom the one before left in doubt."""
