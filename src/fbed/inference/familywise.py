@@ -208,7 +208,7 @@ def selection_test(
     """
     check_count(n_resamples, "n_resamples")
     asked = read(X, y, options, n_seeds=n_resamples, random_state=random_state, n_jobs=n_jobs, time_limit=time_limit)
-    observed = full_search(asked)
+    observed = full_search(asked, describe=True)
     whole, null = null_of(asked.problem, asked.plan.forced)
     whole.design  # noqa: B018  # made once, before the threads start
 
@@ -217,7 +217,7 @@ def selection_test(
         found = find(problem, asked.plan, asked.criterion, describe=True)
         return _evidence(problem, asked.plan, asked.criterion, found.selected, found.model), found.selected
 
-    done = run_all(one, asked.seeds, asked.n_threads, time_limit, progress)
+    done = run_all(one, asked.seeds, asked.n_workers, time_limit, progress)
     drawn = np.array([value for value, _ in done.answers])
     statistic = _evidence(asked.problem, asked.plan, asked.criterion, observed.selected, observed.model)
     places = np.concatenate([np.zeros(0, np.intp), *(asked.places(selected) for _, selected in done.answers)])

@@ -92,18 +92,36 @@ def best_by_intervals(
         return statistic if race else rule.merit(known.evidence(statistic, rows), k)
 
     lower, upper = known.lower[rows], known.upper[rows]
-    low, high = value(lower), value(upper)
-    best = low.max()
-    contenders = np.flatnonzero(high >= _near(float(best)))
-    contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
-    lower[contenders], upper[contenders] = fit.contest(
-        known.candidates[rows[contenders]], lower[contenders], upper[contenders], race
-    )
+    (_race if race else _contest)(known, rows, lower, upper, value)
     known.put(rows, lower, upper)
     tied = np.flatnonzero(tied_with_best(value(lower), lower) if not race else lower >= _near(float(lower.max())))
     winner = int(tied[np.argmin(known.candidates[rows[tied]])])
     others = np.argsort(-value(upper), kind="stable")[: n_runners_up + 1].tolist()
     return [int(rows[i]) for i in (winner, *(i for i in others if i != winner))][: n_runners_up + 1]
+
+
+Value = Callable[[Floats], Floats]
+
+
+def _race(known: Intervals, rows: Indices, lower: Floats, upper: Floats, value: Value) -> None:
+    """Narrow the intervals of those who may be best, all of the same df."""
+    contenders = np.flatnonzero(value(upper) >= _near(float(value(lower).max())))
+    contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
+    found = known.fit.contest(known.candidates[rows[contenders]], lower[contenders], upper[contenders], True)
+    lower[contenders], upper[contenders] = found
+
+
+def _contest(known: Intervals, rows: Indices, lower: Floats, upper: Floats, value: Value) -> None:
+    """The same for several df: whoever leads first, then those who may still be better, until nobody is."""
+    unseen = lower < upper
+    while True:
+        low, high = value(lower), value(upper)
+        unknown = np.flatnonzero(unseen & (high >= _near(float(low.max()))))
+        if len(unknown) == 0:
+            return
+        i = unknown[[int(np.argmax(low[unknown]))]]
+        lower[i], upper[i] = known.fit.contest(known.candidates[rows[i]], lower[i], upper[i], False)
+        unseen[i] = False
 
 
 def _near(best: float) -> float:

@@ -216,8 +216,11 @@ class TallFit:
             upper[i] = lower[i]
         line = critical(df)
         self._narrow(candidates, lower, upper, _in_doubt(lower, upper, line))
-        for width in np.unique(df[df > 0]):
-            self._narrow_leaders(candidates, lower, upper, np.flatnonzero((df == width) & (lower > line)))
+        passing = np.flatnonzero((df > 0) & (lower > line))
+        if len(np.unique(df[passing])) > 1:
+            self._narrow(candidates, lower, upper, passing)  # whose p-value is smallest, wide brackets would not tell
+        else:
+            self._narrow_leaders(candidates, lower, upper, passing)
         for i in _in_doubt(lower, upper, line):
             lower[i], df[i] = self._gain(int(candidates[i]), doubtful=False)
             upper[i] = lower[i]
