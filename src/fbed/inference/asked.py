@@ -179,7 +179,7 @@ def _classes(problem: Problem) -> NDArray[Any]:
 def find(problem: Problem, plan: Plan, criterion: Criterion, describe: bool = False, memo: Memo | None = None) -> Found:
     """One search, without the trouble of a whole result; what cannot be searched finds nothing."""
     try:
-        trail, scanner = problem.search(plan, criterion, memo=memo)
+        trail, scanner = problem.search(plan, criterion, memo=memo, decides_only=True)
     except InvalidInput as error:
         return Found((), failed=str(error))
     if trail.status == "interrupted":

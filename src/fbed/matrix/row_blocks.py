@@ -36,6 +36,7 @@ class RowBlocks:
     def __init__(self, design: Design) -> None:
         self.design = design
         self._moments: dict[int, tuple[Floats, Floats]] = {}
+        self._tables: dict[int, Floats] = {}
         self._kept: dict[tuple[tuple[int, ...], bool], dict[tuple[int, int], Floats]] = {}
 
     def width(self, variables: Sequence[int]) -> int:
@@ -51,8 +52,9 @@ class RowBlocks:
         ones = 1 if constant else 0
 
         def expand(part: slice) -> Floats:
-            columns = [np.ones((part.stop - part.start, ones)), *(self.variable(v, part) for v in selected)]
-            return np.asfortranarray(np.hstack(columns))
+            out = np.ones((part.stop - part.start, ones + self.width(selected)), order="F")
+            self._fill(out.T[ones:], selected, part)
+            return out
 
         if 8 * design.n_rows * (ones + self.width(selected)) > _KEPT_BYTES:
             return expand
@@ -73,6 +75,26 @@ class RowBlocks:
         while len(self._kept) > _KEPT_MODELS:
             del self._kept[next(iter(self._kept))]
         return self._kept[key]
+
+    def _fill(self, out: Floats, selected: Sequence[int], part: slice) -> None:
+        """Write the columns of variables into the rows of an array."""
+        first = 0
+        for variable in selected:
+            own = out[first : first + int(self.design.width[variable])]
+            codes = self.codes(variable)
+            if codes is None:
+                own[:] = self.variable(variable, part).T
+            else:
+                np.take(self._levels(variable), codes[part], axis=1, out=own, mode="clip")
+            first += len(own)
+
+    def _levels(self, variable: int) -> Floats:
+        """What every level of a category has in the design columns, a row each."""
+        if variable not in self._tables:
+            center, scale = self.center_scale(variable)
+            is_level = np.eye(len(center) + 1)[1:]
+            self._tables[variable] = (is_level - center[:, None]) / scale[:, None]
+        return self._tables[variable]
 
     def variable(self, variable: int, part: slice) -> Floats:
         """All design columns of one variable, of some rows."""

@@ -68,11 +68,18 @@ def _nothing(count: int) -> tuple[Floats, Floats, Floats]:
 
 
 def best_by_intervals(
-    known: Intervals, rule: Rule, k: int, mapped: Mapped, n_runners_up: int, everybody: bool = True
+    known: Intervals,
+    rule: Rule,
+    k: int,
+    mapped: Mapped,
+    n_runners_up: int,
+    everybody: bool = True,
+    exact: bool = True,
 ) -> list[int]:
     """Positions of the winner and the runners-up among those who pass; sets `known.passes`.
 
-    When not everybody has to be told whether he passes, those who are certain to lose may be left out.
+    When not everybody has to be told whether he passes, those who are certain to lose may be left out; and when nobody
+    looks at the winner's statistic, it stays an interval.
     """
     fit = known.fit
 
@@ -92,8 +99,9 @@ def best_by_intervals(
         return statistic if race else rule.merit(known.evidence(statistic, rows), k)
 
     lower, upper = known.lower[rows], known.upper[rows]
-    (_race if race else _contest)(known, rows, lower, upper, value)
-    known.put(rows, lower, upper)
+    if exact or int((value(upper) >= _near(float(value(lower).max()))).sum()) > 1:
+        (_race if race else _contest)(known, rows, lower, upper, value)
+        known.put(rows, lower, upper)
     tied = np.flatnonzero(tied_with_best(value(lower), lower) if not race else lower >= _near(float(lower.max())))
     winner = int(tied[np.argmin(known.candidates[rows[tied]])])
     others = np.argsort(-value(upper), kind="stable")[: n_runners_up + 1].tolist()

@@ -70,7 +70,11 @@ _RUNNERS_UP = 5  # near ties kept of each scan, for people who ask what else cou
 
 
 class Scanner:
-    """Asks a model about candidates under a rule."""
+    """Asks a model about candidates under a rule.
+
+    Where only decisions matter and nobody looks at statistics (`decides_only`), p-values are not computed (NaN), and
+    the statistic of a clear winner stays an interval.
+    """
 
     def __init__(
         self,
@@ -79,12 +83,14 @@ class Scanner:
         n_forced: int,
         n_threads: int = 1,
         memo: Memo | None = None,
+        decides_only: bool = False,
     ) -> None:
         self.model = model
         self.rule = rule
         self.n_forced = n_forced
         self.n_threads = n_threads
         self.memo = memo
+        self.decides_only = decides_only
         self._last: tuple[tuple[int, ...], Fit] | None = None
         self._last_loss: tuple[frozenset[int], Scan] | None = None
 
@@ -104,7 +110,8 @@ class Scanner:
         k = len(selected) - self.n_forced
         if is_certified(fit):
             known = Intervals(fit, candidates, self.memo.gains(selected) if self.memo else None)
-            order = best_by_intervals(known, self.rule, k, self._mapped, _RUNNERS_UP, everybody)
+            few = 0 if self.decides_only else _RUNNERS_UP
+            order = best_by_intervals(known, self.rule, k, self._mapped, few, everybody, not self.decides_only)
             passes = known.passes
         else:
             evidence = self._computed(fit.gains, candidates, self.memo.gains(selected) if self.memo else None)
@@ -207,7 +214,7 @@ class Scanner:
         """`order` holds the positions of the best few; the first is chosen when that is allowed."""
         few = np.array(order, dtype=np.intp)
         statistic, upper, df = known.lower[few], known.upper[few], known.df[few]
-        log_p = known.log_p(few)
+        log_p = np.full(len(few), np.nan) if self.decides_only else known.log_p(few)
         reference = known.reference
 
         def critical(df: Floats) -> Floats:
