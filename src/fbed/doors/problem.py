@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypedDict
@@ -184,7 +185,8 @@ class Problem:
     ) -> tuple[Trail, Scanner]:
         """What a search finds, without a result around it; a memo shares work with others on the same problem."""
         scanner, trail = self.scanner(plan, criterion, memo, decides_only), Trail(list(plan.forced))
-        with one_blas_thread(), Clock(time_limit).running():
+        # without a limit of its own, a search goes by the clock of those that it is one of
+        with one_blas_thread(), nullcontext() if time_limit is None else Clock(time_limit).running():
             search(scanner, plan, trail)
         return trail, scanner
 

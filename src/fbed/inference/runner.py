@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from fbed.clock import shared
 from fbed.doors.progress import display
 from fbed.threads import one_blas_thread
 
@@ -42,6 +43,8 @@ class Resampling:
     def __str__(self) -> str:
         return f"{self.done:,} of {self.total:,} searches"
 
+
+_LOOK = 0.5  # seconds after which a waiting parent looks whether Ctrl-C was pressed, whichever thread was told
 
 Listener = bool | Callable[[Resampling], None] | None
 
@@ -102,7 +105,7 @@ def _side_by_side(
 
     start(n_workers)
     while running:
-        finished, _ = wait(running, return_when=FIRST_COMPLETED)
+        finished, _ = wait(running, _LOOK, FIRST_COMPLETED)
         done = [(running.pop(future), future) for future in finished]
         if not out_of_time():
             start(len(done))
@@ -120,8 +123,13 @@ def _workers(work: Callable[[Item], Any], items: Sequence[Item], n_workers: int)
     if n_workers == 1 or len(items) < 2:
         yield lambda i: _at_once(task, i)
     elif not _can_fork():
+        context, clock = shared()
         with ThreadPoolExecutor(n_workers) as pool:
-            yield lambda i: pool.submit(task, i)
+            try:
+                yield lambda i: pool.submit(context.copy().run, task, i)
+            except BaseException:
+                clock.stop()  # nobody waits for what has begun: it ends at its next look at the clock
+                raise
     else:
         with _forked(task, min(n_workers, len(items))) as submit:
             yield submit
@@ -151,9 +159,9 @@ def _forked(task: Callable[[int], Any], n_workers: int) -> Iterator[Submit]:
     context = multiprocessing.get_context("fork")
     try:
         with ProcessPoolExecutor(n_workers, mp_context=context, initializer=_ignore_interrupts) as pool:
+            pool.submit(int).result()  # all children are there now
+            children = multiprocessing.active_children()
             try:
-                pool.submit(int).result()  # all children are there now
-                children = multiprocessing.active_children()
                 yield lambda i: pool.submit(_in_child, i)
             except BaseException:  # nobody waits for what has begun
                 for child in children:
