@@ -23,6 +23,7 @@ PARTS = (
     "categories",
     "classes",
     "resampling",
+    "tuning",
 )
 HERE = Path(__file__).parent
 

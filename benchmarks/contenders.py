@@ -35,18 +35,23 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "FBED^∞": {"k": math.inf},
     "FBS": {"early_dropping": False},
 }
+BY_EBIC: dict[str, dict[str, Any]] = {
+    "FBED^0 by EBIC": {"k": 0, "criterion": "ebic"},
+    "FBED^1 by EBIC": {"k": 1, "criterion": "ebic"},
+}
 
 
 def searching(search: str, engine: str = "certified", **more: Any) -> Callable[[Problem, int], Task]:
-    """One of our searches, LR test at α = .05."""
+    """One of our searches, LR test at α = .05 unless it says otherwise."""
+    asked = {"alpha": ALPHA, **SEARCHES[search]} if search in SEARCHES else BY_EBIC[search]
 
     def ready(problem: Problem, threads: int) -> Task:
         import fbed
 
-        options = {"family": "binomial", "alpha": ALPHA, "n_jobs": threads, "engine": engine, **more}
+        options = {"family": "binomial", "n_jobs": threads, "engine": engine, **asked, **more}
 
         def task() -> Answer:
-            return selection(fbed.select(problem.X, problem.y, **options, **SEARCHES[search]))
+            return selection(fbed.select(problem.X, problem.y, **options))
 
         return task
 
@@ -89,6 +94,29 @@ def skglm(problem: Problem, threads: int) -> Task:
 
     path(lambdas[:2])  # compiles
     return lambda: path(lambdas)
+
+
+def adelie(problem: Problem, threads: int) -> Task:
+    """The path by block coordinate descent in C++; it ends where glmnet would end it, not at its own nine tenths."""
+    from adelie import grpnet
+    from adelie.glm import binomial
+    from adelie.matrix import dense, standardize
+    from adelie.matrix import sparse as without_zeros
+
+    ratio = smallest_lambda_ratio(problem)
+    stop = {"adev_tol": 0.999, "ddev_tol": 1e-5}
+
+    def task() -> Answer:
+        columns = (
+            without_zeros(problem.X, n_threads=threads) if problem.is_sparse else dense(problem.X, n_threads=threads)
+        )
+        path = grpnet(
+            X=standardize(columns), glm=binomial(y=problem.y), min_ratio=ratio, lmda_path_size=N_LAMBDAS,
+            n_threads=threads, progress_bar=False, **stop,
+        )  # fmt: skip
+        return {"lambdas": list(path.lmdas), "most_nonzero": int((path.betas != 0).sum(axis=1).max())}
+
+    return task
 
 
 def abess(problem: Problem, threads: int) -> Task:
@@ -170,8 +198,10 @@ CONTENDERS = {
     contender.name: contender
     for contender in (
         *(Contender(f"fbed {search}", "own", searching(search), "search") for search in SEARCHES),
+        *(Contender(f"fbed {search}", "own", searching(search), "search") for search in BY_EBIC),
         Contender("glmnet (PyPI)", "glmnet", glmnet, "path", threaded=False),
         Contender("glmnet (R)", "R", None, "path", threaded=False),
+        Contender("adelie", "peers", adelie, "path"),
         Contender("skglm path", "peers", skglm, "path", threaded=False),
         Contender("abess", "peers", abess, "subset"),
         Contender("SequentialFeatureSelector", "own", sequential, "subset", slow=True),

@@ -19,6 +19,7 @@ TITLES = {
     "tall": "Tall data",
     "categories": "Categories",
     "classes": "Classes",
+    "tuning": "Tuned predictions",
 }
 
 

@@ -1,123 +1,124 @@
-"""Tuned selection against tuned lassos, on real sets: performance out of fold, number of variables, time.
+"""Tuned selection against tuned peers, on real sets of every kind of outcome: performance, variables, time.
 
-    python -m benchmarks.tuning                 # all sets that are there
-    python -m benchmarks.tuning colon ames      # some
-    python -m benchmarks.tuning --repeats 5     # 5 × 5 outer folds (default: 1 × 5)
-
-Every contender tunes itself inside each outer fold. Categories are expanded and numbers standardised for the lassos.
+Every contender tunes itself inside each of 5 × 5 outer folds. What has been measured is kept, fold by fold: a run that
+was stopped goes on where it was. ``python -m benchmarks tuning`` measures sets that are not there yet.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
 import os
-import time
+import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from sklearn.linear_model import LassoCV, LogisticRegressionCV
-from sklearn.metrics import r2_score, roc_auc_score
-from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
-from sklearn.preprocessing import StandardScaler
 
-import fbed
+from benchmarks.options import Options
+from benchmarks.text import seconds, table
+from benchmarks.tuned_contenders import CONTENDERS, PEERS, Told, able, cv_glmnet
+from benchmarks.tuned_sets import SCORES, SETS, TunedSet, load, score
 
-SETS = {  # file, outcome, whether it has two classes
-    "colon": ("extra/colon.npz", "y", True),
-    "credit_g": ("extra/credit_g.parquet", "class", True),
-    "madelon": ("paper/madelon.npz", "y", True),
-    "riboflavin": ("extra/riboflavin.npz", "y", False),
-    "ames": ("extra/ames.parquet", "Sale_Price", False),
-}
-Fitted = tuple[Callable[[pd.DataFrame], Any], int]
+FOLDS, REPEATS = 5, 5
+SLOW = 20.0  # processor seconds of a first fit after which no further ones are waited for
 
 
-def load(name: str, folder: Path) -> tuple[pd.DataFrame, Any, bool]:
-    """Predictors, outcome, and whether it has two classes."""
-    file, target, classes = SETS[name]
-    if file.endswith(".npz"):
-        with np.load(folder / file) as kept:
-            frame = pd.DataFrame(kept["X"], columns=[f"x{j}" for j in range(kept["X"].shape[1])])
-            y = kept["y"]
-    else:
-        frame = pd.read_parquet(folder / file)
-        y = frame.pop(target).to_numpy()
-    return frame, (np.unique(y, return_inverse=True)[1] if classes else y.astype(float)), classes
+def run(options: Options) -> dict[str, Any]:
+    """Races on the sets that are there."""
+    folder = os.environ.get("FBED_DATA_DIR")
+    kept = options.out / "tuning_folds.json"
+    known: dict[str, dict[str, list[list[float]]]] = json.loads(kept.read_text()) if kept.exists() else {}
+    sets = {}
+    for name, source in SETS.items():
+        if folder is None or not (Path(folder) / source.file).exists() or (options.quick and name != "nki70"):
+            continue
+        problem = load(name, Path(folder))
+        for _ in measured(problem, known.setdefault(name, {}), 1 if options.quick else REPEATS, options.only):
+            kept.write_text(json.dumps(known))
+        sets[name] = {"family": problem.family, "shape": problem.frame.shape, "records": known[name]}
+    return {"sets": sets, "repeats": 1 if options.quick else REPEATS}
 
 
-def ours(choose: str) -> Callable[[pd.DataFrame, Any, bool], Fitted]:
-    """fbed with a rule of choice."""
+def folds_of(problem: TunedSet, repeats: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Outer folds that have their share of each class and of the events."""
+    from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 
-    def fit(X: pd.DataFrame, y: Any, classes: bool) -> Fitted:
-        kind = fbed.FBEDClassifier if classes else fbed.FBEDRegressor
-        model = kind(choose=choose, n_bootstraps=100, missing="indicator").fit(X.reset_index(drop=True), y)
-        predict = (lambda new: model.predict_proba(new)[:, 1]) if classes else model.predict
-        return predict, len(model.selected_)
-
-    return fit
+    by = problem.y[:, 1] if problem.family == "cox" else problem.y
+    splitter = RepeatedKFold if problem.family in ("gaussian", "poisson") else RepeatedStratifiedKFold
+    return list(splitter(n_splits=FOLDS, n_repeats=repeats, random_state=0).split(problem.frame, by))
 
 
-def lasso(X: pd.DataFrame, y: Any, classes: bool) -> Fitted:
-    """scikit-learn's LassoCV, or LogisticRegressionCV with the L1 penalty."""
-    wide = pd.get_dummies(X).astype(float)
-    scaler = StandardScaler().fit(wide)
-    if classes:
-        model: Any = LogisticRegressionCV(l1_ratios=(1.0,), solver="saga", Cs=20, cv=5, max_iter=300)
-    else:
-        model = LassoCV(cv=5)
-    model.fit(scaler.transform(wide), y)
-
-    def predict(new: pd.DataFrame) -> Any:
-        rows = scaler.transform(pd.get_dummies(new).reindex(columns=wide.columns, fill_value=0).astype(float))
-        return model.predict_proba(rows)[:, 1] if classes else model.predict(rows)
-
-    used = [wide.columns[j] for j in np.flatnonzero(np.ravel(model.coef_) != 0)]
-    return predict, len({name if name in X else name.rsplit("_", 1)[0] for name in used})
-
-
-CONTENDERS = {"fbed (min)": ours("min"), "fbed (1se)": ours("1se"), "lasso (scikit-learn)": lasso}
-
-
-def race(name: str, folder: Path, repeats: int) -> list[str]:
-    """A row a contender."""
-    X, y, classes = load(name, folder)
-    splitter = (RepeatedStratifiedKFold if classes else RepeatedKFold)(n_splits=5, n_repeats=repeats, random_state=0)
-    lines = []
-    for who, fit in CONTENDERS.items():
-        scores, sizes, seconds = [], [], []
-        for train, test in splitter.split(X, y):
-            started = time.perf_counter()
-            predict, size = fit(X.iloc[train], y[train], classes)
-            seconds.append(time.perf_counter() - started)
-            said = predict(X.iloc[test])
-            scores.append(roc_auc_score(y[test], said) if classes else r2_score(y[test], said))
-            sizes.append(size)
-        error = np.std(scores, ddof=1) / np.sqrt(len(scores) / repeats)
-        lines.append(
-            f"| {name} | {who} | {np.mean(scores):.3f} ± {error:.3f} | {np.mean(sizes):.1f} | {np.mean(seconds):.2f} |"
-        )
-        print(lines[-1], flush=True)
-    return lines
-
-
-def main() -> None:
-    """Race on the sets that were asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sets", nargs="*", choices=[[], *SETS], default=[])
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--data", type=Path, default=os.environ.get("FBED_DATA_DIR"))
-    options = parser.parse_args()
-    if options.data is None:
-        parser.error("set FBED_DATA_DIR or give --data")
+def measured(
+    problem: TunedSet, known: dict[str, list[list[float]]], repeats: int, only: tuple[str, ...] = ()
+) -> Iterator[None]:
+    """A list (score, variables, seconds) a fold of every contender; stops after each to be kept."""
     warnings.filterwarnings("ignore")
-    print("| set | contender | AUC or R² | variables | seconds a fit |\n|---|---|--:|--:|--:|")
-    for name in options.sets or SETS:
-        race(name, Path(options.data), options.repeats)
+    folds = folds_of(problem, repeats)
+
+    def keep(name: str, test: np.ndarray, told: Told) -> None:
+        mine = score(problem.family, problem.y[test], told.said)
+        known.setdefault(name, []).append([mine, told.variables, told.seconds])
+
+    for name, contender in CONTENDERS.items():
+        if not able(name, problem) or (only and name not in only):
+            continue
+        for train, test in folds[len(known.get(name, ())) :]:
+            if known.get(name) and known[name][0][2] > SLOW:
+                break
+            for who, told in contender(problem, train, test).items():
+                keep(who, test, told)
+            yield
+        print(f"{problem.name}: {name}: {_line(known[name])}", flush=True)
+    if shutil.which("Rscript") and not any(name.startswith("cv.glmnet") for name in known) and not only:
+        for name, answers in cv_glmnet(problem, [test for _, test in folds]).items():
+            for (_, test), told in zip(folds, answers, strict=True):
+                keep(name, test, told)
+            print(f"{problem.name}: {name}: {_line(known[name])}", flush=True)
+        yield
 
 
-if __name__ == "__main__":
-    main()
+def summary(records: list[list[float]]) -> tuple[float, float, float, float]:
+    """Mean score, its standard error, variables and seconds; folds of repetitions are not independent of each other."""
+    values = np.array(records)
+    error = float(values[:, 0].std(ddof=1)) / np.sqrt(FOLDS) if len(values) > 1 else float("nan")
+    return float(values[:, 0].mean()), error, float(values[:, 1].mean()), float(values[:, 2].mean())
+
+
+def _line(records: list[list[float]]) -> str:
+    mean, error, variables, used = summary(records)
+    return f"{mean:.3f} ± {error:.3f}, {variables:.1f} variables, {used:.2f} s"
+
+
+def words(found: dict[str, Any]) -> str:
+    rows, verdicts = [], []
+    for name, one in found["sets"].items():
+        told = {who: summary(records) for who, records in one["records"].items() if records}
+        for who, (mean, error, variables, used) in told.items():
+            first = f"{name} ({one['shape'][0]:,} × {one['shape'][1]:,}, {SCORES[one['family']]})"
+            rows.append([first, who, f"{mean:.3f} ± {error:.3f}", f"{variables:.1f}", seconds(used)])
+        verdicts.append(_verdict(name, told))
+    return "\n\n".join(
+        [
+            f"{FOLDS} × {found['repeats']} outer folds, in each of which every contender tunes itself by 5 folds; "
+            "processor seconds of one thread a fit. The standard error is that of 5 folds. fbed has its defaults, the "
+            "one-standard-error rule, or a ridge on the selected variables. Ordered classes are an outcome for fbed "
+            "and abess only; scikit-learn's lasso is for numbers and two classes, and left out where a fit takes "
+            "minutes. A contender without a standard error took too long for more than one fold.",
+            table(["", "contender", "score", "variables", "seconds"], rows),
+            "Wanted of fbed as it comes: within one standard error of the best peer, with at most a third of its "
+            "variables, and faster than all peers.",
+            table(["", "within one error", "a third of the variables", "faster than all"], verdicts),
+        ]
+    )
+
+
+def _verdict(name: str, told: dict[str, tuple[float, float, float, float]]) -> list[str]:
+    peers = [told[who] for who in PEERS if who in told]
+    if not peers or "fbed" not in told:
+        return [name, "–", "–", "–"]
+    best, mine = max(peers), told["fbed"]
+    within = mine[0] >= best[0] - best[1]
+    few, fast = mine[2] <= best[2] / 3.0, mine[3] < min(peer[3] for peer in peers)
+    return [name, *("yes" if well else "no" for well in (within, few, fast))]

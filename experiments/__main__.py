@@ -131,7 +131,13 @@ def _levels(options: argparse.Namespace) -> None:
 
 def _tuning(options: argparse.Namespace) -> None:
     """Is the performance that tuning tells honest?"""
-    print(tuning.run(options.repetitions or (10 if options.quick else 200), options.seed))
+    folder = options.output or HERE
+    folder.mkdir(parents=True, exist_ok=True)
+    text = tuning.run(
+        folder / "tuning.csv", options.repetitions or (10 if options.quick else tuning.REPETITIONS), options.seed
+    )
+    (folder / "TUNING.md").write_text(text, encoding="utf-8")
+    print(text)
 
 
 def _report(options: argparse.Namespace) -> None:

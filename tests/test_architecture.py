@@ -16,6 +16,7 @@ FLOW = (
     "tables",
     "matrix",
     "models",
+    "partitions",
     "families",
     "search",
     "graphs",

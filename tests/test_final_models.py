@@ -10,6 +10,7 @@ import fbed
 from fbed.doors.problem import read_problem
 from fbed.errors import InvalidInput
 from fbed.tuning.final_models import FinalWay, find_way
+from fbed.tuning.firth import _logistic, firth
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of
 from fbed.tuning.shrinkage import changes
 
@@ -55,6 +56,72 @@ def test_firth_cox_is_that_of_firthmodels():
     np.testing.assert_allclose(model.standard_errors, twin.bse_, rtol=1e-5)
 
 
+SEX = """
+0000010:1 0001000:2 0001010:1 0001100:8 0001110:18 0010000:42 0010010:1 0011000:1 0011100:5 0011110:6 0101100:2
+0101110:4 0110000:14 0110010:1 0111000:1 0111110:2 1000010:1 1001000:14 1001010:3 1001100:10 1001110:12 1001111:1
+1010000:44 1010001:3 1011000:15 1011001:1 1011010:2 1011100:7 1011110:3 1101000:2 1101010:1 1101011:1 1101100:1
+1101111:1 1110000:5 1111000:3
+"""  # case, age, oc, vic, vicl, vis, dia: how many women (Foxman et al. 1997; the data of R's logistf)
+
+
+def test_firth_logistic_has_the_printed_numbers_of_logistf():
+    """All users of diaphragms were cases: maximum likelihood has no estimate for `dia`."""
+    cells = [cell.split(":") for cell in SEX.split()]
+    values = np.array([[int(digit) for digit in cell] for cell, _ in cells])
+    count = np.array([int(number) for _, number in cells])
+    problem = read_problem(values[:, 1:], values[:, 0], [], sample_weight=count)
+    everything = list(range(6))
+    (model,) = find_way("firth", "binomial").fit(problem, problem.model.describe(everything), everything)
+    printed = [0.12025405, -1.10598131, -0.06881673, 2.26887464, -2.11140817, -0.78831694, 3.09601166]
+    np.testing.assert_allclose(model.coefficients, printed, atol=3e-6)
+    errors = [0.4763429, 0.4149021, 0.4344026, 0.5384872, 0.5320395, 0.4089620, 1.5052197]
+    np.testing.assert_allclose(model.standard_errors, errors, rtol=1e-5)
+
+
+@pytest.mark.parametrize("separated", [False, True])
+def test_firths_derivatives_are_those_of_the_penalised_likelihood(separated):
+    """Score and Hessian against differences, where leverages are large."""
+    X = data(25)
+    y = (X[:, 0] > 0).astype(int) if separated else classes(X)
+    on = Standardised(read_problem(X, y, [], sample_weight=RNG(7).integers(1, 3, size=25)), SELECTED)
+    at = firth(on)[0] + 0.1
+
+    def penalised(parameters):
+        point = on.at(parameters)
+        return 0.5 * float(point.value[0]) - 0.5 * np.linalg.slogdet(point.derivatives()[1][0])[1]
+
+    def score(parameters):
+        point = on.at(parameters)
+        gradient, hessian = point.derivatives()
+        more, curved = _logistic(on, point, hessian[0], np.linalg.inv(hessian[0]))
+        return gradient[:, 0] + more, curved
+
+    steps = 1e-5 * np.eye(4)
+    slopes = [(penalised(at - step) - penalised(at + step)) / 2e-5 for step in steps]
+    np.testing.assert_allclose(score(at)[0], slopes, rtol=1e-6, atol=1e-6)
+    curved = [(score(at - step)[0] - score(at + step)[0]) / 2e-5 for step in steps]
+    np.testing.assert_allclose(score(at)[1], curved, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [20, 60, 200])
+def test_firth_cox_is_finite_where_times_are_in_perfect_order(n):
+    """The hazards of the first and the last death differ by hundreds of powers of ten."""
+    X = data(n)
+    y = np.exp(-X[:, 0]), np.ones(n, dtype=bool)
+    on = Standardised(read_problem(X, y, []), SELECTED)
+    found, covariance = firth(on)
+    assert np.isfinite(found).all()
+    assert np.isfinite(covariance).all()
+
+    def penalised(parameters):
+        point = on.at(parameters)
+        return float(point.value[0]) - np.linalg.slogdet(point.derivatives()[1][0])[1]
+
+    here = penalised(found)
+    for size in (0.99, 1.01):
+        assert penalised(found * size) > here - 1e-6
+
+
 def test_firth_weights_are_repeated_rows():
     X = data(40)
     y, weight = classes(X), RNG(4).integers(1, 4, size=40)
@@ -96,10 +163,10 @@ def test_cox_ridge_is_that_of_lifelines():
     (model,) = made(X, (time, event), FinalWay("ridge", (0.5,)))
     frame = pd.DataFrame((X[:, SELECTED] - X[:, SELECTED].mean(0)) / X[:, SELECTED].std(0)).assign(t=time, e=event)
     frame.columns = ["a", "b", "c", "t", "e"]
-    # lifelines divides the likelihood by the rows, and scales by sample standard deviations with n − 1
-    twin = lifelines.CoxPHFitter(penalizer=0.5 * information / len(X) * len(X) / (len(X) - 1), l1_ratio=0.0)
-    twin.fit(frame, "t", "e", fit_options={"precision": 1e-10})
-    np.testing.assert_allclose(np.array(model.coefficients) * X[:, SELECTED].std(0), twin.params_, rtol=0.02)
+    # lifelines' penalty is of the mean over rows, and of columns divided by standard deviations with n − 1
+    twin = lifelines.CoxPHFitter(penalizer=0.5 * information * (len(X) - 1) / len(X) ** 2, l1_ratio=0.0)
+    twin.fit(frame, "t", "e", fit_options={"precision": 1e-12})
+    np.testing.assert_allclose(np.array(model.coefficients) * X[:, SELECTED].std(0), twin.params_, rtol=1e-6)
 
 
 def test_lasso_meets_the_conditions_of_its_optimum_and_scikit_learn():
@@ -163,6 +230,22 @@ def test_global_shrinkage_is_the_slope_on_predictions_without_the_row():
     assert 0 < factor < 1
     assert "factor" in model.estimation
     assert np.mean(model.predict(X)) == pytest.approx(np.mean(y))
+
+
+def test_parameterwise_shrinkage_is_the_slopes_on_the_parts_of_such_predictions():
+    import statsmodels.api as sm
+
+    X = data(60)
+    y = 0.5 * X[:, 0] + 0.1 * X[:, 3] + RNG(5).normal(size=60)
+    (model,) = made(X, y, find_way("parameterwise", "gaussian"))
+    design = sm.add_constant(X[:, SELECTED])
+    parts = np.empty((60, 3))
+    for row in range(60):
+        keep = np.arange(60) != row
+        parts[row] = (X[row, SELECTED] - X[:, SELECTED].mean(axis=0)) * sm.OLS(y[keep], design[keep]).fit().params[1:]
+    factors = np.maximum(sm.OLS(y, sm.add_constant(parts)).fit().params[1:], 0.0)
+    full = sm.OLS(y, design).fit().params[1:]
+    np.testing.assert_allclose(model.coefficients[1:], factors * full, rtol=1e-7, atol=1e-10)
 
 
 @pytest.mark.parametrize("final", ["ridge", "lasso", "firth", "shrinkage", "parameterwise"])

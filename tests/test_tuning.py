@@ -111,15 +111,50 @@ def test_out_of_fold_predictions_are_those_of_a_selection_on_the_other_rows(fami
         np.testing.assert_allclose(found.risk[found.fold == number, 1], expected, rtol=1e-9, atol=1e-9)
 
 
+def test_levels_and_ebic_do_not_share_what_they_know_of_categories_with_many_levels():
+    """By levels such a category is tested by pairs of rows, by EBIC with its likelihood: other answers for one set."""
+    rng = RNG(8)
+    frame = pd.DataFrame(rng.normal(size=(150, 3)), columns=list("abc"))
+    frame["city"] = [f"city {i}" for i in rng.integers(0, 60, size=150)]
+    effect = dict(zip(frame["city"].unique(), rng.normal(size=60), strict=False))
+    y = (0.3 * frame["a"] + frame["city"].map(effect) + 0.5 * rng.normal(size=150)).to_numpy()
+    grid = {"alphas": (0.2,), "gammas": (0.0,), "ks": (0,), "fbs": False}
+    made = fbed.tune(frame, y, cv=3, n_bootstraps=20, missing="indicator", **grid)
+    for run, (train, _) in zip(made.cross.runs, made.cross.folds, strict=True):
+        part = frame.iloc[train].reset_index(drop=True)
+        single = [
+            fbed.select(part, y[train], k=0, missing="indicator", **how)
+            for how in ({"alpha": 0.2}, {"criterion": fbed.EBIC(0.0)})
+        ]
+        assert run.selected == [result.variables for result in single]
+
+
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_saved_model_predicts_bit_for_bit(family):
-    made = tuned(family, missing=True)
-    again = fbed.Result.from_json(made.result.to_json())
-    new = table(60, seed=5, missing=True)
+def test_a_saved_model_predicts_bit_for_bit(family, tmp_path):
+    """With a category, missing values in it and in numbers, and an offset where the family takes one."""
+    frame, new = table(missing=True), table(60, seed=5, missing=True)
+    takes = "offset" in fbed.families.find(family).extras
+    known, of_new = (RNG(9).normal(size=len(rows)) if takes else None for rows in (frame, new))
+    more = {"offset": known} if takes else {}
+    made = fbed.tune(
+        frame,
+        outcome(family, frame),
+        family=family,
+        missing="indicator",
+        include=["a", "kind"],
+        **extras(family, len(frame)),
+        **more,
+        **SMALL,
+    )
+    made.result.to_json(tmp_path / "model.json")
+    again = fbed.Result.from_json(tmp_path / "model.json")
     for kind in ("response", "link"):
-        one, other = (m.predict(new, kind, unseen="mean") for m in (made.model, again.model))
+        one, other = (m.predict(new, kind, offset=of_new, unseen="mean") for m in (made.model, again.model))
         assert np.array_equal(one, other)
         assert np.isfinite(one).all()
+    if family in ("cox", "weibull"):
+        one, other = (m.predict(new, "survival", times=[0.1, 1.0], unseen="mean") for m in (made.model, again.model))
+        assert np.array_equal(one, other)
     assert again.performance == made.performance
 
 
@@ -188,8 +223,10 @@ def test_scores_are_those_of_scikit_learn_fold_by_fold():
     made = tuned("gaussian")
     found = made.out_of_fold
     N, D = SCORES["r2"].by_fold(found, found.weights[None])
-    by_hand = [r2_score(found.seen.y[part], found.mean[part, 0]) for part in found.parts]
+    y, said = found.seen.y, found.mean[:, 0]
+    by_hand = [1 - np.sum((y - said)[part] ** 2) / np.sum((y[part] - y.mean()) ** 2) for part in found.parts]
     np.testing.assert_allclose((N / D)[:, 0, 0], by_hand, rtol=1e-10)
+    assert N[:, 0, 0].sum() / D[:, 0, 0].sum() == pytest.approx(r2_score(y, said))  # of all folds together
 
 
 def test_another_scorer_of_scikit_learn_is_called_by_name():
@@ -303,7 +340,7 @@ def test_bbc_is_what_resampling_row_by_row_gives():
     score = SCORES["neg_mean_squared_error"]
     boot = bootstrapped(found, score, [score], sizes, "min", made.chosen, None, 25, 7)
     rng = RNG(7)
-    counts = rng.multinomial(150, np.full(150, 1 / 150), size=25)
+    counts = [np.bincount(rng.integers(0, 150, size=150), minlength=150) for _ in range(25)]
     errors = np.empty_like(found.mean)
     errors[found.row] = (found.seen.y[:, None] - found.mean) ** 2
     for b in range(25):

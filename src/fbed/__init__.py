@@ -11,6 +11,7 @@ from fbed.doors.selection import select
 from fbed.errors import InvalidInput
 from fbed.result.result import Result
 from fbed.rules.criteria import AIC, BIC, EBIC, LikelihoodRatio
+from fbed.tables.plink import Genotypes, genotypes
 from fbed.tuning.tune import tune
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ __all__ = [
     "FBEDCox",
     "FBEDRegressor",
     "FBEDSelector",
+    "Genotypes",
     "IPSSResult",
     "InclusionResult",
     "InvalidInput",
@@ -44,6 +46,7 @@ __all__ = [
     "SelectionTest",
     "StabilityResult",
     "equivalents",
+    "genotypes",
     "inclusion",
     "ipss",
     "multisplit",

@@ -46,6 +46,41 @@ class SparseColumns:
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
+class PackedColumns:
+    """Columns of genotypes as PLINK packs them, four a byte, a row of bytes a column; missing ones are at the mean."""
+
+    def __init__(self, bytes: NDArray[np.uint8], n: int) -> None: ...
+    def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
+        """Centre, scale, minimum and maximum of the copies of the first allele, 0 and n, a row a column."""
+    def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
+        """Columns (x − centre)/scale, column-major; zero where the scale is, and where x is missing."""
+    def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool) -> Floats:
+        """The same for the rows first..last only, after a column of ones if there is to be a constant."""
+    def products(self, which: Which, center: Floats, scale: Floats, first: int, vectors: Floats) -> Floats:
+        """Products of standardised columns with vectors v of the rows from `first` on, then Σ v·column² of one."""
+    def rows(self, keep: Which) -> NDArray[np.uint8]:
+        """The same columns on some rows, packed."""
+
+class SparseModel:
+    """An intercept and columns of a matrix that are mostly 0, each divided by its scale."""
+
+    pairs: float
+    """Pairs of entries in the same row: what a Gram matrix costs."""
+
+    def __init__(self, columns: SparseColumns | DenseColumns, which: Which, scale: Floats) -> None: ...
+    def part(self, rows: Which, columns: Which) -> SparseModel:
+        """Some of its columns on some of its rows."""
+    def fit(
+        self, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
+    ) -> tuple[Floats, Floats, float, float, float, bool, int]:
+        """As `fit_logistic`, with coefficients on the columns."""
+    def gram(self, curvature: Floats) -> Floats:
+        """The weighted Gram matrix, of which the lower triangle is told."""
+    def products(self, v: Floats) -> Floats:
+        """Inner products of the columns with v."""
+    def moved(self, coefficients: Floats) -> Floats:
+        """Columns times coefficients, which come column after column."""
+
 class SoftmaxClasses:
     """Softmax of as many predictors as classes less one: a fit on S, from which candidates are raced."""
 
@@ -139,6 +174,22 @@ class LogisticNull:
         offset: Floats | None = None,
     ) -> LogisticNull:
         """The rows whose weight in `active` is not 0; upper bounds pay `idle_cost` for the others."""
+    @staticmethod
+    def of_sparse_fit(
+        columns: SparseModel, weight: Floats, y: Floats, eta: Floats, coefficients: Floats, deviance: float
+    ) -> LogisticNull:
+        """As `of_fit`."""
+    @staticmethod
+    def of_sparse_rows(
+        columns: SparseModel,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        active: Floats,
+        deviance: float,
+        idle_cost: float,
+    ) -> LogisticNull:
+        """As `of_rows`."""
     def brackets(
         self,
         columns: DenseColumns | SparseColumns,

@@ -10,42 +10,13 @@
 #include "levels.hpp"
 #include "null.hpp"
 #include "objects.hpp"
-#include "pause.hpp"
+#include "packed_columns.hpp"
 #include "patterns.hpp"
 #include "pause.hpp"
 #include "rows.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
-
-// center, scale, min, max, number of values that are not finite, and that are not 0: for columns first..last
-template <class Read>
-static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
-    const size_t count = static_cast<size_t>(last - first);
-    double* data;
-    OutMatrix out = new_columns(count, 6, data);
-    nb::gil_scoped_release release;
-    for (size_t j = 0; j < count; ++j) {
-        look_up();
-        const Moments m = read(first + static_cast<int64_t>(j));
-        data[j] = m.center;
-        data[count + j] = m.scale;
-        data[2 * count + j] = m.min;
-        data[3 * count + j] = m.max;
-        data[4 * count + j] = static_cast<double>(m.not_finite);
-        data[5 * count + j] = static_cast<double>(m.not_zero);
-    }
-    return out;
-}
-
-// Room for `count` columns of the rows first..last, after a column of ones if there is to be a constant.
-static OutMatrix new_block(int64_t first, int64_t last, int64_t n, size_t count, bool constant, double*& data) {
-    require(0 <= first && first <= last && last <= n, "row range");
-    const size_t length = static_cast<size_t>(last - first);
-    OutMatrix out = new_columns(length, count + constant, data);
-    if (constant) std::fill(data, data + length, 1.0), data += length;
-    return out;
-}
 
 struct DenseColumns {
     std::vector<Anything> arrays;
@@ -182,10 +153,13 @@ struct SparseColumns {
     }
 };
 
-static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_logistic(ColumnMajor Z, Vector weight, Vector y,
-                                                                                        RowMajor starts, double tolerance,
-                                                                                        double enough, MaybeVector offset) {
-    const size_t n = Z.shape(0), r = Z.shape(1);
+// Coefficients, linear predictors, deviance, what it is at least, decrement, whether separated, iterations.
+using FitAnswer = std::tuple<OutVector, OutVector, double, double, double, bool, int>;
+
+template <class Terms>
+static FitAnswer fit_terms(const Terms& terms, Vector weight, Vector y, RowMajor starts, double tolerance, double enough,
+                           const MaybeVector& offset) {
+    const size_t n = static_cast<size_t>(terms.n), r = static_cast<size_t>(terms.r);
     require(weight.shape(0) == n && y.shape(0) == n && starts.shape(0) > 0 && starts.shape(1) == r, "sizes");
     require(!offset || offset->shape(0) == n, "one offset a row");
     double *beta, *eta;
@@ -196,13 +170,87 @@ static std::tuple<OutVector, OutVector, double, double, double, bool, int> fit_l
         std::vector<double> sign(n);
         for (size_t i = 0; i < n; ++i) sign[i] = y.data()[i] > 0.5 ? 1.0 : -1.0;
         Null f;
-        f.n = static_cast<int64_t>(n), f.r = static_cast<int64_t>(r);
-        f.T = Z.data(), f.sign = sign.data(), f.weight = weight.data();
+        f.n = terms.n, f.r = terms.r;
+        f.sign = sign.data(), f.weight = weight.data();
         if (offset) f.offset = offset->data();
-        fitted = Fitter(f, beta, eta, tolerance, enough).run(starts.data(), starts.shape(0));
+        fitted = Fitter<Terms>(f, terms, beta, eta, tolerance, enough).run(starts.data(), starts.shape(0));
     }
     return {b, e, fitted.deviance, fitted.certain, fitted.decrement, fitted.separated, fitted.iterations};
 }
+
+static FitAnswer fit_logistic(ColumnMajor Z, Vector weight, Vector y, RowMajor starts, double tolerance, double enough,
+                              MaybeVector offset) {
+    const DenseTerms terms{Z.data(), static_cast<int64_t>(Z.shape(0)), static_cast<int64_t>(Z.shape(1))};
+    return fit_terms(terms, weight, y, starts, tolerance, enough, offset);
+}
+
+// A model whose columns are mostly 0: an intercept and some columns of a matrix, each divided by its scale.
+struct SparseModel {
+    std::shared_ptr<const SparseTerms> terms;
+
+    template <class Columns>
+    SparseModel(const Columns& columns, Which which, Vector scale) {
+        check_range(which, columns.m.p);
+        require(static_cast<int64_t>(scale.shape(0)) == columns.m.p, "scales");
+        const int64_t n = columns.m.n;
+        std::vector<int64_t> starts{0, n};
+        std::vector<int32_t> rows(n), found(n);
+        std::vector<double> values(n, 1.0), entries(n);
+        std::iota(rows.begin(), rows.end(), 0);
+        for (size_t j = 0; j < which.shape(0); ++j) {
+            const int64_t column = which.data()[j], stored = columns.m.support(column, found.data(), entries.data());
+            for (int64_t i = 0; i < stored; ++i) {
+                rows.push_back(found[i]);
+                values.push_back(entries[i] / scale.data()[column]);
+            }
+            starts.push_back(static_cast<int64_t>(rows.size()));
+        }
+        terms = std::make_shared<SparseTerms>(n, std::move(starts), std::move(rows), std::move(values));
+    }
+    explicit SparseModel(std::shared_ptr<const SparseTerms> t) : terms(std::move(t)) {}
+
+    // Some of its columns on some of its rows.
+    SparseModel part(Which rows, Which columns) const {
+        check_range(rows, terms->n);
+        check_range(columns, terms->r);
+        std::vector<int32_t> place(terms->n, -1);
+        for (size_t i = 0; i < rows.shape(0); ++i) place[rows.data()[i]] = static_cast<int32_t>(i);
+        const std::vector<int64_t> kept(columns.data(), columns.data() + columns.shape(0));
+        return SparseModel(std::make_shared<SparseTerms>(terms->part(place, static_cast<int64_t>(rows.shape(0)), kept)));
+    }
+
+    FitAnswer fit(Vector weight, Vector y, RowMajor starts, double tolerance, double enough) const {
+        return fit_terms(*terms, weight, y, starts, tolerance, enough, std::nullopt);
+    }
+
+    // The lower triangle of X'cX.
+    OutMatrix gram(Vector c) const {
+        require(static_cast<int64_t>(c.shape(0)) == terms->n, "one value a row");
+        std::vector<double> H(terms->r * terms->r);
+        terms->gram(c.data(), H.data());
+        return new_rows(H, terms->r, terms->r);
+    }
+
+    OutVector products(Vector v) const {
+        require(static_cast<int64_t>(v.shape(0)) == terms->n, "one value a row");
+        double* data;
+        OutVector out = new_vector(static_cast<size_t>(terms->r), data);
+        terms->products(v.data(), data);
+        return out;
+    }
+
+    // X times the columns of coefficients.
+    OutMatrix moved(ColumnMajor coefficients) const {
+        require(static_cast<int64_t>(coefficients.shape(0)) == terms->r, "one coefficient a column");
+        const size_t n = static_cast<size_t>(terms->n), count = coefficients.shape(1);
+        double* data;
+        OutMatrix out = new_columns(n, count, data);
+        nb::gil_scoped_release release;
+        std::fill(data, data + n * count, 0.0);
+        for (size_t j = 0; j < count; ++j) terms->add(coefficients.data() + j * terms->r, data + j * n);
+        return out;
+    }
+};
 
 // The least deviance of models without the columns first..last of X, for several such ranges; see `Patterns`.
 static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which first, Which last) {
@@ -413,10 +461,33 @@ NB_MODULE(_kernels, m) {
         .def("gather", &SparseColumns::gather)
         .def("gather_rows", &SparseColumns::gather_rows)
         .def("dots", &SparseColumns::dots);
+    nb::class_<PackedColumns>(m, "PackedColumns")
+        .def(nb::init<Bytes, int64_t>())
+        .def("stats", &PackedColumns::stats)
+        .def("gather", &PackedColumns::gather)
+        .def("gather_rows", &PackedColumns::gather_rows)
+        .def("products", &PackedColumns::products)
+        .def("rows", &PackedColumns::rows);
+    nb::class_<SparseModel>(m, "SparseModel")
+        .def(nb::init<const SparseColumns&, Which, Vector>())
+        .def(nb::init<const DenseColumns&, Which, Vector>())
+        .def_prop_ro("pairs", [](const SparseModel& s) { return s.terms->pairs(); })
+        .def("part", &SparseModel::part)
+        .def("fit", &SparseModel::fit)
+        .def("gram", &SparseModel::gram)
+        .def("products", &SparseModel::products)
+        .def("moved", &SparseModel::moved);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def_static("of_fit", &LogisticNull::of_fit, "Z"_a, "weight"_a, "y"_a, "eta"_a, "coefficients"_a, "deviance"_a,
+        .def_static("of_sparse_fit", [](const SparseModel& s, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance) {
+            return LogisticNull::of_fit(Model(s.terms, weight, y, eta), coefficients, deviance);
+        })
+        .def_static("of_sparse_rows", [](const SparseModel& s, Vector weight, Vector y, Vector eta, Vector active, double deviance,
+                                         double idle_cost) {
+            return LogisticNull::of_rows(Model(s.terms, weight, y, eta), active, deviance, idle_cost);
+        })
+        .def_static("of_fit", nb::overload_cast<ColumnMajor, Vector, Vector, Vector, Vector, double, MaybeVector>(&LogisticNull::of_fit), "Z"_a, "weight"_a, "y"_a, "eta"_a, "coefficients"_a, "deviance"_a,
                     "offset"_a = nb::none())
-        .def_static("of_rows", &LogisticNull::of_rows, "Z"_a, "weight"_a, "y"_a, "eta"_a, "active"_a, "deviance"_a,
+        .def_static("of_rows", nb::overload_cast<ColumnMajor, Vector, Vector, Vector, Vector, double, double, MaybeVector>(&LogisticNull::of_rows), "Z"_a, "weight"_a, "y"_a, "eta"_a, "active"_a, "deviance"_a,
                     "idle_cost"_a, "offset"_a = nb::none())
         .def_prop_ro("deviance", [](const LogisticNull& s) { return s.f.deviance; })
         .def_prop_ro("idle_cost", [](const LogisticNull& s) { return s.f.idle_deviance; })

@@ -59,16 +59,17 @@ FBED_HOT inline double dot(const double* a, const double* b, size_t n) {
     return sum;
 }
 
-// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps, beside an offset. f.T is Z; only n, r, T, sign, weight and offset
-// are read.
+// Maximise the likelihood of beta, eta = Z beta, by damped Newton steps, beside an offset. Z are the terms; of f only n, r, sign, weight
+// and offset are read.
+template <class Terms>
 class Fitter {
    public:
-    Fitter(const Null& f, double* beta, double* eta, double tolerance, double enough)
-        : f_(f), work_(f, f.n), beta_(beta), eta_(eta), tolerance_(tolerance), enough_(enough), trial_(f.r), whole_(f.r) {}
+    Fitter(const Null& f, const Terms& terms, double* beta, double* eta, double tolerance, double enough)
+        : f_(f), terms_(terms), work_(f, f.n), beta_(beta), eta_(eta), tolerance_(tolerance), enough_(enough), trial_(f.r), whole_(f.r) {}
 
     // From the best of several starts, one a row.
     Fitted run(const double* starts, size_t count) {
-        for (int64_t k = 0; k < f_.r; ++k) whole_[k] = dot(f_.T + k * f_.n, f_.T + k * f_.n, f_.n);
+        for (int64_t k = 0; k < f_.r; ++k) whole_[k] = terms_.square(k);
         out_.deviance = std::numeric_limits<double>::infinity();
         size_t best = count;
         for (size_t j = count; j-- > 0;) {  // the best is most often the first: it need not be looked at twice then
@@ -114,7 +115,7 @@ class Fitter {
    private:
     void predict(const double* b, double* eta) {
         std::fill(eta, eta + f_.n, 0.0);
-        add_columns(f_.T, f_.n, f_.r, b, eta);
+        terms_.add(b, eta);
     }
 
     // The linear predictor, offset and all.
@@ -195,11 +196,18 @@ class Fitter {
 
     // Squared norm of the projection of the rows' residuals on the model, and the least z of the step along it, row by row.
     FBED_HOT double project(const std::vector<int64_t>& rows, std::vector<double>& z) {
+        double lambda2;
+        if (terms_.project(rows, work_.aw.data(), work_.values.data(), eta_, z, lambda2)) return lambda2;
+        return project_by_basis(rows, z);
+    }
+
+    FBED_HOT double project_by_basis(const std::vector<int64_t>& rows, std::vector<double>& z) {
         const size_t m = rows.size(), r = static_cast<size_t>(f_.r);
-        std::vector<double> columns(m * r), along(m, 0.0), root(m), along_basis(r);
+        std::vector<double> along(m, 0.0), root(m), along_basis(r);
         for (size_t i = 0; i < m; ++i) root[i] = std::sqrt(work_.aw[rows[i]]);
+        std::vector<double> columns = terms_.gathered(rows);
         for (size_t k = 0; k < r; ++k)
-            for (size_t i = 0; i < m; ++i) columns[k * m + i] = root[i] * f_.T[k * f_.n + rows[i]];
+            for (size_t i = 0; i < m; ++i) columns[k * m + i] *= root[i];
         size_t rank = 0;  // the first columns become an orthonormal basis
         double lambda2 = 0;
         for (size_t k = 0; k < r; ++k) {
@@ -235,8 +243,8 @@ class Fitter {
     FBED_HOT void newton_step() {
         double *grad = work_.grad.data();
         const double* score = work_.values.data();
-        products(f_.T, f_.n, f_.r, score, grad);
-        gram(f_.T, f_.n, f_.r, nullptr, work_.aw.data(), work_.hess.data());
+        terms_.products(score, grad);
+        terms_.gram(work_.aw.data(), work_.hess.data());
         for (int64_t k = 0; k < f_.r; ++k) work_.hess[k * f_.r + k] *= 1.0 + ridge_;
         if (careful_ || !solve(work_.hess.data(), grad, work_.step.data())) solve_with_care(grad, work_.step.data());
         out_.decrement = 0;
@@ -246,75 +254,80 @@ class Fitter {
     // step = H⁻¹ grad by Cholesky. A column that depends on others but for saturated rows has a pivot that is rounding, and
     // the step along it would be any number: where nothing is to be gained from it either, it stays where it is. False where
     // that is not certain.
-    FBED_HOT bool solve(double* H, const double* grad, double* step) const {
-        const int64_t r = f_.r;
+    FBED_HOT bool solve(const double* H, const double* grad, double* step) {
+        const int64_t r = f_.r, stride = whole(r);
         const double most = *std::max_element(work_.aw.begin(), work_.aw.end());
+        factor_.assign(r * stride, 0.0);  // the transposed factor, row after row
+        slope_.assign(stride, 0.0);
+        size_.assign(stride, 0.0);
+        double *slope = slope_.data(), *size = size_.data();
+        std::copy(grad, grad + r, slope);
+        for (int64_t i = 0; i < r; ++i)
+            for (int64_t j = 0; j <= i; ++j) factor_[j * stride + i] = H[i * r + j];
         bool certain = true;
         for (int64_t j = 0; j < r; ++j) {
-            double* row = H + j * r;
-            const double diagonal = row[j];
-            for (int64_t i = 0; i < j; ++i) {
-                const double* other = H + i * r;
-                double s = row[i];
-#pragma omp simd reduction(- : s)
-                for (int64_t l = 0; l < i; ++l) s -= row[l] * other[l];
-                row[i] = s / other[i];
-            }
-            double pivot = diagonal, slope = grad[j], size = 0;
-#pragma omp simd reduction(- : pivot, slope) reduction(+ : size)
-            for (int64_t l = 0; l < j; ++l) {
-                pivot -= row[l] * row[l];
-                slope -= row[l] * step[l];
-                size += std::abs(row[l] * step[l]);
-            }
+            double* row = factor_.data() + j * stride;
+            const double diagonal = H[j * r + j], pivot = row[j];
             const bool nothing = !(diagonal > kNoise * whole_[j] * most);
-            const double least = nothing ? blind_curvature(f_.T + j * f_.n) : kLifted * diagonal;
+            const double least = nothing ? blind_curvature(j) : kLifted * diagonal;
             const bool doubtful = nothing || !(pivot > kDoubtful * diagonal), hidden = !(pivot > kHidden * diagonal);
-            bool idle = (doubtful && slope * slope <= kIdle * tolerance_ * std::max(pivot, least)) || least > kFixed;
-            if (!idle && hidden && !nothing) idle = std::abs(slope) <= 1e-13 * size + 5.0 * kRounding * pull(f_.T + j * f_.n);
+            bool idle = (doubtful && slope[j] * slope[j] <= kIdle * tolerance_ * std::max(pivot, least)) || least > kFixed;
+            if (!idle && hidden && !nothing) idle = std::abs(slope[j]) <= 1e-13 * size[j] + 5.0 * kRounding * pull(j);
             certain = certain && (idle || nothing || !hidden);
-            row[j] = idle ? kFixed : std::sqrt(std::max(pivot, least));
-            step[j] = slope / row[j];
+            const double root = idle ? kFixed : std::sqrt(std::max(pivot, least)), unit = 1.0 / root;
+            for (int64_t l = j + 1; l < r; ++l) row[l] *= unit;
+            row[j] = root;
+            const double own = step[j] = slope[j] * unit;
+#pragma omp simd
+            for (int64_t l = j + 1; l < r; ++l) {
+                slope[l] -= row[l] * own;
+                size[l] += std::abs(row[l] * own);
+            }
+            for (int64_t i = j + 1; i < r; ++i) {
+                if (row[i] == 0.0) continue;
+                const int64_t start = i / kLanes * kLanes;
+                add_row(factor_.data() + i * stride + start, -row[i], row + start, stride - start);
+            }
         }
         for (int64_t i = r; i-- > 0;) {
+            const double* row = factor_.data() + i * stride;
             double s = step[i];
-            for (int64_t l = i + 1; l < r; ++l) s -= H[l * r + i] * step[l];
-            step[i] = s / H[i * r + i];
+#pragma omp simd reduction(- : s)
+            for (int64_t l = i + 1; l < r; ++l) s -= row[l] * step[l];
+            step[i] = s / row[i];
         }
         return certain;
     }
 
-    // What the rows pull at a direction, all in the same sense: rounding of its slope is a part of this.
-    FBED_HOT double pull(const double* direction) const {
-        double sum = 0;
+    // What the rows pull at a column, all in the same sense: rounding of its slope is a part of this.
+    double pull(int64_t k) const {
         const double* score = work_.values.data();
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < f_.n; ++i) sum += std::abs(score[i] * direction[i]);
-        return sum;
+        return terms_.sum(k, [score](int64_t i, double x) { return std::abs(score[i] * x); });
     }
 
     // Curvature along a direction that moves only rows which are as good as certain. Those on the wrong side pull with all
     // their weight, and nothing shows how far to go: the curvature of the parabola that touches their loss there and is
     // above it everywhere, tanh(m/2)/(2m), tells a way that is not too far. Those on the right side have nothing to gain.
-    FBED_HOT double blind_curvature(const double* direction) const {
-        double sum = 0;
-        const double *weight = f_.weight, *eta = eta_, *sign = f_.sign, *aw = work_.aw.data();
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < f_.n; ++i) {
-            const double size = direction[i] * direction[i] * weight[i] / (2.0 + 2.0 * std::abs(eta[i]));
-            sum += sign[i] * eta[i] < 0 && aw[i] == 0.0 ? size : 0.0;
-        }
+    double blind_curvature(int64_t k) const {
+        const double sum = terms_.sum(k, [this](int64_t i, double x) { return blind(i, x); });
         return sum > 0 ? sum : std::numeric_limits<double>::infinity();
+    }
+    double blind_curvature(const std::vector<double>& direction) const {
+        double sum = 0;
+        for (int64_t i = 0; i < f_.n; ++i) sum += blind(i, direction[i]);
+        return sum > 0 ? sum : std::numeric_limits<double>::infinity();
+    }
+    double blind(int64_t i, double x) const {
+        return f_.sign[i] * eta_[i] < 0 && work_.aw[i] == 0.0 ? x * x * f_.weight[i] / (2.0 + 2.0 * std::abs(eta_[i])) : 0.0;
     }
 
     // The same from a basis that is orthonormal in the metric of the curvature, however small some curvatures are. Along a
     // direction in which they are, what rounding leaves of a slope would be a long step: such directions stay.
     void solve_with_care(const double* grad, double* step) const {
         const int64_t n = f_.n, r = f_.r;
-        const Whitened basis = whiten(f_.T, n, r, work_.aw.data());
-        std::vector<double> size(r, 0.0);
-        for (int64_t k = 0; k < r; ++k)
-            for (int64_t i = 0; i < n; ++i) size[k] += std::abs(work_.values[i] * f_.T[k * n + i]);
+        const Whitened basis = terms_.whitened(work_.aw.data());
+        std::vector<double> size(r);
+        for (int64_t k = 0; k < r; ++k) size[k] = pull(k);
         std::fill(step, step + r, 0.0);
         const auto go = [&](const std::vector<double>& directions, int64_t count, int64_t j, double curvature) {
             double along = 0, rounding = 0;
@@ -331,8 +344,8 @@ class Fitter {
         for (int64_t j = 0; j < r - basis.kept; ++j) {
             for (int64_t k = 0; k < r; ++k) direction[k] = basis.free[k * (r - basis.kept) + j];
             std::fill(moved.begin(), moved.end(), 0.0);
-            add_columns(f_.T, n, r, direction.data(), moved.data());
-            go(basis.free, r - basis.kept, j, blind_curvature(moved.data()) * (1.0 + ridge_));
+            terms_.add(direction.data(), moved.data());
+            go(basis.free, r - basis.kept, j, blind_curvature(moved) * (1.0 + ridge_));
         }
     }
 
@@ -379,9 +392,11 @@ class Fitter {
     }
 
     const Null& f_;
+    const Terms& terms_;
     Work work_;
     double *beta_, *eta_;
     double tolerance_, enough_;
+    std::vector<double> factor_, slope_, size_;
     std::vector<double> trial_, whole_;  // whole_: norm² of each column, saturated rows and all
     double last_decrement_ = 0, ridge_ = 0;
     bool careful_ = false;  // since the last step failed

@@ -20,6 +20,7 @@
 #include "elementary.hpp"
 #include "hot.hpp"
 #include "linear.hpp"
+#include "terms.hpp"
 
 namespace fbed {
 
@@ -46,7 +47,8 @@ struct Question {
     // An upper bound below this settles it.
     double aim() const { return std::max(critical * (1.0 - 1e-9), resolve ? floor : 0.0); }
 
-    bool contends(const Interval& v) const { return v.upper >= bar && v.lower > critical; }
+    // Who promises far less than the best so far has need of a closer look only when he comes to be ranked.
+    bool contends(const Interval& v, double promise) const { return v.upper >= bar && v.lower > critical && promise > 0.5 * bar; }
 
     bool settled(const Interval& v) const {
         if (v.upper <= critical * (1.0 - 1e-9)) return true;
@@ -59,9 +61,9 @@ struct Question {
 // Rounding in the sums behind a bound, relative; see docs on floating point. Applied to every bracket from formulas.
 constexpr double kSlack = 1e-9;
 
-// Rows, those with the largest norm in G first; columns are as long as all rows, filled up to whole vectors.
+// Rows, those with the largest norm in G first, or the first of them; columns are filled up to whole vectors.
 struct Sorted {
-    int64_t length = 0;
+    int64_t count = 0, length = 0;
     std::vector<double> T, a, mu, norm;
 };
 
@@ -70,6 +72,7 @@ struct Null {
     int64_t stride = 0;           // r, filled up to whole vectors
     const double* G = nullptr;    // n × stride, row-major: what one row has in all columns
     const double* T = nullptr;    // the same column after column: sums over all rows
+    const SparseBasis* sparse = nullptr;  // or what they are made of, where the model's columns are mostly 0
     const double* a = nullptr;    // weight of each active row, 0 for idle ones
     const double* sign = nullptr;  // +1 where y = 1, -1 where y = 0
     const double* eta = nullptr;
@@ -92,6 +95,17 @@ struct Null {
     // What the idle rows can lose in a step that moves their linear predictor by at most u: log(1 + exp(u - m)) is at most
     // exp(u) times log(1 + exp(-m)).
     double idle_loss(double u) const { return has_idle ? idle_deviance * std::exp(std::min(u, 700.0)) : 0.0; }
+
+    // G'v and += Gc over all rows.
+    void products(const double* v, double* out) const { sparse ? sparse->products(v, out) : fbed::products(T, n, r, v, out); }
+    void add(const double* c, double* out) const { sparse ? sparse->add(c, out) : add_columns(T, n, r, c, out); }
+
+    // The same of the columns that are quickest to work with, and [G x]'c[G x] of those.
+    void term_products(const double* v, double* out) const { sparse ? sparse->terms.products(v, out) : fbed::products(T, n, r, v, out); }
+    void add_terms(const double* c, double* out) const { sparse ? sparse->terms.add(c, out) : add_columns(T, n, r, c, out); }
+    void gram_of_terms(const double* x, const double* c, double* H) const {
+        sparse ? sparse->terms.gram(c, H, x) : fbed::gram(T, n, r, x, c, H);
+    }
 
     double clip(double upper) const { return std::min(upper + idle_deviance, deviance); }
 };
@@ -160,9 +174,9 @@ FBED_HOT inline double orthogonalise(const Null& f, double* x, double* c, double
     for (int pass = 0; pass < 2; ++pass) {
 #pragma omp simd
         for (int64_t i = 0; i < f.n; ++i) weighted[i] = f.a[i] * f.w[i] * x[i];
-        products(f.T, f.n, f.r, weighted, c);
+        f.products(weighted, c);
         for (int64_t k = 0; k < f.r; ++k) c[k] = -c[k];
-        add_columns(f.T, f.n, f.r, c, x);
+        f.add(c, x);
     }
 #pragma omp simd reduction(+ : norm)
     for (int64_t i = 0; i < f.n; ++i) norm += f.a[i] * f.w[i] * x[i] * x[i];

@@ -32,7 +32,10 @@ struct LogisticNull : OneColumn {
     // A model whose active rows are given: the others are idle, and what they have left is `idle_cost`.
     static std::unique_ptr<LogisticNull> of_rows(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector active, double deviance,
                                                  double idle_cost, MaybeVector offset) {
-        const Model model(Z, weight, y, eta, offset);
+        return of_rows(Model(Z, weight, y, eta, offset), active, deviance, idle_cost);
+    }
+
+    static std::unique_ptr<LogisticNull> of_rows(const Model& model, Vector active, double deviance, double idle_cost) {
         require(static_cast<int64_t>(active.shape(0)) == model.n, "one value a row");
         nb::gil_scoped_release release;
         const std::vector<double> counts(active.data(), active.data() + model.n);
@@ -44,7 +47,10 @@ struct LogisticNull : OneColumn {
     // A fitted model: all rows but the saturated ones; of those only the ones that the model can move on its own, if it can.
     static std::unique_ptr<LogisticNull> of_fit(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance,
                                                 MaybeVector offset) {
-        const Model model(Z, weight, y, eta, offset);
+        return of_fit(Model(Z, weight, y, eta, offset), coefficients, deviance);
+    }
+
+    static std::unique_ptr<LogisticNull> of_fit(const Model& model, Vector coefficients, double deviance) {
         require(static_cast<int64_t>(coefficients.shape(0)) == model.r, "one coefficient a column");
         nb::gil_scoped_release release;
         const int64_t n = model.n;
@@ -59,7 +65,7 @@ struct LogisticNull : OneColumn {
             if (idle[i]) curvature[i] = 0.0;
         }
         if (some) {
-            const Secured secured(model.Z, n, model.r, signs.data(), curvature, idle, coefficients.data());
+            const Secured secured(model, signs.data(), curvature, idle, coefficients.data());
             if (secured.any) {
                 for (int64_t i = 0; i < n; ++i) {
                     known[i] = !secured.rows[i];
@@ -68,7 +74,7 @@ struct LogisticNull : OneColumn {
                 }
                 auto null = std::make_unique<LogisticNull>(model, known, active, deviance, 0.0, secured.all_idle ? &secured.basis : nullptr);
                 if (null->is_sound(model)) {
-                    null->Z.assign(model.Z, model.Z + n * model.r);
+                    null->keep(model);
                     secured.move(signs.data(), null->all_eta);
                     return null;
                 }
@@ -243,7 +249,7 @@ struct LogisticNull : OneColumn {
             return column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left, predictor, explained);
         });
         const int64_t best = std::get<2>(found);
-        if (best >= 0 && !Z.empty()) {
+        if (best >= 0 && keeps_model()) {
             std::vector<double> x(all_rows());
             columns.m.gather(which.data() + best, 1, center.data(), scale.data(), x.data());
             move_other_rows(x, std::get<3>(found).data());
@@ -259,8 +265,8 @@ struct LogisticNull : OneColumn {
             here[i] = aw * x[row_of[i]];
             moved[i] = aw * (predictor[row_of[i]] - eta[i]);
         }
-        products(f.T, f.n, f.r, here.data(), own.data());
-        products(f.T, f.n, f.r, moved.data(), along.data());
+        f.products(here.data(), own.data());
+        f.products(moved.data(), along.data());
         double left = 0, slope = 0;
         for (int64_t i = 0; i < f.n; ++i) {
             left += here[i] * x[row_of[i]];
@@ -275,10 +281,11 @@ struct LogisticNull : OneColumn {
         const double b = slope / left;
         for (int64_t j = 0; j < basis.r; ++j)
             for (int64_t k = 0; k < f.r; ++k) coefficients[j] += basis.M[j * f.r + k] * (along[k] - b * own[k]);
+        std::vector<double> changed(all_rows(), 0.0);
+        terms ? terms->add(coefficients.data(), changed.data()) : add_columns(Z.data(), all_rows(), basis.r, coefficients.data(), changed.data());
         for (int64_t row = 0; row < all_rows(); ++row) {
             if (place[row] >= 0) continue;
-            predictor[row] += b * x[row];
-            for (int64_t j = 0; j < basis.r; ++j) predictor[row] += coefficients[j] * Z[j * all_rows() + row];
+            predictor[row] += b * x[row] + changed[row];
         }
     }
 };

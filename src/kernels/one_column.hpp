@@ -93,6 +93,10 @@ struct OneColumn : Prepared {
         s.rows = work.support.data();
         s.x = work.column.data();
         counts[0]++;
+        if (s.m == f.n && is_indicator(s)) {  // the intercept, on the rows that are known
+            left = std::numeric_limits<double>::infinity();
+            return {0.0, 0.0};
+        }
         if (only_intercept && !q.resolve) {
             const Interval known = is_indicator(s) ? two_groups(s, left) : beside_intercept(s, left);
             if (q.settled(known)) return known;
@@ -105,7 +109,7 @@ struct OneColumn : Prepared {
         along_support(f, s, work.buffer.data());
         Interval out = bracket_support(f, s, q.aim(), work.grad.data());
         left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();
-        if (q.settled(out) && !q.contends(out)) return out;
+        if (q.settled(out) && !q.contends(out, s.promise)) return out;
         if (q.spare_wide && s.m * f.r > f.n) {
             if (!q.settled(out)) left = std::numeric_limits<double>::quiet_NaN();
             return out;
@@ -220,7 +224,16 @@ struct OneColumn : Prepared {
             work.x[i] = work.column[row_of[i]];
             total += f.a[i] * f.w[i] * work.x[i] * work.x[i];
         }
+        if (is_constant(work.x.data())) {
+            left = std::numeric_limits<double>::infinity();
+            return {0.0, 0.0};
+        }
         return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
+    }
+
+    // Whether a column is the intercept on the rows that are known: it adds nothing to them, and the others are explained.
+    bool is_constant(const double* x) const {
+        return std::all_of(x, x + f.n, [x](double v) { return v == x[0]; });
     }
 
     FBED_HOT double weighted_square(const double* x) const {
@@ -248,6 +261,7 @@ struct OneColumn : Prepared {
         total = norm;
         reach = top + f.kappa * std::sqrt(c2);
         left = norm - c2;
+        if (is_constant(x)) return {0.0, 0.0};
         // one pass loses digits where the column is nearly in the span: two passes there
         if (!(left > 0) || f.n * 1.2e-16 * norm > 1e-10 * left || f.has_idle)
             return {0.0, std::numeric_limits<double>::infinity()};

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "arrays.hpp"
@@ -17,9 +19,10 @@ namespace fbed {
 // A row that a direction does not move; coefficients of a basis that leave rounding in rows that they should not move.
 constexpr double kStill = 1e-9, kLarge = 1e6;
 
-// A model as it comes: columns that span it, column after column, and what there is for each row of the data.
+// A model as it comes: columns that span it, column after column or without zeros, and what there is for each row of the data.
 struct Model {
     int64_t n = 0, r = 0;
+    std::shared_ptr<const SparseTerms> terms;
     const double *Z = nullptr, *weight = nullptr, *y = nullptr, *eta = nullptr, *offset = nullptr;
 
     Model(ColumnMajor Z_, Vector weight_, Vector y_, Vector eta_, const MaybeVector& offset_)
@@ -30,12 +33,26 @@ struct Model {
         require(!offset_ || offset_->shape(0) == rows, "one offset a row");
         if (offset_) offset = offset_->data();
     }
+
+    Model(std::shared_ptr<const SparseTerms> columns, Vector weight_, Vector y_, Vector eta_)
+        : n(columns->n), r(columns->r), terms(std::move(columns)), weight(weight_.data()), y(y_.data()), eta(eta_.data()) {
+        const size_t rows = static_cast<size_t>(n);
+        require(weight_.shape(0) == rows && y_.shape(0) == rows && eta_.shape(0) == rows, "one value a row");
+    }
+
+    Whitened whitened(const double* c) const { return terms ? terms->whitened(c) : whiten(Z, n, r, c); }
+    void add(const double* c, double* out) const { terms ? terms->add(c, out) : add_columns(Z, n, r, c, out); }
 };
+
+// Rows of a sparse model that are kept side by side: all of them are looked at otherwise, which costs little.
+constexpr int64_t kAtHand = 256;
 
 struct Prepared {
     std::vector<double> G, T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta, offset;
     Whitened basis;         // G = Z·basis.M
     std::vector<double> Z;  // kept where rows are not known, column after column
+    std::shared_ptr<const SparseTerms> terms;  // or without zeros
+    std::optional<SparseBasis> sparse;
     mutable Sorted by_norm;
     mutable std::once_flag sorted;
     // What a row has left to explain, how it pulls at the model and what it knows about it.
@@ -84,22 +101,24 @@ struct Prepared {
     bool is_sound(const Model& model) const {
         for (double v : basis.M)
             if (!(std::abs(v) < kLarge)) return false;
-        std::vector<double> gathered;
-        const double* columns = columns_of(model, gathered);
         const int64_t none = model.r - basis.kept;
-        std::vector<double> moved(f.n), direction(model.r);
+        std::vector<double> moved(model.n), direction(model.r);
         for (int64_t j = 0; j < none; ++j) {
             for (int64_t k = 0; k < model.r; ++k) direction[k] = basis.free[k * none + j];
             std::fill(moved.begin(), moved.end(), 0.0);
-            add_columns(columns, f.n, model.r, direction.data(), moved.data());
-            for (double v : moved)
-                if (!(std::abs(v) < kStill)) return false;
+            model.add(direction.data(), moved.data());
+            for (int32_t row : row_of)
+                if (!(std::abs(moved[row]) < kStill)) return false;
         }
         return true;
     }
 
     // The model on the rows that are known, gathered where these are not all.
     const double* columns_of(const Model& model, std::vector<double>& gathered) const {
+        if (model.terms) {
+            gathered = model.terms->gathered({row_of.begin(), row_of.end()});
+            return gathered.data();
+        }
         if (f.n == model.n) return model.Z;
         gathered.resize(f.n * model.r);
         for (int64_t k = 0; k < model.r; ++k)
@@ -109,17 +128,35 @@ struct Prepared {
 
     // G, row after row and column after column.
     void span(const Model& model, const Whitened* whitened) {
-        std::vector<double> gathered, curvature(f.n), direction(model.r);
-        const double* columns = columns_of(model, gathered);
+        std::vector<double> gathered, curvature(f.n);
         for (int64_t i = 0; i < f.n; ++i) curvature[i] = a[i] * w[i];
-        basis = whitened ? *whitened : whiten(columns, f.n, model.r, curvature.data());
+        if (model.terms) {
+            basis = whitened ? *whitened : model.terms->part(place, f.n, model.terms->all()).whitened(curvature.data());
+            if (!basis.alive.empty()) return span_sparsely(*model.terms);
+        }
+        const double* columns = columns_of(model, gathered);
+        if (!model.terms) basis = whitened ? *whitened : whiten(columns, f.n, model.r, curvature.data());
+        span_densely(columns, model.r);
+    }
+
+    void span_sparsely(const SparseTerms& columns) {
         f.r = basis.kept;
         f.stride = whole(f.r);
-        T.assign(f.n * f.r, 0.0);
         G.assign(f.n * f.stride, 0.0);
+        sparse.emplace(columns.part(place, f.n, basis.alive), basis);
+        sparse->rows(G.data());
+        f.G = G.data(), f.sparse = &*sparse;
+    }
+
+    void span_densely(const double* columns, int64_t r) {
+        f.r = basis.kept;
+        f.stride = whole(f.r);
+        std::vector<double> direction(r);
+        G.assign(f.n * f.stride, 0.0);
+        T.assign(f.n * f.r, 0.0);
         for (int64_t k = 0; k < f.r; ++k) {
             int64_t last = 0;  // the basis of a plain factor is a triangle
-            for (int64_t j = 0; j < model.r; ++j) {
+            for (int64_t j = 0; j < r; ++j) {
                 direction[j] = basis.M[j * f.r + k];
                 if (direction[j] != 0.0) last = j + 1;
             }
@@ -148,7 +185,8 @@ struct Prepared {
     FBED_HOT void measure_rows() {
         double* length = norm.data();
         std::fill(norm.begin(), norm.end(), 0.0);
-        for (int64_t k = 0; k < f.r; ++k) {
+        for (int64_t i = 0; f.sparse && i < f.n; ++i) length[i] = row_product(f.G + i * f.stride, f.G + i * f.stride, f.stride);
+        for (int64_t k = 0; !f.sparse && k < f.r; ++k) {
             const double* t = f.T + k * f.n;
 #pragma omp simd
             for (int64_t i = 0; i < f.n; ++i) length[i] += t[i] * t[i];
@@ -163,7 +201,7 @@ struct Prepared {
             leaving[i] = {2.0 * a[i] * dev[i], std::abs(score[i]) * length[i], a[i] * w[i] * length[i] * length[i]};
         }
         g0.assign(f.r, 0.0);
-        products(f.T, f.n, f.r, score.data(), g0.data());
+        f.products(score.data(), g0.data());
         for (double v : g0) f.inexact += v * v;
         f.g0 = g0.data();
     }
@@ -199,19 +237,31 @@ struct Prepared {
     // Rows, those with the largest norm first: only some columns ask for them.
     void sort_rows() const {
         std::call_once(sorted, [this] {
+            const int64_t count = by_norm.count = f.sparse ? std::min(f.n, kAtHand) : f.n;
             std::vector<int32_t> order(f.n);
             std::iota(order.begin(), order.end(), 0);
-            std::sort(order.begin(), order.end(), [this](int32_t p, int32_t q) { return norm[p] > norm[q]; });
-            by_norm.length = whole(f.n);
-            const auto put = [&](const double* from, double* to) {
-                for (int64_t i = 0; i < f.n; ++i) to[i] = from[order[i]];
-            };
+            const auto larger = [this](int32_t p, int32_t q) { return norm[p] > norm[q]; };
+            if (count < f.n) std::nth_element(order.begin(), order.begin() + count, order.end(), larger);
+            std::sort(order.begin(), order.begin() + count, larger);
+            by_norm.length = whole(count);
             for (auto* column : {&by_norm.a, &by_norm.mu, &by_norm.norm}) column->assign(by_norm.length, 0.0);
-            put(a.data(), by_norm.a.data()), put(mu.data(), by_norm.mu.data()), put(norm.data(), by_norm.norm.data());
             by_norm.T.assign(f.r * by_norm.length, 0.0);
-            for (int64_t k = 0; k < f.r; ++k) put(f.T + k * f.n, by_norm.T.data() + k * by_norm.length);
+            for (int64_t i = 0; i < count; ++i) {
+                const int64_t row = order[i];
+                by_norm.a[i] = a[row], by_norm.mu[i] = mu[row], by_norm.norm[i] = norm[row];
+            }
+            for (int64_t k = 0; k < f.r; ++k)
+                for (int64_t i = 0; i < count; ++i)
+                    by_norm.T[k * by_norm.length + i] = f.sparse ? G[order[i] * f.stride + k] : T[k * f.n + order[i]];
         });
     }
+
+    // The columns of all rows, for those that are not known.
+    void keep(const Model& model) {
+        terms = model.terms;
+        if (model.Z) Z.assign(model.Z, model.Z + model.n * model.r);
+    }
+    bool keeps_model() const { return terms || !Z.empty(); }
 
     int64_t all_rows() const { return static_cast<int64_t>(place.size()); }
 };

@@ -23,7 +23,8 @@ constexpr double kShortest = 1e-12;
 // Steps of a refinement.
 constexpr int kMost = 60;
 
-// One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves.
+// One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves. Where the model's columns are
+// mostly 0, theta is theirs, and G stands for them.
 class Refinement {
    public:
     Refinement(const Null& f, Work& work, const double* a, const double* x, double norm, double base_gain)
@@ -42,7 +43,8 @@ class Refinement {
 
     // And go on by a step that has been found already, if it leads above the log-likelihood that is gained here.
     void try_step(const std::vector<double>& step, double gained) {
-        std::copy(step.begin(), step.begin() + size_, k_.step.begin());
+        f_.sparse ? f_.sparse->on_terms(step.data(), k_.step.data()) : (void)std::copy_n(step.begin(), f_.r, k_.step.begin());
+        if (x_) k_.step[f_.r] = step[f_.r];
         direction();
         remember();
         value_ = at(1.0);
@@ -54,7 +56,7 @@ class Refinement {
         Interval out = known;
         if (x_ && !started_) start_along_x();
         double value = evaluated_ ? value_ : evaluate();
-        bool stale = !started_ && a_ == f_.a;
+        bool stale = !started_ && a_ == f_.a && !f_.sparse;
         for (int iteration = 0; iteration < kMost; ++iteration) {
             look_up();
             iterations = iteration;
@@ -168,7 +170,7 @@ class Refinement {
 
     // Rows that do not count have score 0.
     FBED_HOT void gradient() {
-        products(f_.T, f_.n, f_.r, k_.values.data(), k_.grad.data());
+        f_.term_products(k_.values.data(), k_.grad.data());
         double along = 0;
         if (x_) {
             const double* score = k_.values.data();
@@ -187,7 +189,7 @@ class Refinement {
         } else {
             std::fill(dir, dir + f_.n, 0.0);
         }
-        add_columns(f_.T, f_.n, f_.r, d, dir);
+        f_.add_terms(d, dir);
     }
 
     // Dual point mu + w0·dir with the weights of the null fit: exact, because [G x] is orthogonal in those weights.
@@ -211,7 +213,7 @@ class Refinement {
     // d = H⁻¹g for the curvature c of the rows, into `step` and `dir`; sets `decrement_` = g'd and `missing_`, the norm in
     // H⁻¹ of g - Hd. Where columns nearly depend on each other, g - Hd is computed row by row and the step corrected.
     FBED_HOT void solve(const double* c) {
-        gram(f_.T, f_.n, f_.r, x_, c, k_.hess.data());
+        f_.gram_of_terms(x_, c, k_.hess.data());
         bool blind = false;  // a slope where nothing shows how far to go
         for (int64_t k = 0; k < size_; ++k) blind |= !(k_.hess[k * size_ + k] > 0) && k_.grad[k] != 0;
         const double weakest = cholesky(k_.hess.data(), size_);
@@ -222,7 +224,7 @@ class Refinement {
         for (int round = 0; weakest < kSound && round < 4; ++round) {
             std::vector<double> left(size_), more, bent(f_.n);
             for (int64_t i = 0; i < f_.n; ++i) bent[i] = c[i] * k_.dir[i];
-            products(f_.T, f_.n, f_.r, bent.data(), left.data());
+            f_.term_products(bent.data(), left.data());
             if (x_) left[f_.r] = std::inner_product(bent.begin(), bent.end(), x_, 0.0);
             for (int64_t k = 0; k < size_; ++k) left[k] = k_.grad[k] - left[k];
             more = left;
@@ -294,7 +296,7 @@ class Refinement {
         double upper = none;
         for (int attempt = 0; attempt < 3 && promises(cost); ++attempt) {
             for (int64_t i = 0; i < f_.n; ++i) score[i] = kept[i] > 0 ? k_.values[i] : 0.0;
-            products(f_.T, f_.n, f_.r, score.data(), k_.grad.data());
+            f_.term_products(score.data(), k_.grad.data());
             k_.grad[f_.r] = x_ ? std::inner_product(score.begin(), score.end(), x_, 0.0) : 0.0;
             solve(kept.data());
             const double gap = certified_gap(extremes(kept.data()));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "linear.hpp"
+#include "prepared.hpp"
 #include "whiten.hpp"
 
 namespace fbed {
@@ -27,13 +28,14 @@ struct Secured {
     Whitened basis;
     std::vector<double> moved;  // by that direction
 
-    // T has the model column after column; the curvature of idle rows is 0.
-    Secured(const double* T, int64_t n, int64_t r, const double* sign, std::vector<double> curvature,
-            const std::vector<char>& idle, const double* coefficients)
-        : rows(n, 0), moved(n) {
+    // The curvature of idle rows is 0.
+    Secured(const Model& model, const double* sign, std::vector<double> curvature, const std::vector<char>& idle,
+            const double* coefficients)
+        : rows(model.n, 0), moved(model.n) {
+        const int64_t n = model.n, r = model.r;
         std::vector<double> along(r);
         for (int attempt = 0; attempt < kAttempts; ++attempt) {
-            basis = whiten(T, n, r, curvature.data());
+            basis = model.whitened(curvature.data());
             const int64_t none = r - basis.kept;
             std::fill(along.begin(), along.end(), 0.0);
             for (int64_t j = 0; j < none; ++j) {
@@ -42,7 +44,7 @@ struct Secured {
                 for (int64_t k = 0; k < r; ++k) along[k] += basis.free[k * none + j] * part;
             }
             std::fill(moved.begin(), moved.end(), 0.0);
-            add_columns(T, n, r, along.data(), moved.data());
+            model.add(along.data(), moved.data());
             double most = 0;
             for (int64_t i = 0; i < n; ++i) most = std::max(most, std::abs(moved[i]));
             const double clear = 1e-6 * most;

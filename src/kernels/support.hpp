@@ -26,6 +26,7 @@ struct Support {
     double gain = 0;        // log-likelihood gained along x alone
     double b = 0;
     double slope = 0;  // of the log-likelihood at b, 0 but for rounding
+    double promise = 0;  // about what the statistic is
     const double* mean = nullptr;  // at b, row by row of T
 };
 
@@ -99,7 +100,7 @@ constexpr double kCancelled = 1e-5;
 
 // 2KL_T + what refitting the model around it can add; needs the rows of T to hold less than all of its information. An
 // upper bound below the aim is enough.
-FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double aim, double* sum) {
+FBED_HOT inline Interval bracket_support(const Null& f, Support& s, double aim, double* sum) {
     const int64_t r = f.r;
     std::fill(sum, sum + f.stride, 0.0);
     for (int64_t k = 0; k < r; ++k) sum[k] = -f.g0[k];
@@ -125,6 +126,7 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
     if (out.upper < aim)  // all that matters
         return {f.has_idle || s.conflict ? 0.0 : std::min(std::max(gain * (1.0 - kSlack), 0.0), out.upper), out.upper};
     double idle_step = 0;
+    s.promise = gain;
     if (sigma2 > 0) {
         double curvature = sigma2;
         for (int64_t i = 0; i < s.m; ++i) {
@@ -135,6 +137,7 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
         }
         if (curvature > kCancelled * sigma2) {
             const double z = f.kappa * sigma2 * sigma / curvature;
+            s.promise = gain + sigma2 * sigma2 / curvature;
             out.lower = std::max(out.lower, gain + sigma2 * sigma2 / curvature * P(z));
             idle_step = f.idle_kappa * sigma2 * sigma / curvature;
         }
@@ -152,17 +155,18 @@ FBED_HOT inline Interval bracket_support(const Null& f, const Support& s, double
 
 // Extremes of z of a step along G. |z| is at most |g||e|, so the rows with large norms decide: what has been seen must be at
 // least what is left on both sides.
-FBED_HOT inline void look_by_norm(const Null& f, const double* e, double size, double& z_min, double& z_max, double& idle_step) {
+// False where the rows that are at hand do not decide.
+FBED_HOT inline bool look_by_norm(const Null& f, const double* e, double size, double& z_min, double& z_max, double& idle_step) {
     constexpr int64_t kPart = 64;
     double v[kPart];
     const Sorted& s = *f.sorted;
-    for (int64_t start = 0; start < f.n; start += kPart) {
+    for (int64_t start = 0; start < s.count; start += kPart) {
         const double rest = s.norm[start] * size;
         if (rest <= std::min(-z_min, z_max) || rest < 1e-3) {
             z_min = std::min(z_min, -rest);
             z_max = std::max(z_max, rest);
             idle_step = std::max(idle_step, rest);
-            return;
+            return true;
         }
         const int64_t m = std::min(kPart, s.length - start);
         const double *a = s.a.data() + start, *mu = s.mu.data() + start;
@@ -185,28 +189,30 @@ FBED_HOT inline void look_by_norm(const Null& f, const double* e, double size, d
         z_max = std::max(z_max, most);
         idle_step = std::max(idle_step, idle);
     }
+    return s.count == f.n;
 }
 
 // The same from the exact Newton step at (0, b): C = I - sum_T a(w0 - w_b)gg' - cc'/I_b is the curvature there. The step, on G
 // and, last, on x, is left in `step`.
 class SupportStep {
    public:
-    SupportStep(const Null& f, const Support& s, Work& work) : f_(f), s_(s), work_(work) {}
+    SupportStep(const Null& f, const Support& s, Work& work) : f_(f), s_(s), work_(work), gone_(s.m, 0), z_(s.m, 0.0) {}
 
     bool usable = false;  // whether there is such a step
 
     // `sum` is what `bracket_support` has left; the aim is an upper bound that would settle it.
     FBED_HOT Interval bracket(double* sum, double aim) {
         Interval out{2.0 * s_.gain, std::numeric_limits<double>::infinity()};
-        usable = is_small() ? solve_small(sum) : curvature() && solve(sum);
+        slope_ = s_.slope;
+        usable = collect() && solve(sum);
         if (!usable) return out;
         Extremes z = on_support();
         const bool own_rows_stay = z.min >= -1.0;
-        look_by_norm(f_, work_.step.data(), size(), z.min, z.max, idle_step_);
+        if (!look_by_norm(f_, work_.step.data(), size(), z.min, z.max, idle_step_)) look_at_all(z);
         const double sure = (2.0 * s_.gain + P(z.max) * decrement_) * (1.0 - kSlack) - f_.idle_loss(idle_step_);
         if (z.min >= -1.0)
             out.upper = (2.0 * s_.gain + P(z.min) * decrement_) * (1.0 + kSlack);
-        else if (own_rows_stay)
+        else if (own_rows_stay || f_.sparse)  // a refinement of few columns costs no more than trying without them
             out.upper = without_rows(sum, aim);
         out.upper = f_.clip(out.upper);
         out.lower = s_.conflict ? 0.0 : std::min(std::max(sure, 0.0), out.upper);
@@ -214,75 +220,46 @@ class SupportStep {
     }
 
    private:
-    // Few rows, all of them at their outcome for good: C is I but for as many directions.
-    bool is_small() const { return s_.pure && 2 * s_.m <= f_.r; }
+    // C less t·gg' for a row.
+    struct Change {
+        int64_t row;
+        double t;
+    };
 
-    // The step from a system of a row for each row of T: C = I - B'B, and C⁻¹ = I + B'(I - BB')⁻¹B.
-    FBED_HOT bool solve_small(const double* sum) {
+    // What C differs in from I: the rows of T, whose curvature is another at b and none where they are left out, other rows that
+    // are left out, and c. False when every row of T is saturated, and yet they disagree.
+    FBED_HOT bool collect() {
         const int64_t stride = f_.stride;
-        double *B = work_.curvature.data(), *A = work_.hess.data(), *e = work_.step.data(), *right = work_.theta_from.data();
-        double* along = work_.theta.data();
-        int64_t m = 0;
-        for (int64_t i = 0; i < s_.m; ++i) {
-            const int64_t row = s_.rows[i];
-            if (f_.a[row] == 0.0) continue;
-            std::fill_n(B + m * stride, stride, 0.0);
-            add_row(B + m * stride, std::sqrt(f_.a[row] * f_.w[row]), f_.G + row * stride, stride);
-            ++m;
-        }
-        for (int64_t i = 0; i < m; ++i)
-            for (int64_t j = 0; j <= i; ++j) A[i * m + j] = (i == j) - row_product(B + i * stride, B + j * stride, stride);
-        if (cholesky(A, m) <= 0.0) return false;
-        for (int64_t i = 0; i < m; ++i)
-            if (A[i * m + i] * A[i * m + i] < kCancelled) return false;
-        std::fill(work_.step.begin(), work_.step.end(), 0.0);
-        for (int64_t k = 0; k < stride; ++k) e[k] = right[k] = -sum[k];
-        for (int64_t i = 0; i < m; ++i) along[i] = row_product(B + i * stride, right, stride);
-        cholesky_solve(A, m, along);
-        for (int64_t i = 0; i < m; ++i) add_row(e, along[i], B + i * stride, stride);
-        decrement_ = row_product(right, e, stride);
-        return true;
-    }
-
-    // C with rows filled up to whole vectors; false when every row of T is saturated, and yet they disagree.
-    FBED_HOT bool curvature() {
-        const int64_t r = f_.r, stride = f_.stride;
-        double *C = work_.curvature.data(), *c = work_.theta.data();
-        std::fill(C, C + r * stride, 0.0);
+        double* c = work_.theta.data();
         std::fill(c, c + stride, 0.0);
-        for (int64_t k = 0; k < r; ++k) C[k * stride + k] = 1.0;
+        own_ = 0;
+        changes_.clear();
+        bool some = false;
         for (int64_t i = 0; i < s_.m; ++i) {
             const int64_t row = s_.rows[i];
             if (f_.a[row] == 0.0) continue;
-            const double wb = s_.mean[i] * (1.0 - s_.mean[i]), q = f_.a[row] * wb * s_.x[i];
-            take_row(row, f_.a[row] * (f_.w[row] - wb));
+            const double wb = gone_[i] ? 0.0 : s_.mean[i] * (1.0 - s_.mean[i]), q = f_.a[row] * wb * s_.x[i];
+            changes_.push_back({row, f_.a[row] * (f_.w[row] - wb)});
+            some = some || !gone_[i];
+            if (q == 0.0) continue;
             add_row(c, q, f_.G + row * stride, stride);
             own_ += q * s_.x[i];
         }
+        for (int64_t row : outside_) changes_.push_back({row, f_.a[row] * f_.w[row]});
         moves_ = !s_.pure && own_ > 0;
-        for (int64_t p = 0; moves_ && p < r; ++p) add_row(C + p * stride, -c[p] / own_, c, whole(p + 1));
-        return s_.pure || moves_;
+        return s_.pure || moves_ || !some;
     }
 
-    // C -= t·gg', the lower triangle
-    FBED_INLINE void take_row(int64_t row, double t) {
-        const double* g = f_.G + row * f_.stride;
-        for (int64_t p = 0; p < f_.r; ++p) add_row(work_.curvature.data() + p * f_.stride, -t * g[p], g, whole(p + 1));
-    }
-
-    // The step and its decrement; false where C is next to singular: the refinement takes more care.
+    // C e = right, where right = -sum - c·slope/I_b; sets the decrement. Few changes make a small system.
     bool solve(const double* sum) {
         const int64_t r = f_.r;
-        double *H = work_.hess.data(), *e = work_.step.data(), *right = work_.theta_from.data();
+        double *e = work_.step.data(), *right = work_.theta_from.data();
         const double* c = work_.theta.data();
-        for (int64_t p = 0; p < r; ++p) std::copy_n(work_.curvature.data() + p * f_.stride, p + 1, H + p * r);
-        if (cholesky(H, r) <= 0.0) return false;
-        for (int64_t k = 0; k < r; ++k)
-            if (H[k * r + k] * H[k * r + k] < kCancelled) return false;
-        const double slope = moves_ ? s_.slope / own_ : 0.0;
+        const double slope = moves_ ? slope_ / own_ : 0.0;
         std::fill(work_.step.begin(), work_.step.end(), 0.0);
-        for (int64_t k = 0; k < r; ++k) e[k] = right[k] = -sum[k] - c[k] * slope;
-        cholesky_solve(H, r, e);
+        std::fill(right, right + f_.stride, 0.0);
+        for (int64_t k = 0; k < r; ++k) right[k] = -sum[k] - c[k] * slope;
+        if (!(2 * (changes_.size() + 1) <= static_cast<size_t>(r) ? solve_small(right, e) : solve_whole(right, e))) return false;
         double along = 0;
         decrement_ = slope * slope * own_;
         for (int64_t k = 0; k < r; ++k) {
@@ -293,22 +270,89 @@ class SupportStep {
         return true;
     }
 
+    // False where C is next to singular: the refinement takes more care.
+    FBED_HOT bool solve_whole(const double* right, double* e) {
+        const int64_t r = f_.r, stride = f_.stride;
+        double *C = work_.curvature.data(), *H = work_.hess.data();
+        const double* c = work_.theta.data();
+        std::fill(C, C + r * stride, 0.0);
+        for (int64_t k = 0; k < r; ++k) C[k * stride + k] = 1.0;
+        for (const Change& change : changes_) {  // the lower triangle
+            const double* g = f_.G + change.row * stride;
+            for (int64_t p = 0; p < r; ++p) add_row(C + p * stride, -change.t * g[p], g, whole(p + 1));
+        }
+        for (int64_t p = 0; moves_ && p < r; ++p) add_row(C + p * stride, -c[p] / own_, c, whole(p + 1));
+        for (int64_t p = 0; p < r; ++p) std::copy_n(C + p * stride, p + 1, H + p * r);
+        if (cholesky(H, r) <= 0.0) return false;
+        for (int64_t k = 0; k < r; ++k)
+            if (H[k * r + k] * H[k * r + k] < kCancelled) return false;
+        std::copy_n(right, r, e);
+        cholesky_solve(H, r, e);
+        return true;
+    }
+
+    // C = I - B'SB with a row of B for each change and S = ±1, so that C⁻¹ = I + B'(S - BB')⁻¹B. Rows that have gained curvature,
+    // S = -1, come first: a factor without pivots is sound then, and the pivots of the others are positive as C is.
+    FBED_HOT bool solve_small(const double* right, double* e) {
+        const int64_t stride = f_.stride;
+        double *B = work_.curvature.data(), *A = work_.hess.data();
+        small_.clear();
+        int64_t m = 0;
+        const auto put = [&](double t, const double* g, double side) {
+            std::fill_n(B + m * stride, stride, 0.0);
+            add_row(B + m * stride, std::sqrt(std::abs(t)), g, stride);
+            small_.push_back(side);
+            ++m;
+        };
+        for (const Change& change : changes_)
+            if (change.t < 0) put(change.t, f_.G + change.row * stride, -1.0);
+        for (const Change& change : changes_)
+            if (change.t > 0) put(change.t, f_.G + change.row * stride, 1.0);
+        if (moves_) put(1.0 / own_, work_.theta.data(), 1.0);
+        for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j <= i; ++j)
+                A[i * m + j] = (i == j ? small_[i] : 0.0) - row_product(B + i * stride, B + j * stride, stride);
+        along_.resize(m);
+        for (int64_t i = 0; i < m; ++i) along_[i] = row_product(B + i * stride, right, stride);
+        for (int64_t i = 0; i < m; ++i) {  // A = LDL', L in place of A; a row is LD until it is divided
+            for (int64_t j = 0; j < i; ++j)
+                for (int64_t l = 0; l < j; ++l) A[i * m + j] -= A[i * m + l] * A[j * m + l];
+            for (int64_t j = 0; j < i; ++j) {
+                A[i * m + j] /= A[j * m + j];
+                A[i * m + i] -= A[i * m + j] * A[i * m + j] * A[j * m + j];
+                along_[i] -= A[i * m + j] * along_[j];
+            }
+            if (!(small_[i] * A[i * m + i] > kCancelled)) return false;
+        }
+        for (int64_t i = m; i-- > 0;) {
+            along_[i] /= A[i * m + i];
+            for (int64_t j = i + 1; j < m; ++j) along_[i] -= A[j * m + i] * along_[j];
+        }
+        std::copy_n(right, stride, e);
+        for (int64_t i = 0; i < m; ++i) add_row(e, along_[i], B + i * stride, stride);
+        return true;
+    }
+
     double size() const {
         return std::sqrt(std::inner_product(work_.step.begin(), work_.step.begin() + f_.r, work_.step.begin(), 0.0));
     }
 
-    // Extremes of z on the rows of T; pure ones are at their outcome for good.
+    // Extremes of z on the rows of T that stay; pure ones are at their outcome for good.
     FBED_HOT Extremes on_support() {
         Extremes z;
-        const double *e = work_.step.data(), last = e[f_.r];
+        const double last = work_.step[f_.r];
+        filled_.assign(f_.stride, 0.0);
+        std::copy_n(work_.step.data(), f_.r, filled_.data());
         idle_step_ = 0;
         for (int64_t i = 0; i < s_.m && !s_.pure; ++i) {
+            if (gone_[i]) continue;
             const int64_t row = s_.rows[i];
-            const double v = row_product(f_.G + row * f_.stride, e, f_.stride) + last * s_.x[i], m = s_.mean[i];
+            const double v = row_product(f_.G + row * f_.stride, filled_.data(), f_.stride) + last * s_.x[i], m = s_.mean[i];
             if (f_.a[row] == 0.0) {
                 idle_step_ = std::max(idle_step_, std::abs(v) + std::abs(s_.b * s_.x[i]));
             } else {
-                z.min = std::min(z.min, std::min((1.0 - m) * v, -m * v));
+                z_[i] = std::min((1.0 - m) * v, -m * v);
+                z.min = std::min(z.min, z_[i]);
                 z.max = std::max(z.max, std::max((1.0 - m) * v, -m * v));
             }
         }
@@ -319,37 +363,70 @@ class SupportStep {
     // outcome, which gains what they have left.
     double without_rows(const double* sum, double aim) {
         const std::vector<double> first = work_.step;
-        std::vector<double> left(sum, sum + f_.stride);
-        std::vector<int64_t> out;
+        const double decrement = decrement_;
+        if (!(2.0 * s_.gain + decrement_ < aim)) return std::numeric_limits<double>::infinity();
+        left_.assign(sum, sum + f_.stride);
         double cost = 0, upper = std::numeric_limits<double>::infinity();
-        if (is_small()) curvature();
+        least_z();
         for (int attempt = 0; attempt < 3; ++attempt) {
-            const size_t before = out.size();
-            find_rows_beyond(out);
-            for (size_t i = before; i < out.size(); ++i) cost += 2.0 * f_.a[out[i]] * f_.dev[out[i]];
+            cost += leave_out_rows_beyond();
             if (!(2.0 * s_.gain + cost + decrement_ < aim)) break;
-            for (size_t i = before; i < out.size(); ++i) {
-                const int64_t row = out[i];
-                take_row(row, f_.a[row] * f_.w[row]);
-                add_row(left.data(), f_.a[row] * f_.res[row], f_.G + row * f_.stride, f_.stride);
-            }
-            if (!solve(left.data())) break;
-            const double own = on_support().min, least = std::min(own, least_z(out));
-            if (least >= -1.0) upper = (2.0 * s_.gain + cost + P(least) * decrement_) * (1.0 + kSlack);
-            if (least >= -1.0 || own < -1.0) break;
+            if (!collect() || !solve(left_.data())) break;
+            const double least = std::min(on_support().min, least_z());
+            if (!(least >= -1.0)) continue;
+            upper = (2.0 * s_.gain + cost + P(least) * decrement_) * (1.0 + kSlack);
+            break;
         }
         work_.step = first;
+        decrement_ = decrement;
         return upper;
     }
 
+    // Rows that come near 0 in the dual point are left out of it; returns what they have left.
+    double leave_out_rows_beyond() {
+        double cost = 0;
+        for (int64_t i = 0; i < s_.m && !s_.pure; ++i) {
+            const int64_t row = s_.rows[i];
+            if (gone_[i] || f_.a[row] == 0.0 || !(z_[i] < kNearlyOut)) continue;
+            const double y = f_.sign[row] > 0 ? 1.0 : 0.0, pull = f_.a[row] * (y - s_.mean[i]);
+            gone_[i] = 1;
+            cost += 2.0 * f_.a[row] * loss(f_.sign[row] * (f_.eta[row] + s_.b * s_.x[i]));
+            slope_ -= pull * s_.x[i];
+            add_row(left_.data(), pull, f_.G + row * f_.stride, f_.stride);
+        }
+        const double* z = work_.values.data();
+        for (int64_t row = 0; row < f_.n; ++row) {
+            if (!(z[row] < kNearlyOut)) continue;
+            outside_.push_back(row);
+            cost += 2.0 * f_.a[row] * f_.dev[row];
+            add_row(left_.data(), f_.a[row] * f_.res[row], f_.G + row * f_.stride, f_.stride);
+        }
+        return cost;
+    }
+
+    // Extremes of z of all rows but those of T.
+    FBED_HOT void look_at_all(Extremes& z) {
+        z.min = std::min(z.min, least_z());
+        const double *a = f_.a, *mu = f_.mu, *v = work_.dir.data();
+        double most = 0, idle = 0;
+#pragma omp simd reduction(max : most, idle)
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double step = a[i] > 0 ? v[i] : 0.0;
+            most = std::max(most, std::max((1.0 - mu[i]) * step, -mu[i] * step));
+            idle = std::max(idle, std::abs(v[i] - step));
+        }
+        z.max = std::max(z.max, most);
+        idle_step_ = std::max(idle_step_, idle);
+    }
+
     // z of all rows but those of T, which are looked at by themselves, and those that are left out; returns the least.
-    FBED_HOT double least_z(const std::vector<int64_t>& out) {
+    FBED_HOT double least_z() {
         double *v = work_.dir.data(), *z = work_.values.data(), least = 0;
         const double *a = f_.a, *mu = f_.mu;
         std::fill(v, v + f_.n, 0.0);
-        add_columns(f_.T, f_.n, f_.r, work_.step.data(), v);
+        f_.add(work_.step.data(), v);
         for (int64_t i = 0; i < s_.m; ++i) v[s_.rows[i]] = 0.0;
-        for (int64_t row : out) v[row] = 0.0;
+        for (int64_t row : outside_) v[row] = 0.0;
 #pragma omp simd reduction(min : least)
         for (int64_t i = 0; i < f_.n; ++i) {
             z[i] = a[i] > 0 ? std::min((1.0 - mu[i]) * v[i], -mu[i] * v[i]) : 0.0;
@@ -358,18 +435,16 @@ class SupportStep {
         return least;
     }
 
-    void find_rows_beyond(std::vector<int64_t>& out) {
-        if (out.empty()) least_z(out);  // otherwise it has just been asked for
-        const double* z = work_.values.data();
-        for (int64_t i = 0; i < f_.n; ++i)
-            if (z[i] < kNearlyOut) out.push_back(i);
-    }
-
     const Null& f_;
     const Support& s_;
     Work& work_;
-    double own_ = 0, decrement_ = 0, idle_step_ = 0;
+    double own_ = 0, slope_ = 0, decrement_ = 0, idle_step_ = 0;
     bool moves_ = false;
+    std::vector<char> gone_;  // rows of T that are left out
+    std::vector<double> z_;   // of the rows of T
+    std::vector<int64_t> outside_;  // other rows that are left out
+    std::vector<Change> changes_;
+    std::vector<double> small_, along_, left_, filled_;
 };
 
 }  // namespace fbed

@@ -21,10 +21,14 @@ constexpr double kNoise = 1e-28;
 // Pivots above this give an orthonormal basis to 1e-10.
 constexpr double kPlain = 1e-5;
 
+// Pivots below this are rounding, if what is left of their columns is looked at and found to be.
+constexpr double kVanished = 1e-12;
+
 // rows·M is orthonormal, where M has a row for each of r columns; the directions in `free` move none of the rows.
 struct Whitened {
     int64_t r = 0, kept = 0;
     std::vector<double> M, free;  // r × kept and r × (r - kept), row-major
+    std::vector<int64_t> alive;   // where M is a triangle but for columns that move no row: the others
 };
 
 namespace whitening {
@@ -36,21 +40,19 @@ inline double product(const double* a, const double* b, size_t n) {
     return sum;
 }
 
-inline void subtract(double* a, double c, const double* b, size_t n) {
+FBED_INLINE void subtract(double* a, double c, const double* b, size_t n) {
 #pragma omp simd
     for (size_t i = 0; i < n; ++i) a[i] -= c * b[i];
 }
 
 // Inverse of a lower triangle (k × k, row-major).
-inline void invert(const double* L, int64_t k, std::vector<double>& out) {
+FBED_HOT inline void invert(const double* L, int64_t k, std::vector<double>& out) {
     out.assign(k * k, 0.0);
     for (int64_t j = 0; j < k; ++j) {
-        out[j * k + j] = 1.0 / L[j * k + j];
-        for (int64_t i = j + 1; i < k; ++i) {
-            double s = 0;
-            for (int64_t l = j; l < i; ++l) s -= L[i * k + l] * out[l * k + j];
-            out[i * k + j] = s / L[i * k + i];
-        }
+        double* row = &out[j * k];
+        for (int64_t l = 0; l < j; ++l) subtract(row, L[j * k + l], &out[l * k], l + 1);
+        for (int64_t l = 0; l < j; ++l) row[l] /= L[j * k + j];
+        row[j] = 1.0 / L[j * k + j];
     }
 }
 
@@ -142,6 +144,15 @@ inline std::vector<double> basis_on(const Pivots& p, const std::vector<double>& 
     return out;
 }
 
+// Brings a direction to unit length and takes out what it has along `count` orthonormal ones, row after row.
+inline void orthonormalise(const double* others, int64_t count, double* direction, int64_t r) {
+    for (int pass = 0; pass < 3; ++pass) {
+        const double length = std::sqrt(product(direction, direction, r));
+        for (int64_t i = 0; i < r; ++i) direction[i] /= length;
+        for (int64_t q = 0; pass < 2 && q < count; ++q) subtract(direction, product(direction, others + q * r, r), others + q * r, r);
+    }
+}
+
 // Directions that move none of the rows, orthonormal, r × (r - kept): each last column less its coordinates on the first
 // ones, in the units of the columns.
 inline std::vector<double> free_directions(const Pivots& p, const std::vector<double>& unit) {
@@ -153,11 +164,7 @@ inline std::vector<double> free_directions(const Pivots& p, const std::vector<do
         back_substitute(p.R, kept, r, b.data());
         for (int64_t i = 0; i < kept; ++i) direction[p.order[i]] = -b[i] * unit[p.order[i]];
         direction[p.order[kept + j]] = unit[p.order[kept + j]];
-        for (int pass = 0; pass < 3; ++pass) {
-            const double length = std::sqrt(product(direction, direction, r));
-            for (int64_t i = 0; i < r; ++i) direction[i] /= length;
-            for (int64_t q = 0; pass < 2 && q < j; ++q) subtract(direction, product(direction, free.data() + q * r, r), free.data() + q * r, r);
-        }
+        orthonormalise(free.data(), j, direction, r);
         for (int64_t i = 0; i < r; ++i) out[i * none + j] = direction[i];
     }
     return out;
@@ -184,8 +191,8 @@ inline std::vector<double> scaled_columns(const double* T, int64_t n, const doub
 // T has the n × r matrix Z column after column, c is the curvature of its rows. Columns are brought to the same length
 // first: one with a saturated outlier has little left on the other rows, but what it has there counts. Where they nearly
 // depend on each other, the product of a factor with its inverse is orthonormal to a few digits only, and pivots and a
-// second round give the others.
-inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
+// second round give the others. `wholes` are the norms² of the columns where these have rows that are not given.
+inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c, const double* wholes = nullptr) {
     using namespace whitening;
     Whitened out;
     out.r = r;
@@ -194,7 +201,7 @@ inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c) {
     const double most = n ? *std::max_element(c, c + n) : 0.0;
     for (int64_t j = 0; j < r; ++j) {
         double whole;
-        products(T + j * n, n, 1, T + j * n, &whole);
+        wholes ? (void)(whole = wholes[j]) : products(T + j * n, n, 1, T + j * n, &whole);
         if (!(H[j * r + j] > kNoise * whole * most)) H[j * r + j] = 0.0;
         unit[j] = H[j * r + j] > 0 ? 1.0 / std::sqrt(H[j * r + j]) : 1.0;
         counts[j] = H[j * r + j] > 0 ? 1.0 : 0.0;

@@ -28,6 +28,7 @@ from fbed.rules.criteria import Criterion, as_criterion
 from fbed.show.text import notes, paragraph, style_of, summary
 from fbed.tables import readers
 from fbed.tables.columns import listing
+from fbed.tables.plink import Genotypes
 from fbed.tables.table import Name
 
 BAD_INPUT = 2
@@ -50,6 +51,7 @@ examples:
   fbed select trial.csv --time months --event died --strata centre
   fbed select visits.csv --target score --family mixed --cluster patient
   fbed select data.csv --target y --categorical grade --group dose=d1,d2
+  fbed select cohort.bed --pheno pheno.tsv --target bmi --include age sex pc1
   zcat data.csv.gz | fbed select - --target y --sep ';'
 
 The target is a column of the table. For svmlight and .npz files it is the
@@ -62,6 +64,7 @@ _PATH_EXAMPLES = """\
 examples:
   fbed path data.csv --target y
   fbed path data.csv --target y --alphas 0.001 0.01 0.05 --gammas -k 1
+  fbed path data.csv --target y --report settings.html
   fbed path counts.npz --json > path.json
 
 Without --alphas, --gammas and -k the grid is that of the paper: levels 0.001,
@@ -73,7 +76,7 @@ examples:
   fbed demo                          see it find a Markov blanket
   fbed select data.csv --target y    select variables of a file
   fbed path data.csv --target y      a whole grid of settings
-  fbed tune data.csv --target y      choose settings, save a model, tell its worth
+  fbed tune data.csv --target y      choose settings and tell the worth
   fbed predict model.json new.csv    predictions of a saved model
   fbed validate model.json new.csv --target y    what it is worth on new rows
   fbed inclusion data.csv --target y how stable is the selection?
@@ -190,13 +193,14 @@ def parser() -> argparse.ArgumentParser:
     gridding = commands.add_parser(
         "path",
         help="select by a whole grid of settings, sharing work",
-        description="Select variables of a file by every setting of a grid; each result is that of a single run.",
+        description="Select variables of a file by every setting of a grid.\nEach result is that of a single run.",
         epilog=_PATH_EXAMPLES,
         formatter_class=plain,
     )
     _add_data_options(gridding)
     _add_grid_options(gridding)
     gridding.add_argument("--json", action="store_true", help="every result as JSON instead of a table")
+    gridding.add_argument("--report", metavar="FILE", help="also write a report, one HTML file")
     gridding.set_defaults(run=run_path)
     showing = commands.add_parser("demo", help="find the Markov blanket in data from a known Bayesian network")
     showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
@@ -220,6 +224,7 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     """Options about the data and the model, for every command that reads a table; `_about_data` has the answers."""
     data = parser.add_argument_group("data")
     data.add_argument("file", help=f"a table: {readers.FORMATS}; '-' reads CSV from standard input")
+    data.add_argument("--pheno", metavar="FILE", help="phenotypes and covariates, with a column IID, of genotypes")
     data.add_argument("--target", metavar="COLUMN", help="the outcome")
     data.add_argument("--time", metavar="COLUMN", help="survival times, instead of --target")
     data.add_argument("--event", metavar="COLUMN", help="1 or true where --time ends with the event, 0 or false if not")
@@ -378,7 +383,8 @@ def run_select(arguments: argparse.Namespace) -> int:
     if arguments.fbs and arguments.k is not None:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
-        readers.check_output(arguments.output, arguments.file, survival=arguments.time is not None)
+        for source in (arguments.file, *([arguments.pheno] if arguments.pheno else [])):
+            readers.check_output(arguments.output, source, survival=arguments.time is not None)
     for written in (arguments.report, arguments.save):
         if written:
             report.check_path(written, arguments.file)
@@ -403,7 +409,8 @@ def run_select(arguments: argparse.Namespace) -> int:
     if arguments.output:
         outcome = {name: data.vector(name, role) for role, name in _outcome(data, arguments).items()}
         names = [result.feature_names[j] if result.feature_names else j for j in result.indices.tolist()]
-        readers.write(arguments.output, result.transform(data.table), names, outcome)
+        table = data.table.frame(names) if isinstance(data.table, Genotypes) else data.table
+        readers.write(arguments.output, result.transform(table), names, outcome)
     return INTERRUPTED if result.status == "interrupted" else 0
 
 
@@ -411,6 +418,11 @@ def with_origin(result: Result, arguments: argparse.Namespace, data: readers.Dat
     """The result with the command that made it, and the Python lines that read its data."""
     if result.origin is None:
         return result
+    if isinstance(data.table, Genotypes):
+        call = ", ".join(map(repr, (arguments.file, *([arguments.pheno] if arguments.pheno else []))))
+        return replace(
+            result, origin=replace(result.origin, command=arguments.command, reading=(f"X = fbed.genotypes({call})",))
+        )
     vectors: dict[str, tuple[str, ...]] = {}
     if not data.is_frame:
         options = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
@@ -421,7 +433,9 @@ def with_origin(result: Result, arguments: argparse.Namespace, data: readers.Dat
 
 
 def run_path(arguments: argparse.Namespace) -> int:
-    """`fbed path`: read, select by every setting, show."""
+    """`fbed path`: read, select by every setting, show, write."""
+    if arguments.report:
+        report.check_path(arguments.report, arguments.file)
     data = read_data(arguments)
     grid = {"alphas": arguments.alphas, "gammas": arguments.gammas, "ks": arguments.k}
     found = path(
@@ -429,13 +443,17 @@ def run_path(arguments: argparse.Namespace) -> int:
         **{name: values for name, values in grid.items() if values is not None},
         fbs=not arguments.no_fbs,
     )
-    print(found.to_json() if arguments.json else found.summary())
+    print(found.to_json() if arguments.json else found.summary(), flush=True)
+    tell(found.results[0].notes)
+    if arguments.report:
+        found.report(arguments.report)
+        print(f"fbed: the report is in {arguments.report}", file=sys.stderr)
     return INTERRUPTED if found.status == "interrupted" else 0
 
 
 def read_data(arguments: argparse.Namespace) -> readers.Data:
     """The file, with what the reader has to say about it."""
-    data = readers.read(arguments.file, arguments.sep, **_form(arguments))
+    data = readers.read(arguments.file, arguments.sep, pheno=arguments.pheno, **_form(arguments))
     tell(data.notes)
     return with_levels(data, arguments)
 
@@ -445,6 +463,8 @@ def with_levels(data: readers.Data, arguments: argparse.Namespace) -> readers.Da
     levels = _levels(arguments)
     if levels is None:
         return data
+    if isinstance(data.table, Genotypes):
+        raise InvalidInput("--reference and --positive are not there for genotypes: order the levels in the file")
     if not data.is_frame:
         raise InvalidInput("--reference and --positive are about columns of categories, which a matrix has none of")
     if arguments.positive is not None and arguments.target is None:
@@ -556,6 +576,7 @@ def _vector_with_hint(data: readers.Data, name: str, role: str) -> Any:
 def _variables(data: readers.Data, wanted: Sequence[str]) -> list[Name]:
     """Names as they are; a number that is no name is an index."""
     known = set(data.table.columns if data.is_frame else data.names or ())
+    known |= set(data.table.variants) if isinstance(data.table, Genotypes) else set()
     parts = [part for item in wanted for part in ([item] if item in known else item.split(",")) if part]
     return [int(item) if item not in known and item.isdecimal() else item for item in parts]
 

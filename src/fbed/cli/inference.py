@@ -58,7 +58,7 @@ _COMMANDS = {
         ),
     ),
     "stability": Command(
-        "which variables are selected in most halves of the rows? with a bound on false ones",
+        "which variables are selected in most halves? with a bound on false ones",
         (
             *_RESAMPLES,
             Option("pfer", float, "expected number of false selections (default 1)"),
@@ -68,7 +68,7 @@ _COMMANDS = {
         ),
     ),
     "ipss": Command(
-        "which variables are stable over all levels? with approximate false discovery rates",
+        "which variables are stable over all levels? with approximate FDR",
         (
             *_RESAMPLES,
             Option("fdr", float, "approximate false discovery rate (default 0.2)"),
@@ -85,7 +85,7 @@ _COMMANDS = {
         ),
     ),
     "selection_test": Command(
-        "is there anything in it? one p-value for the selection as a whole, by permutation",
+        "is there anything in it? one p-value for the whole selection, by permutation",
         _RESAMPLES[:2],
     ),
     "multisplit": Command(

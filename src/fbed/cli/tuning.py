@@ -60,7 +60,7 @@ def add_parsers(commands: Any, add_data: Add, add_grid: Add) -> None:
     tuning = commands.add_parser(
         "tune",
         help="choose settings by cross-validation, and save a model that predicts",
-        description="Choose the settings of the search by cross-validation, fit on all rows, and estimate performance.",
+        description="Choose settings by cross-validation,\nfit on all rows, and estimate performance.",
         epilog=_TUNE,
         formatter_class=plain,
     )
@@ -85,7 +85,7 @@ def add_parsers(commands: Any, add_data: Add, add_grid: Add) -> None:
     validating = commands.add_parser(
         "validate",
         help="what a saved model is worth on new rows whose outcome is known",
-        description="Discrimination and calibration of a saved model on the rows of a file, with intervals.",
+        description="Discrimination and calibration of a saved model on the rows of a file,\nwith intervals.",
         epilog=_VALIDATE,
         formatter_class=plain,
     )

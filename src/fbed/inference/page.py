@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fbed.errors import InvalidInput
 from fbed.inference.results import Inference
-from fbed.show.report import page
+from fbed.show.report import page, save
 from fbed.show.report.cells import number, section
 from fbed.show.report.charts import Axis, figure, rectangle, text
 from fbed.show.report.html import Cell, Head, Html, called, facts, table, tag
@@ -28,12 +27,7 @@ _TITLES = {
 
 def write(found: Inference, path: str | Path) -> Path:
     """Write the report to a file."""
-    file = Path(path)
-    try:
-        file.write_text(render(found), encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"cannot write the report to {path}: {error.strerror or error}") from error
-    return file
+    return save(render(found), path)
 
 
 def render(found: Inference) -> str:

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed._kernels import DenseColumns, SparseColumns
+from fbed.matrix.beside_columns import BesideColumns
 from fbed.rules.tails import Floats
 from fbed.tables.apart import ColumnsApart
+from fbed.tables.beside import Beside
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import Codes
 from fbed.tables.table import Matrix, Table, refuse_not_finite
@@ -43,6 +45,7 @@ class Design:
     numeric : which variables are a single column of the table's matrix, so that scans can read it there.
     varying : which of those are not constant.
     center, scale, low, high : of each column of the table's matrix; scale 0 marks a constant one.
+    stored : number of values of each that are not 0.
     mostly_zero : which columns of the matrix have few values that are not 0.
     by_support : whether nearly all columns of a sparse matrix have.
     """
@@ -56,24 +59,34 @@ class Design:
         self.n_rows = table.n_rows
         self.is_sparse = bool(sparse.issparse(table.matrix))
         self.matrix = _kernel_columns(table.matrix)
-        self.center, self.scale, self.low, self.high, self.mostly_zero = self._one_pass(n_threads)
+        self.center, self.scale, self.low, self.high, self.stored = self._one_pass(n_threads)
+        # heavy rows can bring the centre far from 0, where sums over the other rows would cancel
+        few = self.stored < _MOSTLY_ZERO * self.n_rows
+        self.mostly_zero: NDArray[np.bool_] = few & (np.abs(self.center) <= self.scale)
         self.by_support = self.is_sparse and int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
+        self._name_columns()
+
+    def _name_columns(self) -> None:
+        """Which design columns every variable has, once it is known which columns vary."""
         self.numeric = self._numeric()
         self.width = self._widths()
         self.varying = self.numeric & (self.width == 1)
 
-    def _one_pass(self, n_threads: int) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
-        """Centre, scale and extremes of every column; refuses values that are not finite."""
+    def _one_pass(self, n_threads: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Centre, scale, extremes and number of values other than 0 of every column; refuses what is not finite."""
         p = self.table.matrix.shape[1]
         step = max(16, -(-p // 64))
         ranges = [(start, min(start + step, p)) for start in range(0, p, step)]
         parts = list(spread(lambda r: self.matrix.stats(self.weights, self.n, *r), ranges, n_threads))
         stats = np.concatenate(parts) if parts else np.empty((0, 6))
         refuse_not_finite(self.table, self._unusable(stats[:, 4]))
-        center, scale, low, high = (np.ascontiguousarray(stats[:, i]) for i in range(4))
-        # heavy rows can bring the centre far from 0, where sums over the other rows would cancel
-        mostly_zero = (stats[:, 5] < _MOSTLY_ZERO * self.n_rows) & (np.abs(center) <= scale)
-        return center, scale, low, high, mostly_zero
+        center, scale, low, high, stored = (np.ascontiguousarray(stats[:, i]) for i in (0, 1, 2, 3, 5))
+        return center, scale, low, high, stored
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether columns are stored in their own way, and read by their own kernels."""
+        return isinstance(self.table.matrix, Beside)
 
     @property
     def block_size(self) -> int:
@@ -204,23 +217,26 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
     return parts[0] if len(parts) == 1 else np.hstack(parts)
 
 
-def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
+def _kernel_columns(matrix: Matrix) -> Any:
+    if isinstance(matrix, Beside):
+        plain = _kernel_columns(matrix.plain)
+        return BesideColumns(matrix.stored.kernel(), matrix.n_stored, plain, matrix.shape[0])
     if isinstance(matrix, ColumnsApart):
-        return DenseColumns([_plain(column) for column in matrix.columns], matrix.shape[0])
+        return DenseColumns([plain_numbers(column) for column in matrix.columns], matrix.shape[0])
     if not sparse.issparse(matrix):
         across = matrix.flags.c_contiguous and not matrix.flags.f_contiguous and matrix.nbytes <= _TRANSPOSED
-        return DenseColumns(_plain(np.asfortranarray(matrix) if across else matrix))
+        return DenseColumns(plain_numbers(np.asfortranarray(matrix) if across else matrix))
     wide = max(int(matrix.indptr[-1]), matrix.shape[0]) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     return SparseColumns(
         matrix.indptr.astype(index, copy=False),
         matrix.indices.astype(index, copy=False),
-        _plain(matrix.data),
+        plain_numbers(matrix.data),
         matrix.shape[0],
     )
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
+def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """The same values in a type and byte order that the kernels read."""
     if array.dtype.kind == "b":
         return array.view(np.uint8)

@@ -7,7 +7,7 @@ cross-validated score is optimistic, since the best of many is partly lucky; thi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,9 +16,8 @@ from fbed.result.performance import Honest
 from fbed.rules.tails import Floats
 from fbed.tuning.choice import choose
 from fbed.tuning.folds import Rows
+from fbed.tuning.resample import resampled
 from fbed.tuning.scores import OutOfFold, Score, combined
-
-_CHUNK = 2**22  # values of weights that are held at once
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,8 @@ def bootstrapped(
     small = found.only(different)
     picks: list[Rows] = []
     samples: list[Floats] = []
-    for counts in _samples(found, units, n_bootstraps, random_state):
+    rng = np.random.default_rng(random_state)
+    for counts in resampled(len(found.weights), units, n_bootstraps, rng):
         inside = counts * found.weights
         outside = (counts == 0) * found.weights
         value, error = combined(*selecting.by_fold(small, inside), found.folds_a_row)
@@ -90,16 +90,3 @@ def distinct(found: OutOfFold) -> tuple[Rows, Rows]:
             first.append(c)
         which[c] = keys[key]
     return np.array(first, dtype=np.intp), which
-
-
-def _samples(found: OutOfFold, units: Rows | None, n_bootstraps: int, random_state: int | None) -> Iterator[Floats]:
-    """How often each row is in the bag, samples × rows, in chunks."""
-    rng = np.random.default_rng(random_state)
-    n = len(found.weights)
-    owner = np.arange(n) if units is None else np.unique(units, return_inverse=True)[1]
-    n_units = int(owner.max()) + 1
-    step = max(1, _CHUNK // max(n, len(found.row)))
-    for start in range(0, n_bootstraps, step):
-        size = min(step, n_bootstraps - start)
-        drawn = rng.multinomial(n_units, np.full(n_units, 1.0 / n_units), size=size)
-        yield drawn[:, owner].astype(np.float64)

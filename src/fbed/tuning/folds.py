@@ -33,6 +33,8 @@ def make_folds(problem: Problem, cv: Any, groups: Any, random_state: int | None,
                 f"fold {i + 1} has {len(train)} rows to fit on and {len(test)} held out (n_samples = {n_rows}): give "
                 "more rows, or fewer folds by cv"
             )
+        if len(np.intersect1d(train, test)):
+            raise InvalidInput(f"fold {i + 1} of cv holds rows out that it is fitted on: such scores are not honest")
     return folds
 
 

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from fbed.doors.paths import UNFINISHED, Setting
-from fbed.doors.problem import Problem, make_plan
+from fbed.doors.problem import Memos, Problem, make_plan
 from fbed.doors.progress import Progress, display
 from fbed.errors import InvalidInput
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.make import observed
 from fbed.rules.tails import Floats
-from fbed.search.memo import Memo
 from fbed.search.search import Plan
 from fbed.tables.table import Name
 from fbed.threads import spread, thread_count
@@ -103,7 +102,7 @@ class _Worker:
         self.run, self.searches = run, searches
         try:
             self.problem = replace(whole.on_rows(fold[0]), n_jobs=None)  # threads are for folds
-            self.memo = Memo(self.problem.table.n_variables, self.problem.table.n_rows)
+            self.memos = Memos(self.problem)
             self.held = HeldOut(whole, fold[1])
             self.known: dict[tuple[int, ...], list[Held]] = {}
             if run.null is None:
@@ -115,9 +114,8 @@ class _Worker:
         """Search by the next setting, and predict; the status of the search."""
         started = time.perf_counter()
         setting = self.searches.settings[self.run.done]
-        trail, scanner = self.problem.search(
-            self.searches.plan(self.problem, setting), setting.as_criterion(), time_limit, self.memo
-        )
+        plan, criterion = self.searches.plan(self.problem, setting), setting.as_criterion()
+        trail, scanner = self.problem.search(plan, criterion, time_limit, self.memos.of(criterion))
         if trail.status not in UNFINISHED:
             key = tuple(trail.selected)
             if key not in self.known:

@@ -31,26 +31,37 @@ CERTAIN = 1e-5
 wrong once shall not lose against all others for that row alone."""
 
 
-def terms_of_rows(columns: Sequence[Column], table: Table, rows: Rows) -> Floats:
-    """The terms of a model for some rows of a table as it was read."""
-    parts = [_terms(column, table, rows) for column in columns]
-    return np.hstack(parts) if parts else np.empty((len(rows), 0))
+class RowsOfTable:
+    """Some rows of a table as it was read; a column that was asked for is kept."""
 
+    def __init__(self, table: Table, rows: Rows) -> None:
+        self.table, self.rows = table, rows
+        self._numbers: dict[int, Floats] = {}
 
-def _terms(column: Column, table: Table, rows: Rows) -> Floats:
-    factor = table.factors.get(column.index)
-    if factor is not None:
-        codes = _codes(column, factor, rows)
-        return with_means(column, indicators(codes, len(column.levels)), codes < 0)
-    matrix, place = table.matrix, int(table.position[column.index])
-    some = matrix[:, [place]][rows]
-    values = (some.toarray() if sparse.issparse(some) else np.asarray(some))[:, 0].astype(np.float64)
-    missing = np.isnan(values)
-    if column.fill is not None:
-        values = np.where(missing, column.fill, values)
-    parts = [missing.astype(float) if part == MISSING else values for part in column.parts]
-    terms = np.column_stack(parts) if parts else np.empty((len(values), 0))
-    return with_means(column, terms, np.isnan(values)) if column.fill is None else terms
+    def terms(self, columns: Sequence[Column]) -> Floats:
+        """The terms of a model."""
+        parts = [self._terms(column) for column in columns]
+        return np.hstack(parts) if parts else np.empty((len(self.rows), 0))
+
+    def _terms(self, column: Column) -> Floats:
+        factor = self.table.factors.get(column.index)
+        if factor is not None:
+            codes = _codes(column, factor, self.rows)
+            return with_means(column, indicators(codes, len(column.levels)), codes < 0)
+        values = self._column(column.index)
+        missing = np.isnan(values)
+        if column.fill is not None:
+            values = np.where(missing, column.fill, values)
+        parts = [missing.astype(float) if part == MISSING else values for part in column.parts]
+        terms = np.column_stack(parts) if parts else np.empty((len(values), 0))
+        return with_means(column, terms, np.isnan(values)) if column.fill is None else terms
+
+    def _column(self, index: int) -> Floats:
+        if index not in self._numbers:
+            whole = self.table.matrix[:, [int(self.table.position[index])]]
+            dense = whole.toarray() if sparse.issparse(whole) else np.asarray(whole)
+            self._numbers[index] = dense[self.rows, 0].astype(np.float64)
+        return self._numbers[index]
 
 
 def _codes(column: Column, factor: Factor, rows: Rows) -> Rows:
@@ -77,7 +88,7 @@ class HeldOut:
     """Rows of a problem that were held out of a fit."""
 
     def __init__(self, problem: Problem, rows: Rows) -> None:
-        self.problem, self.rows = problem, rows
+        self.problem, self.table = problem, RowsOfTable(problem.observed, rows)
         self.name = problem.model.name
         seen = observed(problem, self.name)
         self.seen = Observed(
@@ -93,7 +104,7 @@ class HeldOut:
 
     def predicted_by(self, model: FinalModel) -> Held:
         """The predictions of a model that was fitted on other rows."""
-        terms = terms_of_rows(model.columns, self.problem.observed, self.rows)
+        terms = self.table.terms(model.columns)
         eta = responses.predictors(model, terms)
         if self.offset is not None:
             eta = eta + self.offset[:, None]

@@ -17,6 +17,7 @@ from fbed.tuning.calibration import calibrate
 from fbed.tuning.folds import Rows
 from fbed.tuning.grid import CrossPath
 from fbed.tuning.heldout import horizon_of
+from fbed.tuning.resample import resampled
 from fbed.tuning.scores import OutOfFold
 
 _ROC_POINTS = 200
@@ -33,6 +34,7 @@ def performance(
     selected_by: str,
     rule: str,
     estimation: str,
+    units: Rows | None = None,
 ) -> Performance:
     """Everything about the chosen configuration."""
     own = found.only([chosen])
@@ -56,7 +58,7 @@ def performance(
         n_sets=len({frozenset(s) for s in sets}),
         roc=roc(seen.y == 1, mean, weights) if found.family == "binomial" and seen.trials is None else (),
         calibration=calibrate(found.family, own.risk[:, 0], mean, seen, _compared(found), horizon),
-        areas=areas_at(own) if seen.event is not None and own.stratum is None else (),
+        areas=areas_at(own, units) if seen.event is not None and own.stratum is None else (),
         horizon=horizon,
         seconds=cross.seconds,
     )
@@ -107,14 +109,13 @@ def roc(positive: Any, score: Floats, weights: Floats) -> tuple[tuple[float, flo
     return tuple(zip(x[keep].tolist(), y[keep].tolist(), strict=True))
 
 
-def areas_at(found: OutOfFold, seed: int = 0) -> tuple[AtTime, ...]:
+def areas_at(found: OutOfFold, units: Rows | None = None, seed: int = 0) -> tuple[AtTime, ...]:
     """Areas under the ROC curve at the quartiles of the times of events, with bootstrap intervals."""
     event = found.seen.event
     assert event is not None
-    rng = np.random.default_rng(seed)
     n = len(found.weights)
-    counts = rng.multinomial(n, np.full(n, 1.0 / n), size=_RESAMPLED) if n else np.empty((0, 0))
-    rows: Floats = np.vstack([np.ones((1, n)), counts]).astype(np.float64) * found.weights
+    counts = resampled(n, units, _RESAMPLED, np.random.default_rng(seed))
+    rows: Floats = np.vstack([np.ones((1, n)), *counts]) * found.weights
     free = concordance.uncensored(found.seen.y, event, found.weights[found.row])
     sign = -1.0 if found.family == "weibull" else 1.0
     out = []

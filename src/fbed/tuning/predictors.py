@@ -16,6 +16,7 @@ from fbed.doors.estimator import column_as_vector, refuse_names
 from fbed.doors.progress import Progress
 from fbed.errors import InvalidInput
 from fbed.result.fitted.columns import plain
+from fbed.result.fitted.rows import check_unseen
 from fbed.rules.tails import Floats
 from fbed.tables.labels import by_position
 from fbed.tables.outcomes import read_outcome
@@ -50,6 +51,7 @@ class _Tuned(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type h
         groups: Groups | None = None,
         categorical: Iterable[Name] = (),
         missing: str = "error",
+        unseen: str | None = None,
         link: str | None = None,
         max_features: int | None = None,
         n_bootstraps: int = 500,
@@ -75,6 +77,7 @@ class _Tuned(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type h
         self.groups = groups
         self.categorical = categorical
         self.missing = missing
+        self.unseen = unseen
         self.link = link
         self.max_features = max_features
         self.n_bootstraps = n_bootstraps
@@ -92,6 +95,8 @@ class _Tuned(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type h
             validate_data(self, X, skip_check_array=True)  # the names; the values are the search's business
         given = {role: by_position(X, values) for role, values in about_rows.items() if values is not None}
         options = self.get_params(deep=False)
+        if (unseen := options.pop("unseen")) is not None:
+            check_unseen(unseen)
         options["family"] = family
         tuned = tune(X, by_position(X, y), fold_groups=by_position(X, fold_groups), **options, **given)
         self._keep(tuned)
@@ -134,8 +139,11 @@ class _Tuned(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type h
 
     def _predicted(self, X: Any, kind: str, offset: Any, exposure: Any, **more: Any) -> NDArray[Any]:
         rows = self._new_rows(X)
-        unseen = "mean" if self.missing == "indicator" else "error"
-        return self.model_.predict(rows, kind, offset=offset, exposure=exposure, unseen=unseen, **more)
+        return self.model_.predict(rows, kind, offset=offset, exposure=exposure, unseen=self._about_unseen(), **more)
+
+    def _about_unseen(self) -> str:
+        """What is done where the model does not know a level, or a value is missing."""
+        return self.unseen or ("mean" if self.missing == "indicator" else "error")
 
     def _check_family(self, found: str) -> None:
         if found not in self._families:
@@ -172,6 +180,9 @@ random_state, time_limit, n_jobs, progress, resume
         As in `fbed.tune`.
     groups, categorical, missing, link, engine
         As in `fbed.select`: `groups` are of columns. Groups of rows go to `fit`.
+    unseen : {'error', 'mean', 'missing'}, optional
+        Predictions of rows with a level that the model has not seen, or a missing value: refused, by the mean of the
+        training rows, or none (NaN). By default 'mean' with missing='indicator', 'error' otherwise.
 
     Attributes
     ----------
@@ -294,6 +305,9 @@ random_state, time_limit, n_jobs, progress, resume
         As in `fbed.tune`.
     groups, categorical, missing, link, engine
         As in `fbed.select`: `groups` are of columns. Groups of rows go to `fit`.
+    unseen : {'error', 'mean', 'missing'}, optional
+        Predictions of rows with a level that the model has not seen, or a missing value: refused, by the mean of the
+        training rows, or none (NaN). By default 'mean' with missing='indicator', 'error' otherwise.
 
     Attributes
     ----------
@@ -357,8 +371,8 @@ bbc_interval_, bbc_scores_, fold_selected_, selection_frequency_, model_, result
 
     def predict_interval(self, X: Any, level: float = 0.95, offset: Any = None, exposure: Any = None) -> Floats:
         """Prediction intervals of a linear model by maximum likelihood, a row (low, high) each."""
-        unseen = "mean" if self.missing == "indicator" else "error"
-        return self.model_.predict_interval(self._new_rows(X), level, offset=offset, exposure=exposure, unseen=unseen)
+        about = {"offset": offset, "exposure": exposure, "unseen": self._about_unseen()}
+        return self.model_.predict_interval(self._new_rows(X), level, **about)
 
 
 class FBEDCox(_Tuned):
@@ -376,6 +390,9 @@ random_state, time_limit, n_jobs, progress, resume
         As in `fbed.tune`.
     groups, categorical, missing, link, engine
         As in `fbed.select`: `groups` are of columns. Groups of rows go to `fit`.
+    unseen : {'error', 'mean', 'missing'}, optional
+        Predictions of rows with a level that the model has not seen, or a missing value: refused, by the mean of the
+        training rows, or none (NaN). By default 'mean' with missing='indicator', 'error' otherwise.
 
     Attributes
     ----------

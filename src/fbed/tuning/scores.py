@@ -6,7 +6,9 @@ spread of these tells the standard error. Bootstrap samples are weightings, so t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +20,7 @@ from fbed.errors import InvalidInput
 from fbed.result.fitted.likelihoods import Observed
 from fbed.rules.tails import Floats
 from fbed.tuning import concordance
-from fbed.tuning.folds import Rows
+from fbed.tuning.folds import Fold, Rows
 
 
 @dataclass(frozen=True)
@@ -59,17 +61,25 @@ class OutOfFold:
         own = self.stratum[part]
         return [np.flatnonzero(own == stratum) for stratum in np.unique(own)]
 
-    @property
+    @cached_property
     def folds_a_row(self) -> float:
         """In how many folds a row is held out, on average."""
         return len(self.row) / max(1, len(np.unique(self.row)))
+
+    @cached_property
+    def mean_outcome(self) -> float:
+        """Of all rows, by their weights."""
+        return float(np.average(self.seen.y, weights=self.weights[self.row]))
 
     def only(self, configurations: Any) -> OutOfFold:
         """Some of the configurations."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name in ("risk", "mean", "loss"):
             values[name] = values[name][:, configurations]
-        return OutOfFold(**values)
+        some = OutOfFold(**values)
+        known = {name: getattr(self, name) for name in ("parts", "folds_a_row", "mean_outcome")}
+        some.__dict__.update(known)  # of the rows, which are the same
+        return some
 
 
 Weighted = Callable[[OutOfFold, Rows, Floats], tuple[Floats, Floats]]
@@ -84,6 +94,7 @@ class Score:
     words: str
     parts: Weighted
     families: tuple[str, ...] = ()  # all, when empty
+    pairs: bool = False  # whether rows of a fold are compared with each other
 
     def by_fold(self, found: OutOfFold, weights: Floats) -> tuple[Floats, Floats]:
         """N and D, folds × weightings × configurations, for weightings of the rows (weightings × rows)."""
@@ -168,10 +179,8 @@ def _absolute(found: OutOfFold, part: Rows) -> Floats:
 
 
 def _spread(found: OutOfFold, part: Rows, w: Floats) -> Floats:
-    """Squared distances of the fold's outcomes to their mean, weighted."""
-    y = found.seen.y[part]
-    total = np.maximum(w.sum(axis=1), 1e-300)
-    return np.maximum(w @ y**2 - (w @ y) ** 2 / total, 0.0)
+    """Squared distances to the mean of all rows: to its own, the few rows of a fold out of a bag would be too close."""
+    return np.asarray(w @ (found.seen.y[part] - found.mean_outcome) ** 2)
 
 
 def _null_deviance(found: OutOfFold, part: Rows, w: Floats) -> Floats:
@@ -225,26 +234,35 @@ def _partial_likelihood(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats
     N = np.empty((len(w), found.n_configurations))
     for c in range(found.n_configurations):
         risk = found.risk[part, c][order]
-        top = risk.max()
-        with np.errstate(divide="ignore"):
-            there = np.log(np.cumsum(w * np.exp(risk - top), axis=1)[:, at_risk]) + top
+        there = _log_sums(w, risk)[:, at_risk]
         gain = np.where(died & (w > 0), risk - there, 0.0)
         N[:, c] = 2.0 * np.einsum("bi,bi->b", w, gain)
     return N, (w @ died.astype(np.float64))[:, None]
 
 
+def _log_sums(w: Floats, risk: Floats) -> Floats:
+    """log Σ w·exp(risk) over the first rows, for every number of rows; −∞ where none has a weight."""
+    with np.errstate(divide="ignore"):
+        if np.ptp(risk) > _ONE_SCALE:
+            return np.asarray(np.logaddexp.accumulate(np.log(w) + risk, axis=1))
+        return np.log(np.cumsum(w * np.exp(risk - risk.max()), axis=1)) + risk.max()
+
+
+_ONE_SCALE = 600.0  # hazards further apart than exp of this do not fit on one scale
 _CLASSES = ("binomial", "multinomial", "ordinal")
 _TIMES = ("cox", "weibull")
 _EXPLAINED = ("gaussian", "mixed", "poisson", "gamma", *_CLASSES)
 _NUMBERS = ("gaussian", "mixed", "poisson", "negative_binomial", "gamma")
 
 DEVIANCE = Score("deviance", "minus the deviance", _mean_of(_deviance))
-PARTIAL = Score("deviance", "partial log-likelihood, times 2, an event", _within(_partial_likelihood), ("cox",))
+PARTIAL = Score(
+    "deviance", "partial log-likelihood, times 2, an event", _within(_partial_likelihood), ("cox",), pairs=True
+)
 SCORES = {
     score.name: score
     for score in (
         DEVIANCE,
-        Score("roc_auc", "area under the ROC curve", _area, ("binomial",)),
+        Score("roc_auc", "area under the ROC curve", _area, ("binomial",), pairs=True),
         Score("neg_log_loss", "mean log probability of the observed class", _mean_of(_log_probability), _CLASSES),
         Score("neg_brier_score", "minus the Brier score", _mean_of(_brier), _CLASSES),
         Score("accuracy", "part of the rows classified rightly", _mean_of(_right), _CLASSES),
@@ -252,7 +270,7 @@ SCORES = {
         Score("neg_mean_squared_error", "minus the mean squared error", _mean_of(_squares), _NUMBERS),
         Score("neg_mean_absolute_error", "minus the mean absolute error", _mean_of(_absolute), _NUMBERS),
         Score("d2", "part of the deviance explained", _against(_deviance, _null_deviance), _EXPLAINED),
-        Score("c_index", "concordance index", _within(_concordance)),
+        Score("c_index", "concordance index", _within(_concordance), pairs=True),
     )
 }
 """Scores that are computed for all bootstrap samples at once; others of scikit-learn are called one by one."""
@@ -290,6 +308,15 @@ def find_score(name: str | None, family: str, trials: bool = False) -> Score:
     return score
 
 
+def check_pairs(score: Score, folds: Sequence[Fold]) -> None:
+    """Refuse folds of a single row where rows of a fold are compared."""
+    if score.pairs and all(len(test) < 2 for _, test in folds):
+        raise InvalidInput(
+            f"configurations are chosen by the {score.words}, which compares rows of the same fold, but every fold "
+            "holds a single row: ask for fewer folds by cv, or for another scoring"
+        )
+
+
 # -- whatever scikit-learn has ---------------------------------------------------------------------------------------
 
 
@@ -297,6 +324,8 @@ def _from_sklearn(name: Any) -> Score:
     """A scorer of scikit-learn, asked once a fold, configuration and weighting."""
     from sklearn.metrics import get_scorer
 
+    if not isinstance(name, str):
+        raise InvalidInput(f"scoring must be the name of a score, such as 'roc_auc' or 'r2', got {name!r}")
     try:
         scorer = get_scorer(name)
     except (ValueError, TypeError) as error:
@@ -308,17 +337,32 @@ def _from_sklearn(name: Any) -> Score:
     by_class = wants != "predict"
 
     def parts(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Floats]:
-        y = found.seen.y[part]
-        total = w.sum(axis=1, keepdims=True)
-        N = np.empty((len(w), found.n_configurations))
+        N, D = (np.zeros((len(w), found.n_configurations)) for _ in range(2))
         for c in range(found.n_configurations):
             said = _said(found, part, c, by_class)
             for b in range(len(w)):
-                value = scorer._score_func(y, said, sample_weight=w[b], **scorer._kwargs)
-                N[b, c] = scorer._sign * value * total[b, 0]
-        return N, total
+                value = _asked(scorer, found.seen.y[part], said, w[b])
+                if math.isfinite(value):  # of rows that do not have all classes some scores are not known
+                    D[b, c] = w[b].sum()
+                    N[b, c] = value * D[b, c]
+        return N, D
 
     return Score(str(name), str(name).replace("_", " "), parts)
+
+
+def _asked(scorer: Any, y: Floats, said: NDArray[Any], w: Floats) -> float:
+    """What a scorer of scikit-learn says of the rows that have a weight; NaN for what it does not know."""
+    there = w > 0
+    if not there.any():
+        return math.nan
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return float(
+                scorer._sign * scorer._score_func(y[there], said[there], sample_weight=w[there], **scorer._kwargs)
+            )
+    except ValueError:
+        return math.nan
 
 
 def _said(found: OutOfFold, part: Rows, c: int, by_class: bool) -> NDArray[Any]:

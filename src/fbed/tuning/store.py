@@ -21,6 +21,12 @@ SCHEMA = 1
 _lock = Lock()
 
 
+def check_place(file: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    if not file.parent.is_dir() or file.is_dir():
+        raise InvalidInput(f"resume: {file} cannot be written: give the name of a file in a folder that is there")
+
+
 def save(file: Path, cross: CrossPath) -> None:
     """Write what is done; a file is replaced as a whole, so that a stop in between leaves the old one."""
     with _lock:

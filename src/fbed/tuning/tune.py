@@ -21,6 +21,7 @@ from fbed.result.origin import origin
 from fbed.result.performance import Performance
 from fbed.result.result import Result
 from fbed.rules.tails import Floats
+from fbed.tables.readers import opened
 from fbed.tables.table import Name, as_list, take_column
 from fbed.tuning import choice
 from fbed.tuning.bbc import Bootstrapped, bootstrapped
@@ -28,7 +29,8 @@ from fbed.tuning.final_models import FinalWay, check_way, find_way
 from fbed.tuning.folds import group_codes, make_folds
 from fbed.tuning.grid import Configuration, CrossPath, Searches, check_family
 from fbed.tuning.performance import performance
-from fbed.tuning.scores import OutOfFold, Score, find_score, shown
+from fbed.tuning.scores import OutOfFold, Score, check_pairs, find_score, shown
+from fbed.tuning.store import check_place
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +174,10 @@ def tune(
     True
     """
     started = time.perf_counter()
+    X = opened(X)
     choice.check_rule(choose)
+    if resume is not None:
+        check_place(Path(resume))
     _check_bootstraps(n_bootstraps)
     grid = settings_grid(alphas, gammas, ks, fbs)
     for setting in grid:
@@ -188,6 +193,7 @@ def tune(
     score = find_score(scoring, problem.model.name, trials)
     n_rows = _n_rows(X, problem)
     folds = make_folds(problem, cv, groups, random_state, n_rows)
+    check_pairs(score, folds)
     searches = Searches(tuple(grid), way, tuple(include), tuple(exclude), backward, max_features)
     cross = CrossPath(problem, folds, searches).run(time_limit, n_jobs, progress, resume)
     if cross.status == "interrupted":
@@ -205,7 +211,7 @@ def tune(
         result,
         origin=origin(select, {**asked, "early_dropping": setting.k is not None}),
         seconds=time.perf_counter() - started,
-        notes=result.notes + _notes(cross),
+        notes=result.notes + _notes(cross, told),
         performance=told,
     )
     return Tuned(**{**judged, "performance": told}, result=result, cross=cross, chosen=chosen)
@@ -228,7 +234,7 @@ def _judged(
     told = [score] if score.name not in (*names, "deviance") else []
     told += [find_score(name, found.family, trials) for name in names]
     boot = bootstrapped(found, score, told, cross.sizes, rule, chosen, units, n_bootstraps, random_state)
-    worth = performance(cross, found, boot, chosen, values, errors, score.name, rule, cross.searches.way.name)
+    worth = performance(cross, found, boot, chosen, values, errors, score.name, rule, cross.searches.way.name, units)
     return chosen, {"performance": worth, "out_of_fold": found, "boot": boot, "values": values, "errors": errors}
 
 
@@ -249,11 +255,16 @@ def _needs_another(model: FinalModel) -> bool:
     return model.separated or not all(math.isfinite(value) for value in model.coefficients)
 
 
-def _notes(cross: CrossPath) -> tuple[str, ...]:
+def _notes(cross: CrossPath, told: Performance) -> tuple[str, ...]:
     done, wanted = cross.n_settings, len(cross.searches.settings)
-    if done == wanted:
-        return ()
-    return (f"time ran out: {done} of {wanted} settings of the grid were finished in every fold and compared",)
+    notes = [
+        f"{score.words} is not known: no fold has rows to compare"
+        for score in told.scores
+        if score.value != score.value
+    ]
+    if done < wanted:
+        notes.append(f"time ran out: {done} of {wanted} settings of the grid were finished in every fold and compared")
+    return tuple(notes)
 
 
 def _fold_groups(X: Any, groups: Any, data: Any) -> tuple[Any, list[str]]:

@@ -19,6 +19,7 @@ from fbed.tables.outcomes import Outcome, read_outcome
 from fbed.tuning.calibration import calibrate
 from fbed.tuning.heldout import deviances
 from fbed.tuning.performance import areas_at, roc
+from fbed.tuning.resample import resampled
 from fbed.tuning.scores import OutOfFold, find_score, shown
 
 _CLASSES = ("binomial", "multinomial", "ordinal")
@@ -158,9 +159,7 @@ def _scores(found: OutOfFold, n_bootstraps: int, random_state: int | None) -> tu
     scores = [find_score(name, found.family, found.seen.trials is not None) for name in names]
     plain_values = [float(score.values(found, found.weights[None])[0][0, 0]) for score in scores]
     samples: list[list[float]] = [[] for _ in scores]
-    step = max(1, 2**22 // n)
-    for start in range(0, n_bootstraps, step):
-        counts = rng.multinomial(n, np.full(n, 1.0 / n), size=min(step, n_bootstraps - start))
+    for counts in resampled(n, None, n_bootstraps, rng):
         for i, score in enumerate(scores):
             samples[i] += score.values(found, counts * found.weights)[0][:, 0].tolist()
     out = []

@@ -19,6 +19,7 @@ from fbed.models.base import Bounds, Fit, FittedModel, Indices, Span, harmonic_m
 from fbed.models.engines.certified import CertifiedLogistic, Hints
 from fbed.models.engines.coded_fit import CodedBinomialFit, coded_fit, contested, is_worth_coding
 from fbed.models.engines.groups import GroupQuestions
+from fbed.models.engines.sparse_logistic import SparseLogistic, SparseSpan, sparse_span
 from fbed.models.likelihoods.glm import logit_intercept
 from fbed.models.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.models.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
@@ -69,7 +70,8 @@ class Binomial:
             coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)))
             if coded is not None:
                 return coded
-        return self.dense_fit(selected, near)
+        sparse = sparse_span(self.design, selected) if self.certified and self.offset is None else None
+        return self.dense_fit(selected, near) if sparse is None else CertifiedBinomialFit(self, sparse, _hints(near))
 
     def dense_fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
         """The same on a basis of orthogonal columns."""
@@ -119,8 +121,12 @@ class BinomialFit:
     def __init__(self, model: Binomial, span: Span, hints: Hints | None = None) -> None:
         self.model = model
         self.span = span
-        self.Z = span.Z
         self._maximise(hints or {})
+
+    @property
+    def Z(self) -> Floats:  # noqa: N802
+        """The orthonormal basis that the coefficients belong to."""
+        return self.span.Z
 
     @property
     def selected(self) -> tuple[int, ...]:
@@ -205,9 +211,14 @@ class CertifiedBinomialFit(BinomialFit):
     engine: CertifiedLogistic
 
     def _maximise(self, hints: Hints) -> None:
-        self.engine = CertifiedLogistic(self.model, self.span, self.model.starts(self.span.selected, hints))
-        self.coefficients, self.deviance = self.engine.coefficients, self.engine.deviance
-        self.predictor = self.engine.predictor
+        engine = SparseLogistic if isinstance(self.span, SparseSpan) else CertifiedLogistic
+        self.engine = engine(self.model, self.span, self.model.starts(self.span.selected, hints))
+        self.deviance, self.predictor = self.engine.deviance, self.engine.predictor
+
+    @cached_property
+    def coefficients(self) -> Floats:  # type: ignore[override]
+        """On the orthonormal basis."""
+        return self.engine.on_basis()
 
     def prepare(self, n_candidates: int) -> None:
         """Factor the curvature."""
@@ -242,9 +253,7 @@ class CertifiedBinomialFit(BinomialFit):
         return Bounds(lower, upper, df, self.reference)
 
     def _single_gain(self, candidate: int) -> tuple[float, float]:
-        column = self.model.design.block([candidate])[:, 0]
-        degenerate = bool(self.span.residuals(column[:, None])[1][0])
-        return (0.0, 0.0) if degenerate else (self.engine.gain(column), 1.0)
+        return self.engine.single_gain(candidate)
 
     def deviance_with(self, variable: int) -> float:
         """Deviance of the model with a variable, by fitting it, where certificates do not close."""

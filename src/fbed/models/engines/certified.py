@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,31 +104,58 @@ class Null:
 class CertifiedLogistic:
     """The fit on S, and what it tells about models with one variable more or less."""
 
+    crowd: float = (
+        np.inf
+    )  # contenders for whom a coarser look at the rows pays; on a basis it costs as much as it saves
+
     def __init__(self, model: Binomial, span: Span, start: Sequence[Floats]) -> None:
         self.model = model
         self.span = span
-        self.Z = np.asfortranarray(span.Z)
-        starts = [span.Q.T @ (span.root * model.without_offset(eta)) / np.sqrt(model.n) for eta in start]
-        self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
+        self._begin(start)
         self.hints: Hints = {frozenset(span.selected): self.predictor}
         self.coarse: Null | None = None  # for upper bounds only
         self._without_known: dict[int, tuple[Floats, Floats]] = {}
 
+    def _begin(self, start: Sequence[Floats]) -> None:
+        """Fit the model, from linear predictors that may be near."""
+        span, model = self.span, self.model
+        starts = [span.Q.T @ (span.root * model.without_offset(eta)) / np.sqrt(model.n) for eta in start]
+        self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
+
+    @cached_property
+    def Z(self) -> Floats:  # noqa: N802
+        """The basis, column after column."""
+        return np.asfortranarray(self.span.Z)
+
+    def on_basis(self) -> Floats:
+        """Coefficients on the orthonormal basis."""
+        return self.coefficients
+
     def _fitted(
-        self, Z: Floats, starts: Sequence[Floats], tolerance: float = _EXACT, enough: float = np.inf
+        self, Z: Any, starts: Sequence[Floats], tolerance: float = _EXACT, enough: float = np.inf
     ) -> tuple[Floats, Floats, float, float]:
         """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one.
 
         The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
         """
-        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
-        found = fit_logistic(Z, weights, y, np.array(starts), tolerance, enough, offset)
+        found = self._tried(Z, np.array(starts), tolerance, enough)
         for start in (starts[-1], None):  # it got stuck: begin at the centre, or where slower steps lead
             if not (found[4] > _CONVERGED and not found[5] and found[3] <= enough):
                 break
-            begin = self._by_slower_steps(Z, found[0]) if start is None else start
-            found = fit_logistic(Z, weights, y, begin[None], tolerance, enough, offset)
+            begin = self._by_slower_steps(self._side_by_side(Z, len(found[0])), found[0]) if start is None else start
+            found = self._tried(Z, begin[None], tolerance, enough)
         return found[:4]
+
+    def _tried(
+        self, Z: Any, starts: Floats, tolerance: float, enough: float
+    ) -> tuple[Floats, Floats, float, float, float, bool, int]:
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        return fit_logistic(Z, weights, y, starts, tolerance, enough, offset)
+
+    @staticmethod
+    def _side_by_side(Z: Any, size: int) -> Floats:
+        """The columns of a model as a matrix."""
+        return np.asarray(Z)
 
     def _by_slower_steps(self, Z: Floats, start: Floats) -> Floats:
         """Coefficients that the engine of all families ends at."""
@@ -170,19 +197,27 @@ class CertifiedLogistic:
         active[idle] = 0.0
         rows = np.flatnonzero(active)
         predictor = self.predictor.copy()
-        offset = None if self.model.offset is None else self.model.offset[rows]
-        predictor[rows] = fit_logistic(
-            self.Z.T[:, rows].T, active[rows], self.model.y[rows], self.coefficients[None], _ROUGH, np.inf, offset
-        )[1]
+        predictor[rows] = self._fitted_on(rows, active[rows], _ROUGH)
         left = 2.0 * active * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * predictor)
         active[left < _ROUGH] = 0.0  # explained on the way
         cost = float(self.row_deviance.sum()) * (1.0 + 1e-12) - float(left[active > 0].sum())
         if not active.any():
             return None
-        kernel = LogisticNull.of_rows(
-            self.Z, self.model.design.weights, self.model.y, predictor, active, self.deviance, cost, self.model.offset
-        )
-        return Null(kernel)
+        return Null(self._null_of(predictor, active, cost))
+
+    def _fitted_on(self, rows: Indices, weights: Floats, tolerance: float) -> Floats:
+        """Linear predictors of some rows, of the model that fits them best."""
+        offset = None if self.model.offset is None else self.model.offset[rows]
+        Z, y = self.Z.T[:, rows].T, self.model.y[rows]
+        return fit_logistic(Z, weights, y, self.coefficients[None], tolerance, np.inf, offset)[1]
+
+    def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        return LogisticNull.of_rows(self.Z, weights, y, predictor, active, self.deviance, cost, offset)
+
+    def _moved(self, coefficients: Floats) -> Floats:
+        """How far coefficients move every row."""
+        return np.asarray(self.Z @ coefficients)
 
     def prepare(self, n_candidates: int) -> None:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
@@ -242,18 +277,43 @@ class CertifiedLogistic:
     ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
         """Refine contenders, given best first, until each is resolved or out of the race.
 
-        Also tells who is best, the linear predictor of that model, and where certificates did not close.
+        Also tells who is best, the linear predictor of that model, and where certificates did not close. Most of a
+        crowd is put below the first of them by a coarser look.
         """
+        crowded = race and len(candidates) >= self.crowd
+        if crowded and self.coarse is None:
+            self.coarse = self._coarse()
+        if not crowded or self.coarse is None:
+            return self._resolved(candidates, lower, upper, race)
+        first = self._resolved(candidates[:1], lower[:1], upper[:1], True)
+        bar = float(first[0][0])
+        which = self.model.design.positions(candidates[1:])
+        coarse = self._brackets(self.coarse, which, bar, ranked=False)[1]
+        upper = np.append(first[1], np.maximum(np.minimum(upper[1:], coarse), lower[1:]))
+        lower, is_open = np.append(first[0], lower[1:]), np.append(first[4], np.zeros(len(which), dtype=bool))
+        stay = np.flatnonzero(upper >= bar * (1.0 - 1e-8) - 1e-8)
+        if len(stay) == 1:
+            return lower, upper, 0, first[3], is_open
+        found = self._resolved(candidates[stay], lower[stay], upper[stay], True)
+        lower[stay], upper[stay], is_open[stay] = found[0], found[1], found[4]
+        return lower, upper, int(stay[found[2]]), found[3], is_open
+
+    def _resolved(
+        self, candidates: Indices, lower: Floats, upper: Floats, race: bool
+    ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
         design = self.model.design
         which = design.positions(candidates)
         return self.null.kernel.contest(
             design.matrix, which, design.center, design.scale, design.mostly_zero[which], lower, upper, race
         )
 
-    def gain(self, column: Floats) -> float:
-        """The statistic of one more column by a fit of its own, where certificates do not close."""
-        unit, _ = self.span.residuals(column[:, None])
-        return max(0.0, self.deviance - self.deviance_with(unit * (np.sqrt(self.model.n) / self.span.root)[:, None]))
+    def single_gain(self, candidate: int) -> tuple[float, float]:
+        """Statistic and df of one more column by a fit of its own, where certificates do not close."""
+        unit, degenerate = self.span.residuals(self.model.design.block([candidate]))
+        if degenerate[0]:
+            return 0.0, 0.0
+        larger = self.deviance_with(unit * (np.sqrt(self.model.n) / self.span.root)[:, None])
+        return max(0.0, self.deviance - larger), 1.0
 
     def deviance_with(self, columns: Floats) -> float:
         """Deviance of the model with more columns, which are orthogonal to it."""
@@ -291,7 +351,7 @@ class CertifiedLogistic:
         if len(known) == 0:
             return lower, upper
         ways, wald = zip(*(way for way in found if way is not None), strict=True)
-        steps = self.Z @ (self.null.whitener @ np.column_stack(ways))
+        steps = self._moved(self.null.whitener @ np.column_stack(ways))
         active = self.null.curvature > 0
         mean, moved = (self.mean, steps) if active.all() else (self.mean[active], steps[active])
         mean = mean[:, None]
@@ -371,15 +431,34 @@ class CertifiedLogistic:
         else:
             own = self._triangle[:, self.span.place(variable)]
             start = self.coefficients - own @ _solved(functional.T @ own, functional.T @ self.coefficients)
-        # a separated model may be anywhere on its way to infinity, so a part of it is tried as well
-        parts = (1.0,) if near is not None else (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
-        starts = [part * (rest.T @ start) for part in parts] + [rest.T @ self._centre()]
-        found = self._fitted((rest.T @ self.Z.T).T, starts, _ENOUGH, enough)
+        starts = [part * (rest.T @ start) for part in self._parts(near is not None)] + [rest.T @ self._centre()]
+        Z = (rest.T @ self.Z.T).T
+        return self._decided(variable, Z, self._fitted(Z, starts, _ENOUGH, enough), enough)
+
+    @staticmethod
+    def _parts(finite: bool) -> tuple[float, ...]:
+        """A separated model may be anywhere on its way to infinity, so a part of it is tried as well."""
+        return (1.0,) if finite else (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
+
+    def _decided(
+        self, variable: int, Z: Any, found: tuple[Floats, Floats, float, float], enough: float
+    ) -> tuple[float, float]:
+        """What a fit without a variable tells of its deviance."""
         attained, certain = found[2:]
         if certain > enough:
             return certain, attained
         self.hints[frozenset(self.span.selected) - {variable}] = found[1]
+        if attained > 0.0:
+            attained = self._in_the_limit(Z, found)
         return attained, attained
+
+    def _in_the_limit(self, Z: Any, found: tuple[Floats, Floats, float, float]) -> float:
+        """The deviance of a fit without what its steps to infinity have still left.
+
+        Several variables may be superfluous where nearly all rows are separated: they tie at a loss of 0, but for that.
+        """
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        return LogisticNull.of_fit(Z, weights, y, found[1], found[0], found[2], offset).deviance
 
 
 def _solved(matrix: Floats, right: Floats) -> Floats:

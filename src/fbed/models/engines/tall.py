@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed.matrix.design import Design
-from fbed.matrix.row_blocks import RowBlocks, left_over
+from fbed.matrix.row_blocks import RowBlocks, Sums, left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E, P
 from fbed.models.engines.row_sums import Looked, Sweep
@@ -42,6 +42,7 @@ _SWEEPS = 30  # Newton iterations after which a model counts as next to separate
 _PIVOT = 1e-7  # of the scaled information: below, the model is next to collinear or separated
 _DELICATE = 1e-5  # part of a column's own information that S leaves, below which sums of products lose digits
 _SLACK = 1e-9  # rounding of sums, relative
+_FEW = 32  # candidates whose steps are kept although they do not pass: some of them may be looked at more closely
 
 
 class NotTall(Exception):  # no error: it never leaves this module
@@ -56,6 +57,10 @@ class Verbs(Protocol):
     blocks: RowBlocks
     constant: bool  # whether the model has one
     stretch: float  # no z of a step is larger than this times the step
+
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of."""
 
     def start(self) -> Floats:
         """Coefficients of the model without variables."""
@@ -73,6 +78,9 @@ class Verbs(Protocol):
         self, rows: Any, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
         """Second to fourth moments and extremes of the steps u = x·own − Z·along of some variables, a column each."""
+
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
 
 
 class TallModel:
@@ -94,8 +102,8 @@ class TallModel:
 
     @property
     def events(self) -> float:
-        """How many events the ordinary model counts."""
-        return float(self.careful.events)  # type: ignore[attr-defined]
+        """How many events the rows have."""
+        return self.sums.events
 
     @property
     def n_predictors(self) -> int:
@@ -133,7 +141,7 @@ class TallFit:
         self.sweep, self.coefficients = self._maximised(self._cold() if start is None else start)
         self._larger: dict[int, TallFit] = {}  # models with one variable more, as far as they were needed
         self._smaller: dict[int, TallFit] = {}
-        self._steps: dict[int, tuple[Floats, Floats]] = {}  # δ and Γδ of candidates that were looked at
+        self._steps: dict[int, tuple[Floats, Floats]] = {}  # δ and Γδ of those who were looked at and may matter
 
     @property
     def saturated(self) -> bool:
@@ -208,7 +216,7 @@ class TallFit:
         single = np.flatnonzero(self.model.design.varying[candidates])
         delicate = np.zeros(len(candidates), dtype=bool)
         if len(single):
-            lower[single], upper[single], delicate[single] = self._single_brackets(candidates[single])
+            lower[single], upper[single], delicate[single] = self._single_brackets(candidates[single], critical)
         for i in np.flatnonzero((df > 0) & ~self.model.design.varying[candidates]):
             lower[i], upper[i], delicate[i] = self._group_bracket(int(candidates[i]))
         for i in np.flatnonzero(delicate):
@@ -226,18 +234,35 @@ class TallFit:
             upper[i] = lower[i]
         return Bounds(lower, upper, df, self.reference)
 
-    def _single_brackets(self, candidates: Indices) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    def _single_brackets(
+        self, candidates: Indices, critical: Callable[[Floats], Floats]
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         looked = self.sums.look(self.sweep.rows, self.selected, candidates)
         gamma = self.factor.solve(looked.cross)
         score = looked.score - gamma.T @ self.sweep.gradient
         left = looked.own - np.einsum("ij,ij->j", looked.cross, gamma)
         delicate = left <= _DELICATE * looked.own
         delta = score / np.where(delicate, 1.0, left)
-        reach = self.sums.blocks.reach(candidates.tolist()) + np.abs(gamma).T @ self.reach
+        reach = self.sums.blocks.reach(candidates) + np.abs(gamma).T @ self.reach
         furthest = self.sums.stretch * np.abs(delta) * reach
-        for j, variable in enumerate(candidates.tolist()):
-            self._steps[variable] = delta[j : j + 1], gamma[:, j] * delta[j]
-        return *self._bracket(score * delta, furthest), delicate
+        lower, upper = self._bracket(score * delta, furthest)
+        self._keep_steps(candidates, delta, gamma, lower, upper, critical)
+        return lower, upper, delicate
+
+    def _keep_steps(
+        self,
+        candidates: Indices,
+        delta: Floats,
+        gamma: Floats,
+        lower: Floats,
+        upper: Floats,
+        critical: Callable[[Floats], Floats],
+    ) -> None:
+        """Of those who may pass, and of the best few: nobody will ask about the others, of whom there may be many."""
+        line = critical(np.ones(1))[0]
+        best = np.partition(lower, -_FEW)[-_FEW] if len(lower) > _FEW else 0.0
+        for j in np.flatnonzero((upper > line * (1.0 - TIE)) | (lower >= best)).tolist():
+            self._steps[int(candidates[j])] = delta[j : j + 1], gamma[:, j] * delta[j]
 
     def _group_bracket(self, variable: int) -> tuple[float, float, bool]:
         looked = self.sums.look_at_group(self.sweep.rows, self.selected, variable)
@@ -330,13 +355,22 @@ class TallFit:
         """The statistic of one more variable and its df, by a fit; who may be collinear is looked at first."""
         single = bool(self.model.design.varying[variable])
         unsure = single and doubtful and variable not in self._larger
-        if unsure and left_over(self.sums.blocks, self.selected, variable) <= COLLINEAR:
+        if unsure and self._left_of(variable) <= COLLINEAR:
             return 0.0, 0.0
         larger = self._with(variable) if single or not doubtful else None
         if larger is None:
             evidence = self.model.careful.fit(self.selected).gains(np.array([variable], dtype=np.intp))
             return float(evidence.statistic[0]), float(evidence.df[0])
         return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
+
+    def _left_of(self, variable: int) -> float:
+        """Part of a column that S leaves."""
+        size = 1 + self.sums.blocks.width(self.selected)
+        return left_over(lambda gamma: self.sums.remainder(self.selected, variable, gamma), size, self.model.design.n)
+
+    def in_span(self, variables: Indices) -> NDArray[np.bool_]:
+        """Which variables of one column S leaves nothing of."""
+        return np.array([self._left_of(int(variable)) for variable in variables]) <= COLLINEAR
 
     def _with(self, variable: int) -> TallFit | None:
         """The fit with one variable more; None where that is not to be had."""

@@ -80,8 +80,10 @@ class CoxRows:
             self.denominator = self.risk.per_term(self.hazard)
             self.share = self.risk.multiplicity / self.denominator[:, 0]
 
-    def log_likelihood(self) -> float:
-        """Of the partial likelihood, with Efron's ties."""
+    def log_likelihood(self, deviance: float) -> float:
+        """Of the partial likelihood, with Efron's ties; by the deviance where hazards do not fit on one scale."""
+        if not np.isfinite(self.share).all() or not np.isfinite(self.hazard).all():
+            return float(self.risk.saturated) - 0.5 * deviance
         deaths = self.risk.deaths
         with np.errstate(divide="ignore", invalid="ignore"):
             risks = float(self.risk.multiplicity @ np.log(self.denominator[:, 0]))
@@ -105,7 +107,7 @@ class CoxRows:
         rank = stats.rankdata(risk.time[risk.group])
         rank = rank - weights @ rank / total
         spread = float(weights @ rank**2)
-        if spread <= 0 or not np.isfinite(self.share).all():
+        if spread <= 0 or not (np.isfinite(self.share).all() and np.isfinite(self.hazard).all()):
             return []
         sorted_columns = columns[risk.order]
         center = sorted_columns.mean(axis=0)

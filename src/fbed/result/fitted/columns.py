@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from fbed.matrix.design import Design
+from fbed.partitions.designs import FarDesign
 from fbed.rules.tails import Floats
 from fbed.tables.table import Name
 
@@ -85,14 +86,16 @@ def _column(design: Design, j: int, variable: Name) -> Column:
         return Column(table.column_name(j), j, variable, levels=tuple(map(plain, factor.levels)), means=means)
     places = table.places(j)
     parts = tuple(part for part, place in zip((VALUE, MISSING), places, strict=False) if design.scale[place] > 0)
-    fill = _fill(design, *places) if len(places) > 1 else None
+    fill = _fill(design, j, *places) if len(places) > 1 else None
     scale = float(design.scale[places[0]]) or 1.0
     means = tuple(float(design.center[place]) for place in places if design.scale[place] > 0)
     return Column(table.column_name(j), j, variable, parts, fill=fill, scale=scale, means=means)
 
 
-def _fill(design: Design, place: int, indicator: int) -> float:
+def _fill(design: Design, j: int, place: int, indicator: int) -> float:
     """The value that missing numbers were set to."""
+    if isinstance(design, FarDesign):
+        return design.fill(j)
     matrix = design.table.matrix
     pair = matrix[:, [place, indicator]]
     values, where = (pair.toarray() if sparse.issparse(pair) else pair).T

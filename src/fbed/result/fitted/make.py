@@ -11,6 +11,7 @@ import numpy as np
 
 from fbed.models.base import FittedModel, correlation_of
 from fbed.models.likelihoods.glm import gamma_twice_negative
+from fbed.partitions.designs import FarDesign
 from fbed.result.fitted import likelihoods, responses
 from fbed.result.fitted.checks import Check, CoxRows, overdispersion
 from fbed.result.fitted.columns import on_training_rows, plain, read_columns
@@ -44,7 +45,7 @@ def predictive(problem: Problem, estimates: FittedModel, selected: Sequence[int]
         classes=_classes(problem),
         columns=read_columns(problem.design, selected) if _predicts(estimates) else (),
         n_parameters=len(estimates.terms),
-        has_offset=problem.extras.offset is not None,
+        has_offset=problem.extras.told_offset is not None,
     )
 
 
@@ -89,15 +90,16 @@ def _classes(problem: Problem) -> tuple[object, ...]:
     name, outcome = problem.model.name, problem.outcome
     if name in _CLASSES:
         return tuple(plain(label) for label in outcome.classes(name)[1])
-    if (name == "binomial" and problem.extras.trials is None) or (name == "gee" and len(outcome.levels) == 2):
+    if (name == "binomial" and problem.extras.several_trials is None) or (name == "gee" and len(outcome.levels) == 2):
         return tuple(plain(level) for level in outcome.levels)
     return ()
 
 
 def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> FinalModel:
     """Log-likelihoods, number of parameters, checks and baseline, from one look at the rows."""
-    terms = on_training_rows(problem.design, selected)
-    eta = responses.predictors(model, terms)
+    design = problem.design
+    terms = np.empty((0, 0)) if isinstance(design, FarDesign) else on_training_rows(design, selected)
+    eta = design.predictors(model, selected) if isinstance(design, FarDesign) else responses.predictors(model, terms)
     offset = problem.extras.offset
     if offset is not None:
         eta = eta + offset[:, None]
@@ -142,11 +144,11 @@ def observed(problem: Problem, family: str) -> Observed:
     outcome, extras = problem.outcome, problem.extras
     if family in _CLASSES:
         y: Floats = outcome.classes(family)[0].astype(float)
-    elif family == "binomial" and extras.trials is None:
+    elif family == "binomial" and extras.several_trials is None:
         y = outcome.zero_one()
     else:
         y = outcome.values
-    return Observed(y, problem.weights, outcome.event, extras.trials, extras.cluster)
+    return Observed(y, problem.weights, outcome.event, extras.several_trials, extras.cluster)
 
 
 def _checks(model: FinalModel, seen: Observed, mean: Floats) -> list[Check]:
@@ -163,7 +165,7 @@ def _cox(problem: Problem, model: FinalModel, terms: Floats, eta: Floats) -> Fin
     outcome, extras = problem.outcome, problem.extras
     assert outcome.event is not None
     rows = CoxRows(outcome.values, outcome.event, problem.weights, extras.strata, extras.entry, eta)
-    found, covariance = rows.log_likelihood(), model.covariance
+    found, covariance = rows.log_likelihood(model.deviance), model.covariance
     usable = covariance is not None and len(model.terms) and bool(np.isfinite(covariance).all())
     checks = rows.proportional(terms, covariance, model.terms) if usable and covariance is not None else []
     return replace(

@@ -23,13 +23,18 @@ UNSEEN = ("error", "missing", "mean")
 """What becomes of levels that the model has not seen."""
 
 
-def terms_of(columns: Sequence[Column], n_variables: int, X: Any, unseen: str = "error") -> tuple[Floats, list[str]]:
-    """The terms of new rows, NaN where a value is not known, and notes on that."""
+def check_unseen(unseen: str) -> None:
+    """Refuse what is no answer to levels that a model does not know."""
     if unseen not in UNSEEN:
         raise InvalidInput(
             "unseen must be 'error', 'missing' (no prediction for such rows) or 'mean' (the mean of the rows that the "
             f"model was fitted on stands for what is not known), got {unseen!r}"
         )
+
+
+def terms_of(columns: Sequence[Column], n_variables: int, X: Any, unseen: str = "error") -> tuple[Floats, list[str]]:
+    """The terms of new rows, NaN where a value is not known, and notes on that."""
+    check_unseen(unseen)
     values, n_rows = _values(columns, n_variables, X)
     notes: list[str] = []
     parts = [_terms(column, found, unseen, notes) for column, found in zip(columns, values, strict=True)]
@@ -104,7 +109,8 @@ def _indicators(column: Column, values: Sequence[Any], unseen: str, notes: list[
     if strange and unseen == "error":
         raise InvalidInput(
             f"column {column.name!r} holds levels that the model has not seen: {listing(strange)}; it knows "
-            f"{listing(column.levels)}. Correct them, leave those rows out, or say unseen='missing' (no prediction)"
+            f"{listing(column.levels)}. Correct them, leave those rows out, or say unseen='missing' (no prediction) or "
+            "'mean' (the mean of the rows that the model was fitted on)"
         )
     unknown = codes < 0
     if unknown.any():

@@ -11,13 +11,17 @@ import hashlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fbed.errors import InvalidInput
 from fbed.result import views
 from fbed.result.result import Result
-from fbed.show.report import data, model, opening, others, performance, small_print
+from fbed.show.report import data, grid, model, opening, others, performance, small_print
 from fbed.show.report import path as steps
 from fbed.show.report.html import Html, tag
+
+if TYPE_CHECKING:
+    from fbed.doors.paths import PathResult
 
 Section = Callable[[Result], Html | None]
 
@@ -39,9 +43,21 @@ _SECTIONS: dict[str, tuple[str, Section]] = {
 
 def write(result: Result, path: str | Path) -> Path:
     """Write the report of a result to a file."""
+    return save(render(result), path)
+
+
+def write_path(results: PathResult, path: str | Path) -> Path:
+    """Write the report of a whole grid of settings to a file."""
+    shown = {name: (title, part) for name, (title, part) in grid.sections(results).items() if part is not None}
+    header = grid.header(results, [(name, title) for name, (title, _) in shown.items()])
+    return save(page("fbed report: a grid of settings", header, [part for _, part in shown.values()]), path)
+
+
+def save(text: str, path: str | Path) -> Path:
+    """Write a page to a file."""
     file = Path(path)
     try:
-        file.write_text(render(result), encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"cannot write the report to {path}: {error.strerror or error}") from error
     return file
@@ -96,4 +112,4 @@ def _digest(name: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(_asset(name).encode()).digest()).decode()
 
 
-__all__ = ["page", "render", "write"]
+__all__ = ["page", "render", "save", "write", "write_path"]

@@ -1,0 +1,157 @@
+"""The certified engine for models whose columns are mostly 0, such as words of documents, on the columns themselves.
+
+A document has few of the selected words, so that the Gram matrix of a model costs a few operations a row, where an
+orthonormal basis has a number for every row and word. Columns that are nearly in the span of others are left to the
+basis: what is computed here rests on a Gram matrix whose pivots are all clear of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg
+
+from fbed._kernels import LogisticNull, SparseModel
+from fbed.matrix.design import Design
+from fbed.models.base import Indices, Span
+from fbed.models.engines.certified import _ENOUGH, CertifiedLogistic, Null
+from fbed.rules.tails import Floats
+
+_APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
+_PAYS = 0.25  # operations of a sparse Gram matrix beside those of a dense one, up to which it is quicker
+_SMALLEST = 16  # variables of a model; on fewer, a dense matrix is as quick
+
+
+class SparseSpan(Span):
+    """The intercept and the columns of S as they are; an orthonormal basis only where somebody asks for it."""
+
+    def __init__(self, design: Design, selected: Sequence[int], columns: SparseModel, factor: Floats) -> None:
+        self.design = design
+        self.selected = tuple(int(variable) for variable in selected)
+        self.root: Floats = np.sqrt(design.weights)
+        self.rank_of = dict.fromkeys(self.selected, 1)
+        self.columns = columns
+        self.factor = factor  # lower, of the Gram matrix under the frequency weights
+
+    @property
+    def rank(self) -> int:
+        """Dimension, intercept included."""
+        return 1 + len(self.selected)
+
+    @cached_property
+    def Q(self) -> Floats:  # type: ignore[override]  # noqa: N802
+        """The orthonormal basis."""
+        return Span(self.design, self.selected).Q
+
+    def coefficients_of(self, predictor: Floats) -> Floats:
+        """The linear predictor of this model that is nearest to a given one."""
+        along = self.columns.products(self.design.weights * predictor)
+        return np.asarray(linalg.cho_solve((self.factor, True), along, check_finite=False))
+
+
+def sparse_span(design: Design, selected: Sequence[int]) -> SparseSpan | None:
+    """S without a basis; None where one is needed, or as quick."""
+    chosen = np.asarray(selected, dtype=np.intp)
+    if len(chosen) < _SMALLEST or not design.varying[chosen].all():
+        return None
+    which, most = design.positions(chosen), _PAYS * design.n_rows * (1 + len(chosen)) ** 2
+    if (design.n_rows + design.stored[which].sum()) ** 2 > most * design.n_rows:  # as many pairs at least
+        return None
+    columns = SparseModel(design.matrix, which, design.scale)
+    if columns.pairs > most:
+        return None
+    gram = columns.gram(design.weights)
+    size = np.sqrt(np.diag(gram))
+    try:
+        factor = linalg.cholesky(gram / size / size[:, None], lower=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+    if not np.diag(factor).min() ** 2 > _APART:
+        return None
+    return SparseSpan(design, selected, columns, factor * size[:, None])
+
+
+class SparseLogistic(CertifiedLogistic):
+    """Coefficients are those of the columns, each divided by its scale, with an intercept first."""
+
+    span: SparseSpan
+    crowd = 12
+
+    def _begin(self, start: Sequence[Floats]) -> None:
+        starts = [self.span.coefficients_of(eta) for eta in start]
+        self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.span.columns, starts)
+
+    def on_basis(self) -> Floats:
+        """Coefficients on the orthonormal basis."""
+        return np.asarray(self.span.Q.T @ (self.span.root * self.predictor) / np.sqrt(self.model.n))
+
+    def _tried(
+        self, columns: SparseModel, starts: Floats, tolerance: float, enough: float
+    ) -> tuple[Floats, Floats, float, float, float, bool, int]:
+        return columns.fit(self.model.design.weights, self.model.y, starts, tolerance, enough)
+
+    @staticmethod
+    def _side_by_side(columns: SparseModel, size: int) -> Floats:
+        return columns.moved(np.asfortranarray(np.eye(size)))
+
+    @cached_property
+    def null(self) -> Null:
+        """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
+        weights, y = self.model.design.weights, self.model.y
+        kernel = LogisticNull.of_sparse_fit(
+            self.span.columns, weights, y, self.predictor, self.coefficients, self.deviance
+        )
+        self.deviance = kernel.deviance
+        return Null(kernel)
+
+    def _fitted_on(self, rows: Indices, weights: Floats, tolerance: float) -> Floats:
+        part = self.span.columns.part(rows, np.arange(self.span.rank))
+        return part.fit(weights, self.model.y[rows], self.coefficients[None], tolerance, np.inf)[1]
+
+    def _in_the_limit(self, columns: SparseModel, found: tuple[Floats, Floats, float, float]) -> float:
+        weights, y = self.model.design.weights, self.model.y
+        return LogisticNull.of_sparse_fit(columns, weights, y, found[1], found[0], found[2]).deviance
+
+    def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:
+        weights, y = self.model.design.weights, self.model.y
+        return LogisticNull.of_sparse_rows(self.span.columns, weights, y, predictor, active, self.deviance, cost)
+
+    def _moved(self, coefficients: Floats) -> Floats:
+        return self.span.columns.moved(np.asfortranarray(coefficients))
+
+    def _functional(self, variable: int) -> Floats:
+        """The coefficient of the variable itself."""
+        functional = np.zeros((self.span.rank, 1))
+        functional[self.span.place(variable)] = 1.0
+        return functional
+
+    def single_gain(self, candidate: int) -> tuple[float, float]:
+        """By a fit on the columns, unless the candidate is close to their span."""
+        larger = sparse_span(self.model.design, (*self.span.selected, candidate))
+        if larger is None:
+            return self._dense.single_gain(candidate)
+        starts = [np.append(self.coefficients, 0.0), np.append(self._centre(), 0.0)]
+        return max(0.0, self.deviance - self._fitted(larger.columns, starts, _ENOUGH)[2]), 1.0
+
+    def deviance_with(self, columns: Floats) -> float:
+        """Deviance of the model with more columns, which are orthogonal to it."""
+        return self._dense.deviance_with(columns)
+
+    @cached_property
+    def _dense(self) -> CertifiedLogistic:
+        """The same model on an orthonormal basis."""
+        dense = CertifiedLogistic(self.model, Span(self.model.design, self.span.selected), [self.predictor])
+        dense.deviance = self.deviance
+        return dense
+
+    def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
+        """Deviance of the model without one variable, from a start close by; or an interval that is above `enough`."""
+        place = self.span.place(variable).start
+        kept = np.delete(np.arange(self.span.rank), place)
+        near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
+        start = self.coefficients if near is None else self.coefficients - self.null.whitener @ near[0]
+        columns = self.span.columns.part(np.arange(self.model.design.n_rows), kept)
+        starts = [part * start[kept] for part in self._parts(near is not None)] + [self._centre()[kept]]
+        return self._decided(variable, columns, self._fitted(columns, starts, _ENOUGH, enough), enough)

@@ -1,0 +1,355 @@
+// The columns of a model, an intercept first: side by side in a matrix, or, where most values are 0, without those.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "hot.hpp"
+#include "linear.hpp"
+#include "whiten.hpp"
+
+namespace fbed {
+
+// Column after column.
+struct DenseTerms {
+    const double* T = nullptr;
+    int64_t n = 0, r = 0;
+
+    void products(const double* v, double* out) const { fbed::products(T, n, r, v, out); }
+    void add(const double* c, double* out) const { add_columns(T, n, r, c, out); }
+    void gram(const double* c, double* H) const { fbed::gram(T, n, r, nullptr, c, H); }
+    Whitened whitened(const double* c) const { return whiten(T, n, r, c); }
+    double square(int64_t k) const { return whitening::product(T + k * n, T + k * n, n); }
+
+    // Some rows, column after column.
+    std::vector<double> gathered(const std::vector<int64_t>& rows) const {
+        const size_t m = rows.size();
+        std::vector<double> out(m * r);
+        for (int64_t k = 0; k < r; ++k)
+            for (size_t i = 0; i < m; ++i) out[k * m + i] = T[k * n + rows[i]];
+        return out;
+    }
+
+    // No way that is quicker than a basis.
+    bool project(const std::vector<int64_t>&, const double*, const double*, const double*, std::vector<double>&, double&) const {
+        return false;
+    }
+
+    // Sum over the rows of value(row, entry).
+    template <class Value>
+    double sum(int64_t k, Value&& value) const {
+        double out = 0;
+        const double* column = T + k * n;
+        for (int64_t i = 0; i < n; ++i) out += value(i, column[i]);
+        return out;
+    }
+};
+
+// Entries that are not 0, column after column and row after row.
+struct SparseTerms {
+    int64_t n = 0, r = 0;
+    std::vector<int64_t> column_start, row_start;
+    std::vector<int32_t> row_of, column_of;
+    std::vector<double> by_column, by_row;
+
+    // From the entries column after column.
+    SparseTerms(int64_t rows, std::vector<int64_t> starts, std::vector<int32_t> where, std::vector<double> values)
+        : n(rows), r(static_cast<int64_t>(starts.size()) - 1), column_start(std::move(starts)), row_start(rows + 1, 0),
+          row_of(std::move(where)), column_of(row_of.size()), by_column(std::move(values)), by_row(row_of.size()) {
+        for (int32_t row : row_of) row_start[row + 1]++;
+        for (int64_t i = 0; i < n; ++i) row_start[i + 1] += row_start[i];
+        std::vector<int64_t> next(row_start.begin(), row_start.end() - 1);
+        for (int64_t k = 0; k < r; ++k)
+            for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) {
+                const int64_t to = next[row_of[e]]++;
+                column_of[to] = static_cast<int32_t>(k);
+                by_row[to] = by_column[e];
+            }
+    }
+
+    // Some columns on the rows that have a place; the others are -1.
+    SparseTerms part(const std::vector<int32_t>& place, int64_t rows, const std::vector<int64_t>& columns) const {
+        std::vector<int64_t> starts{0};
+        std::vector<int32_t> where;
+        std::vector<double> values;
+        for (int64_t k : columns) {
+            for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) {
+                if (place[row_of[e]] < 0) continue;
+                where.push_back(place[row_of[e]]);
+                values.push_back(by_column[e]);
+            }
+            starts.push_back(static_cast<int64_t>(where.size()));
+        }
+        return SparseTerms(rows, std::move(starts), std::move(where), std::move(values));
+    }
+
+    std::vector<int64_t> all() const {
+        std::vector<int64_t> out(r);
+        std::iota(out.begin(), out.end(), 0);
+        return out;
+    }
+
+    // What a Gram matrix costs.
+    double pairs() const {
+        double out = 0;
+        for (int64_t i = 0; i < n; ++i) {
+            const double stored = static_cast<double>(row_start[i + 1] - row_start[i]);
+            out += stored * stored;
+        }
+        return out;
+    }
+
+    void products(const double* v, double* out) const {
+        for (int64_t k = 0; k < r; ++k) out[k] = sum(k, [v](int64_t i, double x) { return v[i] * x; });
+    }
+
+    void add(const double* c, double* out) const {
+        for (int64_t i = 0; i < n; ++i) {
+            double s = 0;
+            for (int64_t e = row_start[i]; e < row_start[i + 1]; ++e) s += c[column_of[e]] * by_row[e];
+            out[i] += s;
+        }
+    }
+
+    // The lower triangle of sum over rows of c_i x_i x_i', with one more column where it is given; columns of a row come in order.
+    void gram(const double* c, double* H, const double* more = nullptr) const {
+        const int64_t size = more ? r + 1 : r;
+        std::fill(H, H + size * size, 0.0);
+        double* border = H + r * size;
+        for (int64_t i = 0; i < n; ++i) {
+            if (c[i] == 0.0) continue;
+            const int64_t first = row_start[i], last = row_start[i + 1];
+            for (int64_t p = first; p < last; ++p) {
+                double* row = H + column_of[p] * size;
+                const double t = c[i] * by_row[p];
+                for (int64_t q = first; q <= p; ++q) row[column_of[q]] += t * by_row[q];
+            }
+            if (!more || more[i] == 0.0) continue;
+            for (int64_t p = first; p < last; ++p) border[column_of[p]] += c[i] * more[i] * by_row[p];
+            border[r] += c[i] * more[i] * more[i];
+        }
+    }
+
+    template <class Value>
+    double sum(int64_t k, Value&& value) const {
+        double out = 0;
+        for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) out += value(row_of[e], by_column[e]);
+        return out;
+    }
+
+    double square(int64_t k) const {
+        return sum(k, [](int64_t, double x) { return x * x; });
+    }
+
+    std::vector<double> gathered(const std::vector<int64_t>& rows) const {
+        const size_t m = rows.size();
+        std::vector<double> out(m * r, 0.0);
+        for (size_t i = 0; i < m; ++i)
+            for (int64_t e = row_start[rows[i]]; e < row_start[rows[i] + 1]; ++e) out[column_of[e] * m + i] = by_row[e];
+        return out;
+    }
+
+    // Squared norm of the projection of scores/√curvature of some rows on the columns, in the metric of the curvature, and the
+    // least z of the step along it, row by row; with what the normal equations leave of it charged to both. False where columns
+    // are too close to each other on these rows for that to be small.
+    bool project(const std::vector<int64_t>& rows, const double* curvature, const double* score, const double* eta,
+                 std::vector<double>& z, double& lambda2) const {
+        std::vector<double> c(n, 0.0), pull(n, 0.0), H(r * r), g(r), d, left(r), more, v(n, 0.0);
+        for (int64_t row : rows) c[row] = curvature[row], pull[row] = score[row];
+        gram(c.data(), H.data());
+        products(pull.data(), g.data());
+        for (int64_t k = 0; k < r; ++k)
+            if (!(H[k * r + k] > 0) && g[k] != 0.0) return false;
+        if (cholesky(H.data(), r) < kSound && !dead_but_apart(H, c.data())) return false;
+        d = g;
+        cholesky_solve(H.data(), r, d.data());
+        add(d.data(), v.data());
+        for (int64_t i = 0; i < n; ++i) pull[i] -= c[i] * v[i];
+        products(pull.data(), left.data());
+        more = left;
+        cholesky_solve(H.data(), r, more.data());
+        double promised = 0, missed = 0;
+        for (int64_t k = 0; k < r; ++k) promised += g[k] * d[k], missed += left[k] * more[k];
+        const double lambda = std::sqrt(std::max(promised, 0.0)), missing = std::sqrt(std::max(missed, 0.0)) * 1.1;
+        lambda2 = (lambda + missing) * (lambda + missing) * (1.0 + 1e-9);
+        for (size_t i = 0; i < rows.size(); ++i) {
+            const int64_t row = rows[i];
+            const double e = std::exp(-std::abs(eta[row])), mu = eta[row] >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
+            z[i] = std::min((1.0 - mu) * v[row], -mu * v[row]) - missing * std::max(mu, 1.0 - mu) / std::sqrt(c[row]);
+        }
+        return std::isfinite(lambda2);
+    }
+
+    std::vector<double> dense() const {
+        std::vector<double> out(n * r, 0.0);
+        for (int64_t k = 0; k < r; ++k)
+            for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) out[k * n + row_of[e]] = by_column[e];
+        return out;
+    }
+
+    // Columns without a row that counts are free, each by itself; so is what a column has beside the others that it depends on.
+    // Where some nearly depend on each other, by factors of the whole matrix.
+    Whitened whitened(const double* c) const {
+        std::vector<double> H(r * r), A, inverse, unit(r, 1.0), directions;
+        gram(c, H.data());
+        std::vector<int64_t> alive;
+        for (int64_t k = 0; k < r; ++k)
+            if (H[k * r + k] > 0) alive.push_back(k), unit[k] = 1.0 / std::sqrt(H[k * r + k]);
+        const auto scaled = [&](int64_t i, int64_t j) { return H[i * r + j] * unit[i] * unit[j]; };
+        if (!in_sight(c, H, alive)) return whitened_densely(c);
+        int64_t kept = static_cast<int64_t>(alive.size());
+        A.assign(kept * kept, 0.0);
+        for (int64_t i = 0; i < kept; ++i)
+            for (int64_t j = 0; j <= i; ++j) A[i * kept + j] = scaled(alive[i], alive[j]);
+        if (cholesky(A.data(), kept) <= kPlain) {
+            if (!independent(scaled, c, unit, alive, A, directions)) return whitened_densely(c);
+            kept = static_cast<int64_t>(alive.size());
+        }
+        whitening::invert(A.data(), kept, inverse);
+        Whitened out;
+        out.r = r, out.kept = kept, out.alive = alive;
+        out.M.assign(r * kept, 0.0);
+        for (int64_t i = 0; i < kept; ++i)
+            for (int64_t j = i; j < kept; ++j) out.M[alive[i] * kept + j] = unit[alive[i]] * inverse[j * kept + i];
+        out.free = free_directions(H, directions);
+        return out;
+    }
+
+   private:
+    // Columns that are apart from those before them, with their factor; and, row after row, directions that move no row that
+    // counts, one for each of the others. False where a column is neither apart nor dependent.
+    template <class Scaled>
+    bool independent(Scaled&& scaled, const double* c, const std::vector<double>& unit, std::vector<int64_t>& alive,
+                     std::vector<double>& factor, std::vector<double>& directions) const {
+        const int64_t most = static_cast<int64_t>(alive.size());
+        std::vector<double> L(most * most, 0.0), moved(n);
+        std::vector<int64_t> kept;
+        for (int64_t k : alive) {
+            const int64_t size = static_cast<int64_t>(kept.size());
+            double *row = L.data() + size * most, pivot = scaled(k, k);
+            for (int64_t j = 0; j < size; ++j) {
+                const double* other = L.data() + j * most;
+                row[j] = (scaled(k, kept[j]) - whitening::product(row, other, static_cast<size_t>(j))) / other[j];
+                pivot -= row[j] * row[j];
+            }
+            if (pivot > kPlain) {
+                row[size] = std::sqrt(pivot);
+                kept.push_back(k);
+                continue;
+            }
+            if (pivot > kVanished) return false;
+            for (int64_t i = size; i-- > 0;) {  // coordinates on the columns before it
+                for (int64_t j = i + 1; j < size; ++j) row[i] -= L[j * most + i] * row[j];
+                row[i] /= L[i * most + i];
+            }
+            const size_t place = directions.size();
+            directions.resize(place + r, 0.0);
+            double* direction = directions.data() + place;
+            direction[k] = unit[k];
+            for (int64_t i = 0; i < size; ++i) direction[kept[i]] = -row[i] * unit[kept[i]];
+            std::fill(row, row + size, 0.0);
+            std::fill(moved.begin(), moved.end(), 0.0);
+            add(direction, moved.data());
+            double left = 0;
+            for (int64_t i = 0; i < n; ++i) left += c[i] * moved[i] * moved[i];
+            if (!(left <= kWeak * kWeak)) return false;
+        }
+        alive = kept;
+        const int64_t size = static_cast<int64_t>(kept.size());
+        factor.assign(size * size, 0.0);
+        for (int64_t i = 0; i < size; ++i) std::copy_n(L.data() + i * most, i + 1, factor.data() + i * size);
+        return true;
+    }
+
+    // Orthonormal directions, r × their number: of columns without a row that counts, and those that are given.
+    std::vector<double> free_directions(const std::vector<double>& H, std::vector<double>& directions) const {
+        std::vector<int64_t> dead;
+        for (int64_t k = 0; k < r; ++k)
+            if (!(H[k * r + k] > 0)) dead.push_back(k);
+        const int64_t given = static_cast<int64_t>(directions.size()) / std::max<int64_t>(r, 1), none = given + static_cast<int64_t>(dead.size());
+        std::vector<double> out(r * none, 0.0);
+        for (size_t j = 0; j < dead.size(); ++j) out[dead[j] * none + static_cast<int64_t>(j)] = 1.0;
+        for (int64_t j = 0; j < given; ++j) {
+            double* own = directions.data() + j * r;
+            whitening::orthonormalise(directions.data(), j, own, r);
+            for (int64_t k = 0; k < r; ++k) out[k * none + none - given + j] = own[k];
+        }
+        return out;
+    }
+
+    // On the rows that count.
+    Whitened whitened_densely(const double* c) const {
+        std::vector<int64_t> rows;
+        std::vector<double> here, whole_columns(r);
+        for (int64_t i = 0; i < n; ++i)
+            if (c[i] > 0) rows.push_back(i), here.push_back(c[i]);
+        for (int64_t k = 0; k < r; ++k) whole_columns[k] = square(k);
+        const std::vector<double> T = gathered(rows);
+        return whiten(T.data(), static_cast<int64_t>(rows.size()), r, here.data(), whole_columns.data());
+    }
+
+    // Whether columns that have no row that counts are the only ones whose pivots are small in a factor.
+    bool dead_but_apart(const std::vector<double>& factor, const double* c) const {
+        for (int64_t k = 0; k < r; ++k) {
+            const double own = sum(k, [c](int64_t i, double x) { return c[i] * x * x; });
+            if (own > 0 && !(factor[k * r + k] * factor[k * r + k] > kSound * own)) return false;
+        }
+        return true;
+    }
+
+    // Whether what is left of each column on the rows that count is more than rounding.
+    bool in_sight(const double* c, const std::vector<double>& H, const std::vector<int64_t>& alive) const {
+        const double most = n ? *std::max_element(c, c + n) : 0.0;
+        return std::all_of(alive.begin(), alive.end(), [&](int64_t k) {
+            return H[k * r + k] > kNoise * most * square(k);
+        });
+    }
+};
+
+// A model in a basis: its columns are those of `terms` times an upper triangle U, rows of which are filled up to whole vectors.
+struct SparseBasis {
+    SparseTerms terms;
+    int64_t stride = 0;
+    std::vector<double> U;
+
+    SparseBasis(SparseTerms columns, const Whitened& basis) : terms(std::move(columns)), stride(whole(terms.r)), U(terms.r * stride, 0.0) {
+        for (int64_t i = 0; i < terms.r; ++i)
+            std::copy_n(basis.M.data() + basis.alive[i] * terms.r, terms.r, U.data() + i * stride);
+    }
+
+    FBED_HOT void products(const double* v, double* out) const {
+        thread_local std::vector<double> along, sum;
+        along.resize(terms.r);
+        sum.assign(stride, 0.0);
+        terms.products(v, along.data());
+        for (int64_t i = 0; i < terms.r; ++i) add_row(sum.data(), along[i], U.data() + i * stride, stride);
+        std::copy_n(sum.data(), terms.r, out);
+    }
+
+    void add(const double* c, double* out) const {
+        thread_local std::vector<double> along;
+        along.resize(terms.r);
+        on_terms(c, along.data());
+        terms.add(along.data(), out);
+    }
+
+    // Coefficients of the terms, from those in the basis.
+    FBED_HOT void on_terms(const double* c, double* out) const {
+        thread_local std::vector<double> filled;
+        filled.assign(stride, 0.0);
+        std::copy_n(c, terms.r, filled.data());
+        for (int64_t i = 0; i < terms.r; ++i) out[i] = row_product(U.data() + i * stride, filled.data(), stride);
+    }
+
+    // All rows, filled up to whole vectors.
+    FBED_HOT void rows(double* G) const {
+        for (int64_t i = 0; i < terms.n; ++i)
+            for (int64_t e = terms.row_start[i]; e < terms.row_start[i + 1]; ++e)
+                add_row(G + i * stride, terms.by_row[e], U.data() + terms.column_of[e] * stride, stride);
+    }
+};
+
+}  // namespace fbed
