@@ -23,6 +23,7 @@ from fbed.rules.criteria import Criterion, as_criterion
 from fbed.search.memo import Memo
 from fbed.search.search import Plan
 from fbed.tables.extras import read_extras
+from fbed.tables.genotypes import considered
 from fbed.tables.readers import opened
 from fbed.tables.table import Name, as_list
 from fbed.threads import thread_count
@@ -126,7 +127,7 @@ def read(
 ) -> Asked:
     """Read and check everything; `plan` overrides what the options say about the search."""
     started = time.perf_counter()
-    X = opened(X)
+    X = considered(opened(X), as_list(options.get("include", ())), options.get("groups"))
     if is_wanted(X, options.get("family")):
         raise InvalidInput("a graph has no rows that could be drawn: use fbed.select(graph, target)")
     given: dict[str, Any] = {**options, **plan}
