@@ -18,6 +18,7 @@ import statsmodels.api as sm
 from scipy import stats
 
 import fbed
+from fbed.cli.command import main
 from fbed.doors.problem import Problem, make_plan, read_problem
 from fbed.graphs import DAG
 from fbed.inference.multisplit import _dispersion
@@ -222,3 +223,32 @@ def test_families_without_p_values_say_so():
     for ask in (fbed.inclusion, fbed.stability, fbed.ipss, fbed.multisplit, fbed.selection_test, fbed.equivalents):
         with pytest.raises(fbed.InvalidInput, match="no rows"):
             ask(graph, "b")
+
+
+def test_summaries_fit_a_terminal_of_80_columns():
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.normal(size=(120, 6))).add_prefix("x")
+    table = table.rename(columns={"x0": "a very long name of a variable, too long for any table that people read"})
+    y = table.iloc[:, 0] - table["x2"] + rng.normal(size=120)
+    table["copy"] = 2 * table["x2"]
+    few = {"n_resamples": 10, "random_state": 1}
+    for found in (
+        fbed.inclusion(table, y, **few),
+        fbed.stability(table, y, **few),
+        fbed.ipss(table, y, n_levels=4, **few),
+        fbed.multisplit(table, y, **few),
+        fbed.selection_test(table, y, **few),
+        fbed.equivalents(table, y),
+    ):
+        assert max(map(len, found.summary().splitlines())) <= 80
+        assert "None" not in found.summary()
+
+
+@pytest.mark.parametrize("command", ["inclusion", "stability", "ipss", "multisplit", "selection-test", "equivalents"])
+def test_help_fits_a_terminal_of_80_columns(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    assert f"fbed {command} data.csv --target y" in told
