@@ -113,6 +113,12 @@ class MultisplitResult(Inference):
             f"The search on all rows selects {len(self.plain)}, without such a guarantee.",
         )
 
+    @property
+    def _about_counts(self) -> str:
+        if not self.settings["counts"]:
+            return ""
+        return " Tests on the second half were quasi-likelihood F tests, with the dispersion estimated there."
+
     def methods(self) -> str:
         """Words for a methods section."""
         kind = "familywise error rate" if self.error == "fwer" else "false discovery rate"
@@ -121,7 +127,7 @@ class MultisplitResult(Inference):
             f"{self.n_resamples} random splits of the data into halves, variables were selected on one half by "
             f"{self.settings['algorithm']} (Borboudakis and Tsamardinos, 2019; {self.settings['criterion']}) and "
             f"tested on the other, with Bonferroni's correction for the number selected; p-values were combined over "
-            f"splits by quantiles (γ from 0.05). The {kind} was controlled at {self.level:g}. "
+            f"splits by quantiles (γ from 0.05).{self._about_counts} The {kind} was controlled at {self.level:g}. "
             f"Seed: {self.random_state}."
         )
 
@@ -217,6 +223,7 @@ def multisplit(
             "algorithm": algorithm_name(asked.plan),
             "criterion": asked.criterion_text,
             "family": asked.problem.model.name,
+            "counts": are_counts(asked.problem),
         },
         status=done.status,
         notes=(*asked.problem.notes, *notes),
@@ -269,6 +276,11 @@ def _tested(problem: Problem, forced: Sequence[int], tested: tuple[int, ...], fo
     return Split(found, tested, p_values, estimates, rest if exact and estimates else math.inf)
 
 
+def are_counts(problem: Problem) -> bool:
+    """Whether the outcome may vary more than its model says, and nobody asked for a variance that allows for it."""
+    return problem.cov is None and (problem.model.name == "poisson" or problem.extras.trials is not None)
+
+
 def _dispersion(problem: Problem, fit: Any, rest: float) -> float | None:
     """How much more counts vary than their model says, at least 1; None for outcomes that are no counts.
 
@@ -276,8 +288,7 @@ def _dispersion(problem: Problem, fit: Any, rest: float) -> float | None:
     anyway, and everything else would look like an effect. The mean of (y − μ)²/μ has rows of large means count too
     little: what matters for a coefficient are sums, Σ(y − μ)²/Σμ.
     """
-    counts = problem.model.name == "poisson" or problem.extras.trials is not None
-    if not counts or problem.cov is not None or rest <= 0:
+    if not are_counts(problem) or rest <= 0:
         return None
     residual, variance = fit.row_scores()
     squared = residual[:, 0] ** 2
