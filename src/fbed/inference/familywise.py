@@ -26,7 +26,7 @@ from fbed.rules.criteria import Criterion, LikelihoodRatio
 from fbed.rules.tails import ChiSquare, ExactF, Floats
 from fbed.search.search import Plan
 from fbed.tables.table import Name
-from fbed.threads import spread, thread_count
+from fbed.threads import thread_count
 
 _FEWEST = 399  # draws of the outcome
 _BELOW = 20  # of them, that shall lie below the level
@@ -82,8 +82,11 @@ def smallest_p_values(problem: Problem, plan: Plan, null: Null, seeds: list[np.r
     def one(seed: np.random.SeedSequence) -> float:
         return first_scan(null.draw(np.random.default_rng(seed)), plan)
 
-    problem.design  # noqa: B018  # made once, before the threads start
-    return np.array(list(spread(one, seeds, thread_count(problem.n_jobs))))
+    problem.design  # noqa: B018  # made once, before the workers start
+    done = run_all(one, seeds, thread_count(problem.n_jobs))
+    if done.status == "interrupted":
+        raise KeyboardInterrupt  # a part of the draws says nothing about the level
+    return np.array(done.answers)
 
 
 def first_scan(problem: Problem, plan: Plan) -> float:
