@@ -24,6 +24,9 @@ PARTS = (
     "classes",
     "resampling",
     "tuning",
+    "elsewhere",
+    "cluster",
+    "faults",
 )
 HERE = Path(__file__).parent
 

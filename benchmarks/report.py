@@ -20,6 +20,9 @@ TITLES = {
     "categories": "Categories",
     "classes": "Classes",
     "tuning": "Tuned predictions",
+    "elsewhere": "Larger than memory",
+    "cluster": "A cluster",
+    "faults": "Killed and started again",
 }
 
 

@@ -127,7 +127,8 @@ def read(
 ) -> Asked:
     """Read and check everything; `plan` overrides what the options say about the search."""
     started = time.perf_counter()
-    X = considered(opened(X), as_list(options.get("include", ())), options.get("groups"))
+    include, exclude = as_list(options.get("include", ())), as_list(options.get("exclude", ()))
+    X = considered(opened(X), include, options.get("groups"))
     if is_wanted(X, options.get("family")):
         raise InvalidInput("a graph has no rows that could be drawn: use fbed.select(graph, target)")
     given: dict[str, Any] = {**options, **plan}
@@ -138,7 +139,7 @@ def read(
         given.pop("alpha_backward", None),
     )
     search_options = {name: given.pop(name) for name in _SEARCH if name in given}
-    include, exclude = as_list(given.pop("include", ())), as_list(given.pop("exclude", ()))
+    include, exclude = as_list(given.pop("include", include)), as_list(given.pop("exclude", exclude))
     check_search_options(search_options.get("k", 1), search_options.get("max_features"), time_limit)
     problem = read_problem(X, y, [criterion], exclude, n_jobs=n_jobs, **given)
     planned = make_plan(problem.table, include, exclude, **search_options)

@@ -27,6 +27,9 @@ class Stored(Protocol):
     def rows(self, keep: NDArray[np.intp]) -> Stored:
         """The same columns on some rows."""
 
+    def column(self, j: int) -> NDArray[Any]:
+        """One of them as numbers in memory."""
+
 
 class Packed:
     """Genotypes as PLINK packs them: four a byte, a row of bytes a variant."""
@@ -48,6 +51,14 @@ class Packed:
         """What reads them."""
         return PackedColumns(self.bytes, self.n_rows)
 
+    def column(self, j: int) -> NDArray[np.float64]:
+        """Copies of the first allele of one variant, the missing at the mean."""
+        alone = PackedColumns(self.bytes[j : j + 1], self.n_rows)
+        mean = alone.stats(np.ones(self.n_rows), float(self.n_rows), 0, 1)[0, :1]
+        values = alone.gather(np.zeros(1, dtype=np.int64), mean, np.ones(1))[:, 0] + mean
+        whole = np.rint(values)
+        return np.where(np.abs(values - whole) < 1e-9, whole, values)
+
     def rows(self, keep: NDArray[np.intp]) -> Packed:
         """The same variants on some samples, packed anew."""
         return Packed(self.kernel().rows(keep.astype(np.int64)), len(keep))
@@ -56,7 +67,7 @@ class Packed:
 class Beside:
     """A matrix whose first columns are stored in their own way and whose others are an array.
 
-    Read like an array: `[:, j]` is one of the latter, `[rows]` all columns on some rows.
+    Read like an array: `[:, j]` is a column, `[:, [j, …]]` an array of some, `[rows]` all columns on some rows.
     """
 
     ndim = 2
@@ -83,4 +94,6 @@ class Beside:
         if not isinstance(key, tuple):
             return Beside(self.stored.rows(np.asarray(key)), self.plain[key])
         rows, which = key
-        return self.plain[rows, np.asarray(which) - self.n_stored]
+        places = np.atleast_1d(which)
+        found = [self.stored.column(j) if j < self.n_stored else self.plain[:, j - self.n_stored] for j in places]
+        return np.column_stack(found)[rows] if np.ndim(which) else found[0][rows]
