@@ -208,13 +208,13 @@ class TallFit:
         """Statistics by fits."""
         found = [self._gain(int(v)) for v in candidates]
         statistic, df = np.array([f[0] for f in found]), np.array([f[1] for f in found])
-        return Evidence(statistic, df, self.reference.log_sf(statistic, df), self.reference)
+        return Evidence(statistic, df, None, self.reference)
 
     def losses(self, variables: Indices) -> Evidence:
         """Statistics by fits."""
         found = np.array([self.resolve_loss(int(v), np.inf)[0] for v in variables])
         df = self._widths(variables)
-        return Evidence(found, df, self.reference.log_sf(found, df), self.reference)
+        return Evidence(found, df, None, self.reference)
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Brackets from a pass over the columns, moments, fits: each for those whom the one before left in doubt."""
@@ -231,8 +231,11 @@ class TallFit:
             upper[i] = lower[i]
         line = critical(df)
         self._narrow(candidates, lower, upper, _in_doubt(lower, upper, line))
-        for width in np.unique(df[df > 0]):
-            self._narrow_leaders(candidates, lower, upper, np.flatnonzero((df == width) & (lower > line)))
+        passing = np.flatnonzero((df > 0) & (lower > line))
+        if len(np.unique(df[passing])) > 1:
+            self._narrow(candidates, lower, upper, passing)  # whose p-value is smallest, wide brackets would not tell
+        else:
+            self._narrow_leaders(candidates, lower, upper, passing)
         for i in _in_doubt(lower, upper, line):
             lower[i], df[i] = self._gain(int(candidates[i]), doubtful=False)
             upper[i] = lower[i]
