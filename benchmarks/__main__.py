@@ -11,7 +11,7 @@ from benchmarks import machine, report
 from benchmarks.options import Options
 from benchmarks.text import as_json
 
-PARTS = ("sets", "limit", "growth", "memory", "path", "families", "reading", "tall", "categories", "classes")
+PARTS = ("sets", "limit", "growth", "memory", "path", "families", "reading", "tall", "categories", "classes", "shapes")
 HERE = Path(__file__).parent
 
 
