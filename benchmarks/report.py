@@ -16,9 +16,14 @@ TITLES = {
     "path": "A grid of configurations",
     "families": "Other outcomes",
     "reading": "Reading",
+    "resampling": "Many searches on parts of the rows",
     "tall": "Tall data",
     "categories": "Categories",
     "classes": "Classes",
+    "tuning": "Tuned predictions",
+    "elsewhere": "Larger than memory",
+    "cluster": "A cluster",
+    "faults": "Killed and started again",
 }
 
 

@@ -4,7 +4,9 @@
     python -m experiments --quick               # three datasets, three repetitions, coarse λ grids: some minutes
     python -m experiments run madelon hiva      # the protocol on some datasets
     python -m experiments timing | null | report
+    python -m experiments inference             # do the guarantees of fbed.stability and others hold?
     python -m experiments levels cox gamma      # how often irrelevant predictors pass, for some families or all
+    python -m experiments tuning                # is the performance that fbed.tune tells honest? some minutes
     python -m experiments data                  # which datasets are there, and whether they are right
     python -m experiments fetch secom           # download a dataset into the folder
 
@@ -18,7 +20,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from experiments import data, fetch, levels, protocol, report, store, tables, timing
+from experiments import data, fetch, inference, levels, protocol, report, store, tables, timing, tuning
 from experiments.store import Store, Task
 
 HERE = Path(__file__).parent
@@ -31,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
-        if options.part not in ("null", "levels"):  # simulated data need no folder
+        if options.part not in ("null", "levels", "tuning", "inference"):  # simulated data need no folder
             options.data = options.data or data.folder_of_data()
             if not options.data.is_dir():
                 raise data.DataError(f"{options.data} is no folder: set FBED_DATA_DIR or give --data")
@@ -99,6 +101,17 @@ def _null(options: argparse.Namespace) -> None:
     report.null(_output(options), options.quick, options.repetitions, options.jobs)
 
 
+def _inference(options: argparse.Namespace) -> None:
+    """Simulate what is not there yet, and write the table."""
+    folder = options.output or HERE / "results" / "inference"
+    document = HERE / "INFERENCE.md" if options.output is None else folder / "INFERENCE.md"
+    repetitions = options.repetitions or (2 if options.quick else inference.REPETITIONS)
+    try:
+        inference.run(folder / "repetitions.jsonl", repetitions, options.jobs)
+    finally:
+        print(inference.write(folder / "repetitions.jsonl", document))
+
+
 def _levels(options: argparse.Namespace) -> None:
     """Count, save and write the table."""
     unknown = [name for name in options.names if name not in {case.family for case in levels.CASES.values()}]
@@ -114,6 +127,17 @@ def _levels(options: argparse.Namespace) -> None:
     finally:
         if table.cells:
             (folder / "LEVELS.md").write_text(levels.markdown(table), encoding="utf-8")
+
+
+def _tuning(options: argparse.Namespace) -> None:
+    """Is the performance that tuning tells honest?"""
+    folder = options.output or HERE
+    folder.mkdir(parents=True, exist_ok=True)
+    text = tuning.run(
+        folder / "tuning.csv", options.repetitions or (10 if options.quick else tuning.REPETITIONS), options.seed
+    )
+    (folder / "TUNING.md").write_text(text, encoding="utf-8")
+    print(text)
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -157,9 +181,11 @@ def _all(options: argparse.Namespace) -> None:
 
 PARTS = {
     "all": _all,
+    "tuning": _tuning,
     "run": _run,
     "timing": _timing,
     "null": _null,
+    "inference": _inference,
     "levels": _levels,
     "report": _report,
     "data": _data,

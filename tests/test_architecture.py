@@ -16,12 +16,15 @@ FLOW = (
     "tables",
     "matrix",
     "models",
+    "partitions",
     "families",
     "search",
     "graphs",
     "result",
     "show",
     "doors",
+    "tuning",
+    "inference",
     "cli",
 )
 EVERYWHERE = ("__init__", "__main__")  # the front door sees everything

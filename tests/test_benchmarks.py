@@ -88,7 +88,22 @@ def test_the_grid_is_measured_together_and_one_by_one(dense_file, tmp_path):
     assert (len(found["alone"]), found["different"]) == (32, [])
 
 
-@pytest.mark.parametrize("part", ["limit", "growth", "memory", "families", "reading", "categories", "classes"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "limit",
+        "growth",
+        "memory",
+        "families",
+        "reading",
+        "categories",
+        "classes",
+        "resampling",
+        "elsewhere",
+        "cluster",
+        "faults",
+    ],
+)
 def test_other_parts_at_toy_size(part, tmp_path):
     assert main([part, "--quick", "--turns", "1", "--out", str(tmp_path / "results")]) == 0
     found = json.loads((tmp_path / "results" / f"{part}.json").read_text())

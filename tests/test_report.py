@@ -7,6 +7,7 @@ import math
 import os
 import shlex
 import time
+from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -354,6 +355,32 @@ def test_report_goes_where_it_is_told(tmp_path):
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == render(case("linear"))
     with pytest.raises(fbed.InvalidInput, match=r"cannot write the report to .*: No such file or directory"):
         case("linear").report(tmp_path / "nowhere" / "a.html")
+
+
+def test_report_of_a_path(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    X, y = table()
+    X.assign(y=y).to_csv("data.csv", index=False)
+    call = ["path", "data.csv", "--target", "y", "--alphas", "0.001", "0.2", "--gammas", "default", "-k", "1"]
+    assert main([*call, "--report", "grid.html"]) == 0
+    assert "the report is in grid.html" in capsys.readouterr().err
+    page = (tmp_path / "grid.html").read_text(encoding="utf-8")
+    found = fbed.path(X, y, alphas=[0.001, 0.2], gammas=[None], ks=[1])
+    for text in ("FBED^1, α = 0.001", "FBED^1, EBIC γ = default", "FBS, α = 0.2"):
+        assert text in page
+    assert page.count(": selected by") == sum(len(result.selected) for result in found)
+    counts = Counter(name for result in found for name in result.selected)
+    for count in counts.values():
+        assert f">{count} of {len(found)}<" in page
+    assert main(["path", "data.csv", "--target", "y", "--report", "data.csv"]) == 2
+
+
+def test_report_of_a_path_that_selects_nothing(tmp_path):
+    rng = np.random.default_rng(0)
+    found = fbed.path(rng.normal(size=(50, 3)), rng.normal(size=50), alphas=[1e-9], gammas=[], ks=[0], fbs=False)
+    page = found.report(tmp_path / "grid.html").read_text(encoding="utf-8")
+    assert "0 variables are selected by at least one of 1 setting" in page
+    assert "nothing" in page
 
 
 def test_report_from_the_command_line(tmp_path, monkeypatch, capsys):

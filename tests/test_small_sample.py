@@ -13,6 +13,7 @@ import fbed
 import small_sample_twin as twin
 from fbed import families
 from fbed.matrix.design import Design
+from fbed.models.others import small_sample
 from fbed.models.others.gee import Gee
 from fbed.tables.extras import read_extras
 from fbed.tables.outcomes import read_outcome
@@ -267,3 +268,25 @@ def test_the_table_of_levels_is_written(tmp_path, capsys):
     path = tmp_path / "levels.md"
     assert cluster_levels.main(["--families", "gaussian", "--repetitions", "2", "--output", str(path)]) in (0, 1)
     assert capsys.readouterr().out.strip() in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_pairs_of_clusters_one_by_one(q):
+    """One cluster has nearly all the weight: what it is with itself is far larger than all the rest."""
+    rng = np.random.default_rng(q)
+    spread, copies = rng.normal(size=(3, 9, 3, q)), rng.integers(1, 4, 9).astype(float)
+    copies[[2, 5]] = 1.0
+    spread[:, 2] *= 1e9
+    spread[:, [c for c in range(9) if c != 2]] *= 1e-9
+    spread[:, 5] *= 1e4
+    own = rng.normal(size=(3, 9, q, q))
+    own = own @ own.swapaxes(2, 3)
+    expected = np.zeros(3)
+    for model in range(3):
+        for c in range(9):
+            expected[model] += copies[c] * (np.trace(own[model, c]) ** 2 + np.trace(own[model, c] @ own[model, c]))
+            for d in range(9):
+                K = spread[model, c].T @ spread[model, d]
+                times = copies[c] * copies[d] if c != d else copies[c] * (copies[c] - 1.0)
+                expected[model] += times * (np.trace(K) ** 2 + np.trace(K @ K))
+    np.testing.assert_allclose(small_sample._pairs(spread, own, copies), expected, rtol=1e-12)

@@ -140,6 +140,20 @@ def test_the_winner_is_fitted_once():
     assert len(fit._larger) <= 2
 
 
+def test_a_result_can_be_settled():
+    """Closest candidates, copies of the model's columns among them, without a basis of the model."""
+    rng = np.random.default_rng(4)
+    table, signal = mixed_table(rng)
+    y = (signal + rng.logistic(size=len(signal)) > 1).astype(int)
+    fast, slow = (fbed.select(table, y, engine=engine, alpha=0.001).settled() for engine in ("certified", "exhaustive"))
+    assert fast.selected == slow.selected
+    forward = [pair for pair in zip(fast.trace, slow.trace, strict=True) if pair[0].phase == "forward"]
+    for one, other in forward:
+        assert [f.variable for f in one.runners_up] == [f.variable for f in other.runners_up]
+        found, expected = ([f.statistic for f in row.runners_up] for row in (one, other))
+        assert found == pytest.approx(expected, rel=1e-7, abs=1e-7)
+
+
 # kernels
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import fbed
-from fbed.cli.command import main
+from fbed.cli.command import main, parser
 from fbed.doors import progress
 
 if sys.platform == "win32":
@@ -241,7 +241,7 @@ def test_completion(shell, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    assert completed(shell, script, ["fbed", "sel"]) == ["select"]
+    assert completed(shell, script, ["fbed", "expl"]) == ["explain"]
     assert completed(shell, script, ["fbed", "select", "--crit"]) == ["--criterion"]
     assert {"--target", "--report", "--quiet"} <= set(completed(shell, script, ["fbed", "select", "--"]))
     assert set(completed(shell, script, ["fbed", "completion", ""])) == {"bash", "zsh", "fish"}
@@ -263,3 +263,14 @@ def test_completion_of_zsh(capsys, tmp_path):
     """
     done = subprocess.run(["zsh", "-f", "-c", code], capture_output=True, encoding="utf-8", timeout=60)
     assert "--criterion" in done.stdout
+
+
+def test_help_fits_80_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    commands = next(a for a in parser()._actions if getattr(a, "choices", None)).choices
+    assert {"select", "path", "report", "explain", "tune", "predict", "stability"} <= set(commands)
+    for arguments in ([], *([name] for name in commands)):
+        with pytest.raises(SystemExit):
+            main([*arguments, "--help"])
+        assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == [], arguments

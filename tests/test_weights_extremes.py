@@ -51,7 +51,7 @@ def test_weights_that_count_nothing_are_refused(name, weight):
 def test_heavy_and_light_rows(name):
     """Neither rows that all are heavy nor a single one break anything."""
     assert run(name, np.full(N, 1e11)).selected[0] == 0
-    widest = 1e5 if name == "quantile" else 1e11
+    widest = 1e5 if name in ("quantile", "negative_binomial") else 1e11
     for some in (np.arange(N) == 5, np.arange(N) % 2 == 0):
         result = run(name, np.where(some, widest, 1.0))
         assert all(np.isfinite(row.statistic) for row in result.trace if row.statistic is not None)
@@ -68,3 +68,8 @@ def test_equal_weights_scale_the_statistic(name):
 def test_weights_of_a_linear_program_may_differ_less():
     with pytest.raises(fbed.InvalidInput, match="7 digits"):
         run("quantile", np.where(np.arange(N) == 5, 1e9, 1.0))
+
+
+def test_weights_of_a_dispersion_may_differ_less():
+    with pytest.raises(fbed.InvalidInput, match="dispersion"):
+        run("negative_binomial", np.where(np.arange(N) == 5, 1e9, 1.0))

@@ -46,6 +46,23 @@ class SparseColumns:
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
+class PackedColumns:
+    """Columns of genotypes as PLINK packs them, four a byte, a row of bytes a column; missing ones are at the mean."""
+
+    def __init__(self, bytes: NDArray[np.uint8], n: int) -> None: ...
+    def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
+        """Centre, scale, minimum and maximum of the copies of the first allele, 0 and n, a row a column."""
+    def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
+        """Columns (x − centre)/scale, column-major; zero where the scale is, and where x is missing."""
+    def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool) -> Floats:
+        """The same for the rows first..last only, after a column of ones if there is to be a constant."""
+    def products(self, which: Which, center: Floats, scale: Floats, first: int, vectors: Floats) -> Floats:
+        """Products of standardised columns with vectors v of the rows from `first` on, then Σ v·column² of one."""
+    def digit_sums(self, which: Which, digits: NDArray[np.int8], first: int, last: int) -> Floats:
+        """Σ copies·d of digits d, a row each; Σ d over rows with two copies, of some; Σ d over missing rows, of all."""
+    def rows(self, keep: Which) -> NDArray[np.uint8]:
+        """The same columns on some rows, packed."""
+
 class SparseModel:
     """An intercept and columns of a matrix that are mostly 0, each divided by its scale."""
 

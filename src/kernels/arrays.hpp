@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "columns.hpp"
+#include "pause.hpp"
 
 namespace fbed {
 
@@ -91,6 +92,35 @@ inline OutMatrix new_rows(const std::vector<double>& values, int64_t rows, int64
 
 inline void check_range(const Which& which, int64_t p) {
     for (size_t j = 0; j < which.shape(0); ++j) require(which(j) >= 0 && which(j) < p, "column index out of range");
+}
+
+// center, scale, min, max, number of values that are not finite, and that are not 0: for columns first..last
+template <class Read>
+inline OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
+    const size_t count = static_cast<size_t>(last - first);
+    double* data;
+    OutMatrix out = new_columns(count, 6, data);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j) {
+        look_up();
+        const Moments m = read(first + static_cast<int64_t>(j));
+        data[j] = m.center;
+        data[count + j] = m.scale;
+        data[2 * count + j] = m.min;
+        data[3 * count + j] = m.max;
+        data[4 * count + j] = static_cast<double>(m.not_finite);
+        data[5 * count + j] = static_cast<double>(m.not_zero);
+    }
+    return out;
+}
+
+// Room for `count` columns of the rows first..last, after a column of ones if there is to be a constant.
+inline OutMatrix new_block(int64_t first, int64_t last, int64_t n, size_t count, bool constant, double*& data) {
+    require(0 <= first && first <= last && last <= n, "row range");
+    const size_t length = static_cast<size_t>(last - first);
+    OutMatrix out = new_columns(length, count + constant, data);
+    if (constant) std::fill(data, data + length, 1.0), data += length;
+    return out;
 }
 
 }  // namespace fbed

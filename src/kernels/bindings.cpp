@@ -10,42 +10,13 @@
 #include "levels.hpp"
 #include "null.hpp"
 #include "objects.hpp"
-#include "pause.hpp"
+#include "packed_columns.hpp"
 #include "patterns.hpp"
 #include "pause.hpp"
 #include "rows.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
-
-// center, scale, min, max, number of values that are not finite, and that are not 0: for columns first..last
-template <class Read>
-static OutMatrix stats_of(int64_t first, int64_t last, Read&& read) {
-    const size_t count = static_cast<size_t>(last - first);
-    double* data;
-    OutMatrix out = new_columns(count, 6, data);
-    nb::gil_scoped_release release;
-    for (size_t j = 0; j < count; ++j) {
-        look_up();
-        const Moments m = read(first + static_cast<int64_t>(j));
-        data[j] = m.center;
-        data[count + j] = m.scale;
-        data[2 * count + j] = m.min;
-        data[3 * count + j] = m.max;
-        data[4 * count + j] = static_cast<double>(m.not_finite);
-        data[5 * count + j] = static_cast<double>(m.not_zero);
-    }
-    return out;
-}
-
-// Room for `count` columns of the rows first..last, after a column of ones if there is to be a constant.
-static OutMatrix new_block(int64_t first, int64_t last, int64_t n, size_t count, bool constant, double*& data) {
-    require(0 <= first && first <= last && last <= n, "row range");
-    const size_t length = static_cast<size_t>(last - first);
-    OutMatrix out = new_columns(length, count + constant, data);
-    if (constant) std::fill(data, data + length, 1.0), data += length;
-    return out;
-}
 
 struct DenseColumns {
     std::vector<Anything> arrays;
@@ -490,6 +461,14 @@ NB_MODULE(_kernels, m) {
         .def("gather", &SparseColumns::gather)
         .def("gather_rows", &SparseColumns::gather_rows)
         .def("dots", &SparseColumns::dots);
+    nb::class_<PackedColumns>(m, "PackedColumns")
+        .def(nb::init<Bytes, int64_t>())
+        .def("stats", &PackedColumns::stats)
+        .def("gather", &PackedColumns::gather)
+        .def("gather_rows", &PackedColumns::gather_rows)
+        .def("products", &PackedColumns::products)
+        .def("digit_sums", &PackedColumns::digit_sums)
+        .def("rows", &PackedColumns::rows);
     nb::class_<SparseModel>(m, "SparseModel")
         .def(nb::init<const SparseColumns&, Which, Vector>())
         .def(nb::init<const DenseColumns&, Which, Vector>())

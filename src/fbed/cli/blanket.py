@@ -95,7 +95,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "blanket",
         help="the Markov blanket of a node of a Bayesian network, and how well data recover it",
-        description="Print the Markov blanket of a node of a network, and what is recovered of it from simulated data.",
+        description="The Markov blanket of a node of a network,\nand what is recovered of it from simulated data.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from fbed import __version__
-from fbed.cli import blanket, completion
+from fbed.cli import blanket, completion, inference, large, tuning
 from fbed.cli import report as report
 from fbed.doors import explain
 from fbed.doors.paths import path
@@ -28,6 +28,7 @@ from fbed.rules.criteria import Criterion, as_criterion
 from fbed.show.text import notes, paragraph, style_of, summary
 from fbed.tables import readers
 from fbed.tables.columns import listing
+from fbed.tables.plink import Genotypes
 from fbed.tables.table import Name
 
 BAD_INPUT = 2
@@ -42,6 +43,7 @@ _SELECT_EXAMPLES = """\
 examples:
   fbed select data.csv --target y
   fbed select data.csv --target y --criterion ebic --output kept.csv
+  fbed select data.csv --target y --familywise 0.05
   fbed select genes.parquet --target relapse --alpha 0.01 -k inf
   fbed select counts.npz --json > result.json
   fbed select data.csv --target y --report report.html
@@ -49,7 +51,9 @@ examples:
   fbed select trial.csv --time months --event died --strata centre
   fbed select visits.csv --target score --family mixed --cluster patient
   fbed select data.csv --target y --categorical grade --group dose=d1,d2
+  fbed select cohort.bed --pheno pheno.tsv --target bmi --include age sex pc1
   zcat data.csv.gz | fbed select - --target y --sep ';'
+  fbed select 'big/*.parquet' --target y --memory-limit 2GB --checkpoint run.fbed
 
 The target is a column of the table. For svmlight and .npz files it is the
 array y of the file, and --target may be left out. Variables of a file without
@@ -61,6 +65,7 @@ _PATH_EXAMPLES = """\
 examples:
   fbed path data.csv --target y
   fbed path data.csv --target y --alphas 0.001 0.01 0.05 --gammas -k 1
+  fbed path data.csv --target y --report settings.html
   fbed path counts.npz --json > path.json
 
 Without --alphas, --gammas and -k the grid is that of the paper: levels 0.001,
@@ -72,6 +77,10 @@ examples:
   fbed demo                          see it find a Markov blanket
   fbed select data.csv --target y    select variables of a file
   fbed path data.csv --target y      a whole grid of settings
+  fbed tune data.csv --target y      choose settings and tell the worth
+  fbed predict model.json new.csv    predictions of a saved model
+  fbed validate model.json new.csv --target y    what it is worth on new rows
+  fbed inclusion data.csv --target y how stable is the selection?
   fbed report result.json            a report for people, as HTML
   fbed explain result.json age       why is a variable not selected?
   fbed blanket net.bif --target y    Markov blanket of a node of a network
@@ -180,23 +189,28 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_data_options(choosing)
     _add_search_options(choosing)
+    large.add_options(choosing)
     _add_output_options(choosing)
+    choosing.add_argument("--device", metavar="NAME", help="search on a GPU: cuda, or cuda:1 (needs PyTorch)")
     choosing.set_defaults(run=run_select)
     gridding = commands.add_parser(
         "path",
         help="select by a whole grid of settings, sharing work",
-        description="Select variables of a file by every setting of a grid; each result is that of a single run.",
+        description="Select variables of a file by every setting of a grid.\nEach result is that of a single run.",
         epilog=_PATH_EXAMPLES,
         formatter_class=plain,
     )
     _add_data_options(gridding)
     _add_grid_options(gridding)
     gridding.add_argument("--json", action="store_true", help="every result as JSON instead of a table")
+    gridding.add_argument("--report", metavar="FILE", help="also write a report, one HTML file")
     gridding.set_defaults(run=run_path)
     showing = commands.add_parser("demo", help="find the Markov blanket in data from a known Bayesian network")
     showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
     showing.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the simulation (default 1)")
     showing.set_defaults(run=run_demo)
+    tuning.add_parsers(commands, _add_data_options, _add_grid_options)
+    inference.add_parsers(commands, inference.Door(_add_all_options, _about_search, INTERRUPTED))
     report.add_parser(commands)
     explain.add_parser(commands)
     blanket.add_parser(commands)
@@ -213,6 +227,7 @@ def _add_data_options(parser: argparse.ArgumentParser) -> None:
     """Options about the data and the model, for every command that reads a table; `_about_data` has the answers."""
     data = parser.add_argument_group("data")
     data.add_argument("file", help=f"a table: {readers.FORMATS}; '-' reads CSV from standard input")
+    data.add_argument("--pheno", metavar="FILE", help="phenotypes and covariates, with a column IID, of genotypes")
     data.add_argument("--target", metavar="COLUMN", help="the outcome")
     data.add_argument("--time", metavar="COLUMN", help="survival times, instead of --target")
     data.add_argument("--event", metavar="COLUMN", help="1 or true where --time ends with the event, 0 or false if not")
@@ -308,16 +323,36 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="no progress on the terminal")
 
 
+_FAMILYWISE = "probability that anything is selected when nothing matters; sets alpha"
+
+
 def _add_search_options(parser: argparse.ArgumentParser) -> None:
     search = parser.add_argument_group("search")
     search.add_argument("--criterion", default="lr", help="lr (likelihood-ratio test, default), aic, bic or ebic")
     search.add_argument("--alpha", type=float, help="significance level of criterion lr (default 0.05)")
     search.add_argument("--alpha-backward", type=float, metavar="ALPHA", help="level for staying (default: alpha)")
+    search.add_argument("--familywise", type=float, metavar="LEVEL", help=_FAMILYWISE)
     search.add_argument("--gamma", type=float, help="parameter of criterion ebic (default: 1 - log n / (2 log p))")
     search.add_argument("-k", type=_runs, metavar="N", help="extra runs: 0, 1, 2, … or inf (default 1)")
     search.add_argument("--fbs", action="store_true", help="no early dropping: plain forward-backward selection")
     search.add_argument("--no-backward", action="store_true", help="skip the backward phase")
     _add_limits(search)
+
+
+def _add_all_options(parser: argparse.ArgumentParser) -> None:
+    _add_data_options(parser)
+    _add_search_options(parser)
+
+
+def _about_search(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Everything that is asked of a search in a file."""
+    if arguments.fbs and arguments.k is not None:
+        raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
+    if arguments.familywise is not None:
+        raise InvalidInput("--familywise sets the level of a single search: use it with fbed select")
+    criterion = _criterion(arguments)
+    runs = {"k": 1 if arguments.k is None else arguments.k, "early_dropping": not arguments.fbs}
+    return {**about_data(read_data(arguments), arguments), "criterion": criterion, **runs}
 
 
 def _add_output_options(parser: argparse.ArgumentParser) -> None:
@@ -351,21 +386,27 @@ def run_select(arguments: argparse.Namespace) -> int:
     if arguments.fbs and arguments.k is not None:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
-        readers.check_output(arguments.output, arguments.file, survival=arguments.time is not None)
+        for source in (arguments.file, *([arguments.pheno] if arguments.pheno else [])):
+            readers.check_output(arguments.output, source, survival=arguments.time is not None)
     for written in (arguments.report, arguments.save):
         if written:
             report.check_path(written, arguments.file)
-    data = _read(arguments)
+    data = large.read(arguments, _levels(arguments) is not None) or read_data(arguments)
     result = select(
         **about_data(data, arguments),
+        memory_limit=arguments.memory_limit,
+        checkpoint=arguments.checkpoint,
+        client=arguments.dask,
         criterion=criterion,
+        familywise=arguments.familywise,
+        device=arguments.device,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
     )
-    result = _with_origin(result, arguments, data)
+    result = with_origin(result, arguments, data)
     result = result.settled()
     print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout), with_notes=False), flush=True)
-    _tell(notes(result))
+    tell(notes(result))
     if arguments.save:
         result.to_json(arguments.save)
         print(f"fbed: the result is in {arguments.save}", file=sys.stderr)
@@ -375,40 +416,55 @@ def run_select(arguments: argparse.Namespace) -> int:
     if arguments.output:
         outcome = {name: data.vector(name, role) for role, name in _outcome(data, arguments).items()}
         names = [result.feature_names[j] if result.feature_names else j for j in result.indices.tolist()]
-        readers.write(arguments.output, result.transform(data.table), names, outcome)
+        table = data.table.frame(names) if isinstance(data.table, Genotypes) else data.table
+        readers.write(arguments.output, result.transform(table), names, outcome)
     return INTERRUPTED if result.status == "interrupted" else 0
 
 
-def _with_origin(result: Result, arguments: argparse.Namespace, data: readers.Data) -> Result:
+def with_origin(result: Result, arguments: argparse.Namespace, data: readers.Data) -> Result:
     """The result with the command that made it, and the Python lines that read its data."""
     if result.origin is None:
         return result
+    if isinstance(data.table, Genotypes):
+        call = ", ".join(map(repr, (arguments.file, *([arguments.pheno] if arguments.pheno else []))))
+        return replace(
+            result, origin=replace(result.origin, command=arguments.command, reading=(f"X = fbed.genotypes({call})",))
+        )
     vectors: dict[str, tuple[str, ...]] = {}
     if not data.is_frame:
         options = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
         vectors = {"y": tuple(_outcome(data, arguments).values())}
         vectors |= {name: (column,) for name, column in options.items() if column is not None}
-    lines = readers.python_lines(arguments.file, arguments.sep, vectors, _levels(arguments), **_form(arguments))
+    if isinstance(data, large.FileData):
+        lines: tuple[str, ...] = (f"X = {arguments.file!r}",)
+    else:
+        lines = readers.python_lines(arguments.file, arguments.sep, vectors, _levels(arguments), **_form(arguments))
     return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
 
 
 def run_path(arguments: argparse.Namespace) -> int:
-    """`fbed path`: read, select by every setting, show."""
-    data = _read(arguments)
+    """`fbed path`: read, select by every setting, show, write."""
+    if arguments.report:
+        report.check_path(arguments.report, arguments.file)
+    data = read_data(arguments)
     grid = {"alphas": arguments.alphas, "gammas": arguments.gammas, "ks": arguments.k}
     found = path(
         **about_data(data, arguments),
         **{name: values for name, values in grid.items() if values is not None},
         fbs=not arguments.no_fbs,
     )
-    print(found.to_json() if arguments.json else found.summary())
+    print(found.to_json() if arguments.json else found.summary(), flush=True)
+    tell(found.results[0].notes)
+    if arguments.report:
+        found.report(arguments.report)
+        print(f"fbed: the report is in {arguments.report}", file=sys.stderr)
     return INTERRUPTED if found.status == "interrupted" else 0
 
 
-def _read(arguments: argparse.Namespace) -> readers.Data:
+def read_data(arguments: argparse.Namespace) -> readers.Data:
     """The file, with what the reader has to say about it."""
-    data = readers.read(arguments.file, arguments.sep, **_form(arguments))
-    _tell(data.notes)
+    data = readers.read(arguments.file, arguments.sep, pheno=arguments.pheno, **_form(arguments))
+    tell(data.notes)
     return with_levels(data, arguments)
 
 
@@ -417,6 +473,8 @@ def with_levels(data: readers.Data, arguments: argparse.Namespace) -> readers.Da
     levels = _levels(arguments)
     if levels is None:
         return data
+    if isinstance(data.table, Genotypes):
+        raise InvalidInput("--reference and --positive are not there for genotypes: order the levels in the file")
     if not data.is_frame:
         raise InvalidInput("--reference and --positive are about columns of categories, which a matrix has none of")
     if arguments.positive is not None and arguments.target is None:
@@ -437,7 +495,7 @@ def _form(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in ("decimal", "encoding", "na_values")}
 
 
-def _tell(notes: Iterable[str]) -> None:
+def tell(notes: Iterable[str]) -> None:
     """Notes go to standard error, so that they are seen whatever becomes of the output."""
     look = style_of(sys.stderr)
     for note in map(_as_options, notes):
@@ -528,6 +586,7 @@ def _vector_with_hint(data: readers.Data, name: str, role: str) -> Any:
 def _variables(data: readers.Data, wanted: Sequence[str]) -> list[Name]:
     """Names as they are; a number that is no name is an index."""
     known = set(data.table.columns if data.is_frame else data.names or ())
+    known |= set(data.table.variants) if isinstance(data.table, Genotypes) else set()
     parts = [part for item in wanted for part in ([item] if item in known else item.split(",")) if part]
     return [int(item) if item not in known and item.isdecimal() else item for item in parts]
 

@@ -60,6 +60,8 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         Whether the backward phase is run.
     alpha_backward : float, optional
         Level for staying in the backward phase; alpha by default.
+    familywise : float, optional
+        Probability that anything is selected when nothing matters; sets alpha.
     include, exclude : names or indices
         Variables that are always kept, and variables that are never considered.
     groups : mapping of names to lists of columns, optional
@@ -126,6 +128,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         early_dropping: bool = True,
         backward: bool = True,
         alpha_backward: float | None = None,
+        familywise: float | None = None,
         include: Iterable[Name] = (),
         exclude: Iterable[Name] = (),
         groups: Groups | None = None,
@@ -149,6 +152,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         self.early_dropping = early_dropping
         self.backward = backward
         self.alpha_backward = alpha_backward
+        self.familywise = familywise
         self.include = include
         self.exclude = exclude
         self.groups = groups
@@ -207,12 +211,12 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
             "cluster": cluster,
         }
         for role, values in {"y": y, **about_rows}.items():
-            _refuse_names(values, role)
+            refuse_names(values, role)
         if as_frame(X) is not None:
             self._check_names(X)
         about_rows = {role: by_position(X, values) for role, values in about_rows.items()}
         options = belonging(self.criterion, self.get_params(deep=False))
-        result = select(X, by_position(X, _column_as_vector(y)), **about_rows, **options)
+        result = select(X, by_position(X, column_as_vector(y)), **about_rows, **options)
         self._keep(result)
         if result.status == "interrupted":
             raise KeyboardInterrupt  # else a grid search would run on as if nothing had happened
@@ -291,7 +295,7 @@ class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # sciki
         return tags
 
 
-def _refuse_names(values: Any, role: str) -> None:
+def refuse_names(values: Any, role: str) -> None:
     """A column of X cannot be the outcome here: a pipeline may have renamed or removed it before."""
     if isinstance(values, str):
         raise InvalidInput(
@@ -300,7 +304,7 @@ def _refuse_names(values: Any, role: str) -> None:
         )
 
 
-def _column_as_vector(y: Any) -> Any:
+def column_as_vector(y: Any) -> Any:
     """An n × 1 array as a vector, with scikit-learn's warning."""
     if not isinstance(y, np.ndarray) or y.ndim != 2 or y.shape[1] != 1:
         return y

@@ -355,7 +355,7 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "explain",
         help="why is a variable selected, or not?",
-        description="Tell from a saved result why a variable was selected or not; exactly, when given the data.",
+        description="Tell from a saved result why a variable was selected or not;\nexactly, when given the data.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from fbed.doors.problem import DataOptions, Listener, check_search_options, make_plan, read_problem
+from fbed.doors.problem import DataOptions, Listener, Memos, check_search_options, make_plan, read_problem
 from fbed.doors.selection import select
 from fbed.errors import InvalidInput
 from fbed.graphs.oracle import is_wanted
@@ -22,7 +22,7 @@ from fbed.result.origin import origin
 from fbed.result.result import Result
 from fbed.result.saved import check_fields, read_object
 from fbed.rules.criteria import EBIC, Criterion, LikelihoodRatio
-from fbed.search.memo import Memo
+from fbed.tables.genotypes import considered
 from fbed.tables.readers import opened
 from fbed.tables.table import Name, as_list
 
@@ -130,6 +130,12 @@ class PathResult(Sequence[Result]):
 
         return PathPlots(self)
 
+    def report(self, path: str | Path) -> Path:
+        """Write a report for people: one HTML file that needs nothing else."""
+        from fbed.show.report import write_path
+
+        return write_path(self, path)
+
     def to_json(self, path: str | Path | None = None, indent: int | None = None) -> str:
         """JSON form, every result included; also written to a file when a path is given."""
         plain = {
@@ -218,34 +224,35 @@ def path(
     >>> grid.get(k=1, alpha=0.001).selected
     (3, 7)
     """
-    X = opened(X)
+    include, exclude = as_list(include), as_list(exclude)
+    X = considered(opened(X), include, data.get("groups"))
     common = {"y": y, "backward": backward, "max_features": max_features, "n_jobs": n_jobs, **data}
     started = time.perf_counter()
-    grid = _grid(alphas, gammas, ks, fbs)
+    grid = settings_grid(alphas, gammas, ks, fbs)
     for setting in grid:
         check_search_options(0 if setting.k is None else setting.k, max_features, time_limit)
     if is_wanted(X, data.get("family")):
         raise InvalidInput("a path varies the criterion, and a graph needs none: use fbed.select(graph, target, k=…)")
     criteria = [setting.as_criterion() for setting in grid]
-    include, exclude = as_list(include), as_list(exclude)
     problem = read_problem(X, y, criteria, exclude, n_jobs=n_jobs, **data)
-    memos: dict[bool, Memo] = {}  # statistics of a category with many levels are not the same for levels and for EBIC
+    memos = Memos(problem)
     results: list[Result] = []
     for setting, criterion in zip(grid, criteria, strict=True):
         plan = make_plan(problem.table, include, exclude, setting.k or 0, setting.k is not None, backward, max_features)
         left = None if time_limit is None else max(0.0, started + time_limit - time.perf_counter())
         same = {"criterion": criterion, "k": setting.k or 0, "early_dropping": setting.k is not None}
         alone = origin(select, {**common, "include": include, "exclude": exclude, **same})
-        paired = problem.pairs_rows(criterion)
-        memo = memos.setdefault(paired, Memo(problem.table.n_variables, problem.table.n_rows))
-        results.append(replace(problem.run(plan, criterion, left, progress, memo), origin=alone))
+        results.append(replace(problem.run(plan, criterion, left, progress, memos.of(criterion)), origin=alone))
         if results[-1].status in UNFINISHED:
             break
     status = results[-1].status if results[-1].status in UNFINISHED else "converged"
     return PathResult(tuple(grid[: len(results)]), tuple(results), status, time.perf_counter() - started)
 
 
-def _grid(alphas: Iterable[float], gammas: Iterable[float | None], ks: Iterable[float], fbs: bool) -> list[Setting]:
+def settings_grid(
+    alphas: Iterable[float], gammas: Iterable[float | None], ks: Iterable[float], fbs: bool
+) -> list[Setting]:
+    """Every combination: levels first, then parameters of EBIC."""
     runs: list[float | None] = [*_several(ks, "ks"), *([None] if fbs else [])]
     grid = [Setting("lr", alpha, k) for alpha in _several(alphas, "alphas") for k in runs]
     grid += [Setting("ebic", gamma, k) for gamma in _several(gammas, "gammas") for k in runs]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed import families
 from fbed.clock import Clock, OutOfTime
@@ -21,23 +22,28 @@ from fbed.doors.progress import Progress, reporting
 from fbed.errors import InvalidInput
 from fbed.families.registry import Family
 from fbed.matrix.design import Design
-from fbed.models.base import Fit, Model
+from fbed.matrix.device_storage import moved
+from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.many_levels import ManyLevels, sparse_categories
 from fbed.models.others.own import ConditionalTest, TestFunction
+from fbed.partitions.crew import Tally
 from fbed.result.fitted.make import finish
 from fbed.result.glance import glance
 from fbed.result.result import Result, build
 from fbed.result.settle import Closer, closer
-from fbed.rules.criteria import Criterion
+from fbed.rules.criteria import Criterion, Rule
 from fbed.rules.tails import Floats
+from fbed.search.checkpoint import Asked, Checkpoint, Recorded, digest_of
 from fbed.search.memo import Memo
 from fbed.search.scan import Scanner
 from fbed.search.search import Plan, Trail, keeping, search
+from fbed.tables.beside import Beside
 from fbed.tables.columns import listing
 from fbed.tables.extras import EXTRAS, Extras, read_extras
 from fbed.tables.labels import check_labels
 from fbed.tables.missing import check_missing, complete_rows, with_indicators
 from fbed.tables.outcomes import Outcome, known_rows, read_outcome, suggested_family
+from fbed.tables.plink import Genotypes
 from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
 from fbed.tables.table import Groups, Name, Table, read_table, refuse_masked, take_column
 from fbed.threads import one_blas_thread, thread_count
@@ -70,11 +76,15 @@ class DataOptions(TypedDict, total=False):
     missing: str
     rare_levels: float | None
     engine: str
+    device: str | None
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Data that were read and checked; `kind` is the family that answers, by the test in force."""
+    """Data that were read and checked; `kind` is the family that answers, by the test in force.
+
+    `kept` are the user's rows that the problem has, and `unfilled` is the table before indicators told what is missing.
+    """
 
     table: Table
     outcome: Outcome
@@ -91,6 +101,48 @@ class Problem:
     n_dropped: int = 0
     test_named: bool = False
     rare_levels: float | None = None
+    kept: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    unfilled: Table | None = None
+
+    @property
+    def observed(self) -> Table:
+        """The table as it came, missing values included."""
+        return self.table if self.unfilled is None else self.unfilled
+
+    def on_rows(
+        self, rows: Indices, weights: Floats | None = None, cluster: Indices | None = None, n_jobs: int | None = None
+    ) -> Problem:
+        """The same problem on some of its rows; nothing of the others reaches it, means and levels are their own.
+
+        Rows may repeat. Weights and clusters are those of the rows unless others are given, as a bootstrap needs them:
+        a row by its frequency, a cluster that was drawn twice as two. What was read and checked is not read again.
+        """
+        table, weights = self._by_columns.rows(rows), self.weights[rows] if weights is None else weights
+        filled = with_indicators(table, weights)[0] if self.missing == "indicator" else table
+        if self.rare_levels is not None:
+            filled = with_rare_levels_joined(filled, weights, self.rare_levels)[0]
+        extras = self.extras.rows(rows)
+        return replace(
+            self,
+            table=filled,
+            outcome=self.outcome.rows(rows),
+            weights=weights,
+            extras=extras if cluster is None else replace(extras, cluster=cluster),
+            n_jobs=self.n_jobs if n_jobs is None else n_jobs,
+            kept=self.kept[rows],
+            unfilled=table,
+        )
+
+    def with_outcome(self, outcome: Outcome, extras: Extras | None = None, n_jobs: int | None = None) -> Problem:
+        """A sibling with another outcome on the same columns, which are not looked at again."""
+        sibling = replace(self, outcome=outcome, extras=self.extras if extras is None else extras, n_jobs=n_jobs)
+        sibling.__dict__["design"] = self.design
+        return sibling
+
+    @cached_property
+    def _by_columns(self) -> Table:
+        """The table as siblings read it: a small matrix that lies row after row is turned once for all."""
+        return self.observed.by_columns()
 
     @cached_property
     def design(self) -> Design:
@@ -104,6 +156,11 @@ class Problem:
             self.design, self.outcome, self.extras, self.test, self.cov, self.link, self.certified
         )
         return self.kind.build(request)
+
+    @property
+    def tally(self) -> Tally | None:
+        """What is read of a table that is not in memory."""
+        return None
 
     @cached_property
     def sparse(self) -> tuple[int, ...]:
@@ -120,6 +177,25 @@ class Problem:
         """The model that tests them so: it needs a basis of the variables, which the one for tall data has not."""
         return ManyLevels(getattr(self.model, "careful", self.model), self.sparse)
 
+    def scanner(self, plan: Plan, criterion: Criterion, memo: Memo | None = None) -> Scanner:
+        """What answers a search by one plan and criterion."""
+        model = self.paired_model if self.pairs_rows(criterion) else self.model
+        rule = criterion.bind(model.n, self.design.n_varying(plan.candidates))
+        return Scanner(model, rule, len(plan.forced), thread_count(self.n_jobs), memo)
+
+    def search(
+        self,
+        plan: Plan,
+        criterion: Criterion,
+        time_limit: float | None = None,
+        memo: Memo | None = None,
+    ) -> tuple[Trail, Scanner]:
+        """What a search finds, without a result around it; a memo shares work with others on the same problem."""
+        scanner, trail = self.scanner(plan, criterion, memo), Trail(list(plan.forced))
+        with one_blas_thread(), Clock(time_limit).running():
+            search(scanner, plan, trail)
+        return trail, scanner
+
     def run(
         self,
         plan: Plan,
@@ -128,27 +204,31 @@ class Problem:
         progress: Listener = None,
         memo: Memo | None = None,
         started: float | None = None,
+        checkpoint: Callable[[Asked], Checkpoint] | None = None,
     ) -> Result:
         """Search by one plan and criterion; a memo shares work with other searches on the same problem.
 
-        The time limit counts from `started`, a moment on the monotonic clock, or from now.
+        The time limit counts from `started`, a moment on the monotonic clock, or from now. `checkpoint` makes the file
+        in which the search is written down, given what it belongs to.
         """
         begun, p = time.perf_counter(), self.design.n_varying(plan.candidates)  # the pass over the rows that always is
         clock, late = Clock(time_limit, started), _late(time_limit, started)
         model: Model | None = None
+        written: Checkpoint | None = None
         latest: Fit | None = None
         look_closer: Closer | None = None
-        with one_blas_thread(), reporting(progress, self.table.name) as listen:
+        with one_blas_thread(), reporting(progress, self.table.name, self.tally) as listen:
             trail = Trail(list(plan.forced), listen)
             with late.running(), keeping(trail):
                 model = self.paired_model if self.pairs_rows(criterion) else self.model
             if model is not None:
                 rule, threads = criterion.bind(model.n, p), thread_count(self.n_jobs)
                 scanner = Scanner(model, rule, len(plan.forced), threads, memo)
+                written = None if checkpoint is None else checkpoint(self.asked(plan, criterion))
                 with clock.running():
-                    search(scanner, plan, trail)
+                    search(scanner if written is None else Recorded(scanner, written), plan, trail)
                 latest = scanner.latest
-                look_closer = closer(model, rule, plan.forced, trail, time.perf_counter() - begun)
+                look_closer = self.closer(model, rule, plan.forced, trail, time.perf_counter() - begun)
             late = Clock(_GRACE) if trail.status == "interrupted" else late
             about_model = {**self._described(model, latest, trail, late), "closer": look_closer}
         about_search = {
@@ -162,6 +242,7 @@ class Problem:
             "paired": [self.table.name(j) for j in self.sparse] if isinstance(model, ManyLevels) else [],
         }
         about_model["notes"] += tuple(_remarks(self.design, plan))
+        about_model["notes"] += () if written is None or written.trouble is None else (written.trouble,)
         about_model["notes"] += tuple(self._sparse_notes(plan, criterion) if model is not None else ())
         rest = {"criterion": _criterion_text(criterion.describe(about_model["n"], p), self.test), **about_model}
         try:
@@ -169,6 +250,26 @@ class Problem:
         except KeyboardInterrupt:  # what was found is not lost, whenever Ctrl-C comes
             trail.status = "interrupted"
             return build(trail, plan, self.table, settings=about_search, **rest, seconds=time.perf_counter() - begun)
+
+    def closer(self, model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float) -> Closer | None:
+        """What makes statistics exact when somebody looks at them."""
+        return closer(model, rule, forced, trail, seconds)
+
+    def asked(self, plan: Plan, criterion: Criterion) -> Asked:
+        """What a checkpoint of a search belongs to."""
+        free = ("n_jobs", "time_limit")  # they change no answer
+        plain = settings(plan, criterion, self.table, None, None)
+        options = {name: value for name, value in plain.items() if name not in free}
+        options |= {"family": self.kind.name, "test": self.test, "cov": self.cov, "link": self.link}
+        options |= {"missing": self.missing, "rare_levels": self.rare_levels}
+        table, design, extras = self.table, self.design, self.extras
+        by_row = (extras.offset, extras.trials, extras.entry, extras.strata, extras.cluster)
+        levels = {j: factor.levels for j, factor in table.factors.items()}
+        schema = digest_of(table.names, table.position, levels, sorted(table.groups.items()), plan.candidates)
+        moments = digest_of(design.center, design.scale, design.low, design.high, self.weights)
+        outcome = digest_of(self.outcome.values, self.outcome.levels, self.outcome.event, *by_row)
+        data = {"rows": table.n_rows, "columns": table.n_variables}
+        return Asked(options, {**data, "schema": schema, "moments": moments, "outcome": outcome})
 
     def _described(self, model: Model | None, latest: Fit | None, trail: Trail, clock: Clock) -> dict[str, Any]:
         """What the result tells about the model and the data; nothing where there is no time left for it."""
@@ -204,6 +305,19 @@ class Problem:
         return [f"{names}; {self.test} tests of such columns {error}: leave test out, or join levels by rare_levels"]
 
 
+class Memos:
+    """What searches on a problem share: statistics of a category with many levels differ between levels and EBIC."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._memos: dict[bool, Memo] = {}
+
+    def of(self, criterion: Criterion) -> Memo:
+        """The memo of the searches by such a criterion."""
+        table = self.problem.table
+        return self._memos.setdefault(self.problem.pairs_rows(criterion), Memo(table.n_variables, table.n_rows))
+
+
 def _late(time_limit: float | None, started: float | None) -> Clock:
     """The clock of what a result cannot do without: it may go on a little after the time limit."""
     if time_limit is None:
@@ -229,23 +343,25 @@ def read_problem(
     missing: str = "error",
     rare_levels: float | None = None,
     engine: str = "certified",
+    device: str | None = None,
     n_jobs: int | None = None,
     **extras: Any,
 ) -> Problem:
     """Read and check the data, and that the family can do what the criteria and options ask for."""
-    _check_known(extras)
+    check_known(extras)
     thread_count(n_jobs)  # refuses what is no number of threads
     if engine not in ("certified", "exhaustive"):
         raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
     check_missing(missing)
     check_rare_levels(rare_levels)
     check_labels(X, {"y": y, "sample_weight": sample_weight, **extras})
-    named = [name for name in (*_pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
+    named = [name for name in (*pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
     table = read_table(X, feature_names, named, exclude, groups, categorical)
-    weights, notes = _weights(
+    weights, notes = read_weights(
         take_column(X, sample_weight, "sample_weight") if isinstance(sample_weight, str) else sample_weight,
         table.n_rows,
     )
+    notes += list(X.notes) if isinstance(X, Genotypes) else []
     y, present = _outcome_values(X, y), weights > 0
     keep = present
     if missing == "drop":
@@ -256,6 +372,7 @@ def read_problem(
     if not keep.all():  # rows of weight 0, and those dropped, leave before anything is computed
         kept = np.flatnonzero(keep)
         table, weights, row_extras = table.rows(kept), weights[kept], row_extras.rows(kept)
+    observed = table
     if missing == "indicator":
         table, told = with_indicators(table, weights)
         notes += told
@@ -263,6 +380,48 @@ def read_problem(
         table, told = with_rare_levels_joined(table, weights, rare_levels)
         notes += told
     notes += few_rows(table, weights)
+    if device is not None:
+        table = moved(table, device)
+    kind, told = find_family(
+        outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=sample_weight is not None
+    )
+    notes += told
+    if isinstance(table.matrix, Beside):
+        families.check_stored(kind, kind.test_for(test, cov), cov)
+    return Problem(
+        table,
+        outcome,
+        weights,
+        row_extras,
+        kind,
+        kind.test_for(test, cov),
+        cov,
+        link,
+        engine == "certified",
+        n_jobs,
+        tuple(notes),
+        missing,
+        int((present & ~keep).sum()),
+        test is not None,
+        rare_levels,
+        np.flatnonzero(keep),
+        observed,
+    )
+
+
+def find_family(
+    outcome: Outcome,
+    criteria: Sequence[Criterion],
+    family: str | TestFunction | ConditionalTest,
+    *,
+    test: str | None,
+    cov: str | None,
+    link: str | None,
+    extras: dict[str, Any],
+    weighted: bool,
+) -> tuple[Family, list[str]]:
+    """The family that answers, checked to be able to, and a note where it was chosen here."""
+    notes: list[str] = []
     if isinstance(family, str) and family == "auto":
         family, note = suggested_family(outcome) if extras.get("trials") is None else ("binomial", None)
         notes += [note] if note else []
@@ -274,28 +433,11 @@ def read_problem(
             cov=cov,
             link=link,
             extras=extras,
-            weighted=sample_weight is not None,
+            weighted=weighted,
             needs_likelihood=criterion.needs_likelihood,
             criterion=repr(criterion),
         )
-    in_force = kind.test_for(test, cov)
-    return Problem(
-        table,
-        outcome,
-        weights,
-        row_extras,
-        kind,
-        in_force,
-        cov,
-        link,
-        engine == "certified",
-        n_jobs,
-        tuple(notes),
-        missing,
-        int((present & ~keep).sum()),
-        test is not None,
-        rare_levels,
-    )
+    return kind, notes
 
 
 def make_plan(
@@ -356,13 +498,14 @@ def settings(
     }
 
 
-def _check_known(extras: dict[str, Any]) -> None:
+def check_known(extras: dict[str, Any]) -> None:
+    """Refuse arguments that nobody knows."""
     unknown = [name for name in extras if name not in EXTRAS]
     if unknown:
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
 
 
-def _weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
+def read_weights(sample_weight: Any, n_rows: int) -> tuple[Floats, list[str]]:
     """Frequencies as floats, and a note when they are not whole numbers."""
     if sample_weight is None:
         return np.ones(n_rows), []
@@ -408,14 +551,14 @@ def _check_range(weights: Floats) -> None:
         )
 
 
-def _pair(y: Any) -> tuple[Any, ...]:
+def pair(y: Any) -> tuple[Any, ...]:
     """The two names of a survival time, or the outcome itself."""
     return tuple(y) if isinstance(y, (tuple, list)) and len(y) == 2 and any(isinstance(v, str) for v in y) else (y,)
 
 
 def _outcome_values(X: Any, y: Any) -> Any:
     """The outcome, or the pair (time, event), with names replaced by columns."""
-    parts = tuple(take_column(X, part, "y") if isinstance(part, str) else part for part in _pair(y))
+    parts = tuple(take_column(X, part, "y") if isinstance(part, str) else part for part in pair(y))
     return parts if len(parts) == 2 else parts[0]
 
 

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, nullcontext
+from functools import partial
 from typing import Any
 
 from fbed.clock import Clock
-from fbed.doors.problem import Listener, check_search_options, make_plan, read_problem, settings
+from fbed.doors.elsewhere import Far, far_or_near, read_problem_elsewhere
+from fbed.doors.problem import Listener, Problem, check_search_options, make_plan, read_problem, settings
 from fbed.doors.progress import Progress, reporting
+from fbed.errors import InvalidInput
 from fbed.graphs import oracle
 from fbed.models.others.own import ConditionalTest, TestFunction
 from fbed.result.origin import Origin, origin
 from fbed.result.result import Result, build
-from fbed.rules.criteria import Criterion, as_criterion
+from fbed.rules.criteria import Criterion, LikelihoodRatio, as_criterion
+from fbed.search.checkpoint import Checkpoint
 from fbed.search.search import Plan, Trail, search
-from fbed.tables.readers import opened
+from fbed.tables.genotypes import considered
 from fbed.tables.table import Groups, Name, as_list
 
 
@@ -35,6 +41,7 @@ def select(
     early_dropping: bool = True,
     backward: bool = True,
     alpha_backward: float | None = None,
+    familywise: float | None = None,
     include: Iterable[Name] = (),
     exclude: Iterable[Name] = (),
     groups: Groups | None = None,
@@ -54,6 +61,10 @@ def select(
     n_jobs: int | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     engine: str = "certified",
+    device: str | None = None,
+    memory_limit: int | str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    client: Any = None,
 ) -> Result:
     """Select variables by forward-backward selection with early dropping (FBED^K).
 
@@ -61,8 +72,9 @@ def select(
     ----------
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
         Predictors, a row a sample; or the name of a file that the command line reads. Text and category columns of a
-        table enter and leave as a unit, with a degree of
-        freedom a level but the first.
+        table enter and leave as a unit, with a degree of freedom a level but the first.
+        Tables may be larger than memory: Parquet files ('data/*.parquet' or a folder), `pyarrow.dataset.Dataset`,
+        polars `LazyFrame`, `numpy.memmap`, Dask arrays and data frames; see `memory_limit`.
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair
         Outcome; a node, when X is a graph. Survival times are a pair (time, event) of arrays or column names, or a
@@ -103,6 +115,10 @@ def select(
         Whether the backward phase is run.
     alpha_backward : float, optional
         Level for staying in the backward phase; alpha by default.
+    familywise : float, optional
+        Probability that anything at all is selected when nothing matters: alpha is set so that it is at most this, by
+        permutations of the outcome (by simulation, where there is an offset, an exposure or something forced in). Weak
+        control: it says nothing about further variables once one matters.
     include, exclude : names or indices
         Variables forced into every model, and variables that are not considered; groups by their names.
     groups : mapping of names to lists of columns, optional
@@ -133,6 +149,19 @@ def select(
     engine : {'certified', 'exhaustive'}
         'certified' decides by bounds on the statistics, 'exhaustive' fits every model. They select the same; the
         second is there to check the first.
+    memory_limit : int or str, optional
+        Bytes of memory, such as '2GB', within which a table is read part by part: Parquet files, an Arrow dataset, a
+        lazy polars frame, a mapped file or a Dask collection. Without it, such a table is read into memory if it takes
+        less than a quarter of what is free.
+    checkpoint : path, optional
+        A file in which every step is written down as soon as it is known. A search that was killed goes on there when
+        it is started again with the same options and data, and is refused with others.
+    client : `dask.distributed.Client` or the address of a scheduler, optional
+        A cluster whose workers read the table and keep their parts of it; for Dask collections the current client by
+        default. The answer does not depend on the number of workers.
+    device : str, optional
+        'cuda' (or 'cuda:1') moves the numbers of the table to a GPU and searches there with PyTorch; 'cpu' does the
+        same arithmetic without one. Tensors and CuPy arrays that are on a GPU stay there. The answer is the same.
 
     Returns
     -------
@@ -148,11 +177,11 @@ def select(
     (3, 7)
     """
     asked = origin(select, locals())
-    X = opened(X)
+    include, exclude = as_list(include), as_list(exclude)
+    X = considered(far_or_near(X, memory_limit, client, n_jobs), include, groups)
     started, on_clock = time.perf_counter(), time.monotonic()
     chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
     check_search_options(k, max_features, time_limit)
-    include, exclude = as_list(include), as_list(exclude)
     extras = {
         "offset": offset,
         "exposure": exposure,
@@ -165,32 +194,57 @@ def select(
         about_data = {"sample_weight": sample_weight, "feature_names": feature_names, "test": test, "cov": cov}
         about_data |= {"groups": groups, "categorical": as_list(categorical) or None}
         about_data |= {"missing": None if missing == "error" else missing, "rare_levels": rare_levels}
+        about_data |= {"familywise": familywise}
         perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **extras})
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
         return _select_on_graph(perfect, plan, chosen, asked, n_jobs, time_limit, progress)
-    problem = read_problem(
-        X,
-        y,
-        [chosen],
-        exclude,
-        family=family,
-        test=test,
-        cov=cov,
-        link=link,
-        sample_weight=sample_weight,
-        feature_names=feature_names,
-        groups=groups,
-        categorical=categorical,
-        missing=missing,
-        rare_levels=rare_levels,
-        engine=engine,
-        n_jobs=n_jobs,
-        **extras,
-    )
-    plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
-    result = problem.run(plan, chosen, time_limit, progress, started=on_clock)
+    if isinstance(X, Far) and device is not None:
+        raise InvalidInput("device= holds the whole table: it does not go with data that are read part by part")
+    read = read_problem_elsewhere if isinstance(X, Far) else read_problem
+    elsewhere: dict[str, Any] = {} if isinstance(X, Far) else {"device": device}
+    with closing(X) if isinstance(X, Far) else nullcontext():
+        problem = read(
+            X,
+            y,
+            [chosen],
+            exclude,
+            family=family,
+            test=test,
+            cov=cov,
+            link=link,
+            sample_weight=sample_weight,
+            feature_names=feature_names,
+            groups=groups,
+            categorical=categorical,
+            missing=missing,
+            rare_levels=rare_levels,
+            engine=engine,
+            n_jobs=n_jobs,
+            **elsewhere,
+            **extras,
+        )
+        plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
+        if familywise is not None:
+            if isinstance(X, Far):
+                raise InvalidInput("familywise= permutes rows that are in memory: give alpha= for data that are not")
+            own_level = alpha is not None or chosen != LikelihoodRatio()
+            chosen, problem = _with_level(problem, plan, own_level, familywise)
+        kept = None if checkpoint is None else partial(Checkpoint, checkpoint)
+        result = problem.run(plan, chosen, time_limit, progress, started=on_clock, checkpoint=kept)
     return dataclasses.replace(result, seconds=time.perf_counter() - started, origin=asked)
+
+
+def _with_level(problem: Problem, plan: Plan, own_level: bool, familywise: float) -> tuple[Criterion, Problem]:
+    """The criterion at the level that holds familywise, and the problem with a note on it."""
+    from fbed.inference.familywise import familywise_level
+
+    if own_level:
+        raise InvalidInput(
+            "familywise sets the level of criterion='lr': leave out criterion, alpha and alpha_backward, or familywise"
+        )
+    found = familywise_level(problem, plan, familywise)
+    return LikelihoodRatio(found.alpha), dataclasses.replace(problem, notes=(*problem.notes, found.note))
 
 
 def _select_on_graph(

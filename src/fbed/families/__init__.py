@@ -11,7 +11,7 @@ from typing import Any
 from fbed.errors import InvalidInput
 from fbed.families.builders import FAMILIES, quantile
 from fbed.families.of_ones_own import as_family
-from fbed.families.registry import Family, Request, check_abilities, markdown
+from fbed.families.registry import Family, Request, check_abilities, check_stored, markdown
 from fbed.models.base import FittedModel, Model
 
 
@@ -52,4 +52,15 @@ def _meant(family: str) -> str:
     return f"did you mean {close[0]!r}? " if close else ""
 
 
-__all__ = ["FAMILIES", "Family", "FittedModel", "Model", "Request", "check_abilities", "find", "markdown", "quantile"]
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "FittedModel",
+    "Model",
+    "Request",
+    "check_abilities",
+    "check_stored",
+    "find",
+    "markdown",
+    "quantile",
+]

@@ -12,15 +12,20 @@ from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput, SlowSearch
 from fbed.families.registry import Family, Request
+from fbed.matrix.device_blocks import DeviceBlocks
 from fbed.matrix.row_blocks import RowBlocks
+from fbed.matrix.stored_blocks import PackedBlocks, blocks_of
 from fbed.models.base import Model
+from fbed.models.engines.array_sums import ArraySums
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.brackets import BracketedFit
+from fbed.models.engines.packed_sums import PackedSums
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
 from fbed.models.engines.row_sums import RowSums
 from fbed.models.engines.tall import TallModel
-from fbed.models.engines.tall_linear import TallGaussian
+from fbed.models.engines.tall_linear import LinearSums, Products, TallGaussian
+from fbed.models.engines.wide_products import WideProducts
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
@@ -56,10 +61,17 @@ def _gaussian(request: Request) -> Model:
     if request.cov is None:
         model = Gaussian(request.design, y, request.certified)
         few = int(request.design.width.sum()) <= _MOST_PRODUCTS
-        return TallGaussian(model, RowBlocks(request.design)) if few and _is_tall(request) else model
+        if not _is_tall(request) or not (few or request.design.is_stored):
+            return model
+        return _tall_gaussian(model, few)
     if request.cov == "HC3":
         return RobustGaussian(request.design, y, None)
     return _with_notes(RobustGaussian(request.design, y, _clusters(request)), _scarce(request))
+
+
+def _tall_gaussian(model: Gaussian, few: bool) -> TallGaussian:
+    blocks, y = blocks_of(model.design), np.sqrt(model.design.weights) * model.y
+    return TallGaussian(model, Products(LinearSums(blocks, y)) if few else WideProducts(blocks, y))
 
 
 def _clusters(request: Request) -> Clusters:
@@ -83,14 +95,25 @@ def _scarce(request: Request) -> tuple[str, ...]:
     return scarce.remarks(request.design, request.extras.cluster)
 
 
+def binomial_outcome(request: Request) -> tuple[Floats, Floats]:
+    """Part of every row's trials that succeeded, and their weight; refuses classes of which nothing can be learnt."""
+    if request.extras.trials is not None:
+        return _proportions(request)
+    y = request.outcome.zero_one()
+    _refuse_lone_members(request, y.astype(np.intp), request.outcome.levels)
+    return y, request.design.weights
+
+
 def _binomial(request: Request) -> Model:
     if request.extras.trials is None:
         _refuse_lone_members(request, request.outcome.zero_one().astype(np.intp), request.outcome.levels)
-    offset, single = _told_offset(request), _single_trials(request)
+    offset, single = request.extras.told_offset, request.extras.several_trials is None
     if single and request.test == "lr" and (request.certified or offset is None):
         y = request.outcome.zero_one() if request.extras.trials is None else _proportions(request)[0]
 
-        def careful() -> Binomial:
+        def careful() -> Model:
+            if request.design.is_stored:  # those kernels read arrays
+                return _regression(request, Glm(BINOMIAL, y, request.design.weights, offset))
             return Binomial(request.design, y, request.certified, offset)
 
         return _tall("binomial", request, y, request.design.weights, careful) if _is_tall(request) else careful()
@@ -102,25 +125,21 @@ TALL = 20_000  # rows from which brackets by the largest value of a column decid
 
 
 def _is_tall(request: Request) -> bool:
-    return request.certified and request.test == "lr" and request.cov is None and request.design.n_rows >= TALL
+    tall = request.design.n_rows >= TALL or request.design.is_stored
+    return request.certified and request.test == "lr" and request.cov is None and tall
 
 
 def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
     """An engine by sums over rows, and the ordinary model for what is next to collinear or separated."""
     counts = name == "poisson"
-    sums = RowSums(RowBlocks(request.design), y, weights, _told_offset(request), counts)
+    blocks = blocks_of(request.design)
+    offset = request.extras.told_offset
+    if isinstance(blocks, DeviceBlocks):
+        return TallModel(name, ArraySums(blocks, y, weights, offset, counts), careful)
+    if isinstance(blocks, PackedBlocks):
+        return TallModel(name, PackedSums(blocks, y, weights, offset, counts), careful)
+    sums = RowSums(blocks, y, weights, offset, counts)
     return TallModel(name, sums, careful)
-
-
-def _single_trials(request: Request) -> bool:
-    """Whether every row is one success or one failure."""
-    return request.extras.trials is None or bool((request.extras.trials == 1.0).all())
-
-
-def _told_offset(request: Request) -> Floats | None:
-    """The offset, if it says anything."""
-    offset = request.extras.offset
-    return None if offset is None or not offset.any() else offset
 
 
 def _glm(request: Request, distribution: Distribution) -> Model:
@@ -133,7 +152,7 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
-    glm = Glm(distribution, y, weights, _told_offset(request))
+    glm = Glm(distribution, y, weights, request.extras.told_offset)
     if distribution is not GAMMA and _is_tall(request):
         return _tall(distribution.name, request, y, weights, lambda: _regression(request, glm))
     return _regression(request, glm)
@@ -157,8 +176,20 @@ def _proportions(request: Request) -> tuple[Floats, Floats]:
     return successes / trials, request.design.weights * trials
 
 
+_WIDEST = 1e5  # beyond, a single row may move the dispersion to where its likelihood has lost its digits
+
+
+def _refuse_wide_weights(weights: Floats) -> None:
+    if weights.max() > _WIDEST * weights.min():
+        raise InvalidInput(
+            f"the weights range from {weights.min():g} to {weights.max():g}, but the dispersion of a negative binomial "
+            f"outcome cannot be told from rows so unequal: let them differ {_WIDEST:g}-fold at most"
+        )
+
+
 def _negative_binomial(request: Request) -> Model:
     y = request.outcome.counts("negative_binomial")
+    _refuse_wide_weights(request.design.weights)
     likelihood = NegativeBinomial(y, request.design.weights, request.extras.offset)
     return _regression(request, likelihood)
 

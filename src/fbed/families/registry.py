@@ -102,6 +102,19 @@ def check_abilities(
         )
 
 
+_STORED = ("gaussian", "binomial", "poisson")
+
+
+def check_stored(family: Family, test: str, cov: str | None) -> None:
+    """An error for what cannot be computed from columns that are stored in their own way."""
+    if family.name not in _STORED or test != "lr" or cov is not None:
+        raise InvalidInput(
+            f"{_setting(family, cov, test)} needs its columns in memory as numbers: for genotypes and arrays elsewhere "
+            f"choose one of {_names(_STORED)} with likelihood-ratio tests, or pass some columns as a data frame "
+            "(cohort.frame([...]))"
+        )
+
+
 def markdown(families: Mapping[str, Family]) -> str:
     """The table of the documentation."""
     head = "| family | outcome | tests | criteria | weights | row-aligned extras | options | predictors | notes |"

@@ -17,10 +17,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed._kernels import DenseColumns, SparseColumns
+from fbed.matrix.beside_columns import BesideColumns
+from fbed.matrix.device_columns import DeviceColumns
+from fbed.matrix.device_storage import device_columns
 from fbed.rules.tails import Floats
 from fbed.tables.apart import ColumnsApart
+from fbed.tables.beside import Beside
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import Codes
+from fbed.tables.on_device import OnDevice
 from fbed.tables.table import Matrix, Table, refuse_not_finite
 from fbed.threads import spread
 
@@ -62,6 +67,10 @@ class Design:
         few = self.stored < _MOSTLY_ZERO * self.n_rows
         self.mostly_zero: NDArray[np.bool_] = few & (np.abs(self.center) <= self.scale)
         self.by_support = self.is_sparse and int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
+        self._name_columns()
+
+    def _name_columns(self) -> None:
+        """Which design columns every variable has, once it is known which columns vary."""
         self.numeric = self._numeric()
         self.width = self._widths()
         self.varying = self.numeric & (self.width == 1)
@@ -76,6 +85,16 @@ class Design:
         refuse_not_finite(self.table, self._unusable(stats[:, 4]))
         center, scale, low, high, stored = (np.ascontiguousarray(stats[:, i]) for i in (0, 1, 2, 3, 5))
         return center, scale, low, high, stored
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether columns are stored in their own way, and read by their own kernels."""
+        return isinstance(self.table.matrix, Beside)
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether they are on a device."""
+        return self.is_stored and isinstance(self.matrix.stored, DeviceColumns)
 
     @property
     def block_size(self) -> int:
@@ -206,23 +225,27 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
     return parts[0] if len(parts) == 1 else np.hstack(parts)
 
 
-def _kernel_columns(matrix: Matrix) -> DenseColumns | SparseColumns:
+def _kernel_columns(matrix: Matrix) -> Any:
+    if isinstance(matrix, Beside):
+        plain = _kernel_columns(matrix.plain)
+        stored = device_columns(matrix.stored) if isinstance(matrix.stored, OnDevice) else matrix.stored.kernel()
+        return BesideColumns(stored, matrix.n_stored, plain, matrix.shape[0])
     if isinstance(matrix, ColumnsApart):
-        return DenseColumns([_plain(column) for column in matrix.columns], matrix.shape[0])
+        return DenseColumns([plain_numbers(column) for column in matrix.columns], matrix.shape[0])
     if not sparse.issparse(matrix):
         across = matrix.flags.c_contiguous and not matrix.flags.f_contiguous and matrix.nbytes <= _TRANSPOSED
-        return DenseColumns(_plain(np.asfortranarray(matrix) if across else matrix))
+        return DenseColumns(plain_numbers(np.asfortranarray(matrix) if across else matrix))
     wide = max(int(matrix.indptr[-1]), matrix.shape[0]) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     return SparseColumns(
         matrix.indptr.astype(index, copy=False),
         matrix.indices.astype(index, copy=False),
-        _plain(matrix.data),
+        plain_numbers(matrix.data),
         matrix.shape[0],
     )
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
+def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
     """The same values in a type and byte order that the kernels read."""
     if array.dtype.kind == "b":
         return array.view(np.uint8)

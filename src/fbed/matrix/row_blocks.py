@@ -72,6 +72,18 @@ class RowBlocks:
         design = self.design
         return design.matrix.gather_rows(where, design.center, design.scale, part.start, part.stop, constant)
 
+    def products(self, variables: Indices, vectors: Callable[[slice], Floats], width: int) -> tuple[Floats, Floats]:
+        """XᵀV of variables that are single columns, and Σ v·x² of the second of the vectors that are read."""
+        where = self.design.positions(variables)
+
+        def work(part: slice) -> Sums:
+            X, V = self.gather(where, part), vectors(part)
+            own = np.einsum("ij,ij,i->j", X, X, V[:, 1]) if width > 1 else np.zeros(len(where))
+            return X.T @ V, own
+
+        along, own = self.summed(work, width + len(where))
+        return along, own
+
     def codes(self, variable: int) -> Indices | None:
         """Levels of a variable that is one category, the first of them its reference; None for anything else."""
         columns = self.design.table.columns(variable)
@@ -109,14 +121,14 @@ class RowBlocks:
             self._moments[variable] = self.design.moments(variable)
         return self._moments[variable]
 
-    def reach(self, variables: Sequence[int]) -> Floats:
+    def reach(self, variables: Sequence[int] | Indices) -> Floats:
         """The largest size of every design column of some variables, as the model sees them."""
         design = self.design
         which = np.asarray(variables, dtype=np.intp)
         if len(which) and design.varying[which].all():
             j = design.table.position[which]
             return np.maximum(design.center[j] - design.low[j], design.high[j] - design.center[j]) / design.scale[j]
-        return np.concatenate([np.zeros(0), *(self._reach(variable) for variable in variables)])
+        return np.concatenate([np.zeros(0), *(self._reach(int(variable)) for variable in variables)])
 
     def _reach(self, variable: int) -> Floats:
         design = self.design
@@ -158,24 +170,28 @@ class RowBlocks:
         return reduce(join, spread(lambda some: reduce(join, map(one, some)), chunks, self.design.n_threads))
 
 
-def left_over(blocks: RowBlocks, selected: Sequence[int], variable: int) -> float:
-    """Part of a column's norm² that S leaves, under the frequencies of the rows: as orthogonal factors would have it.
+def remainder(blocks: RowBlocks, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+    """ZᵀZ, Zᵀr and rᵀr of what a column is beside its part along S, r = x − Zγ, under the frequencies of the rows."""
+    design = blocks.design
+    model, weights = blocks.model(selected), design.weights
+
+    def work(part: slice) -> Sums:
+        Z, weight = model(part), weights[part]
+        x = blocks.variable(variable, part)[:, 0] - Z @ gamma
+        return Z.T @ (weight[:, None] * Z), Z.T @ (weight * x), np.array([weight @ x**2])
+
+    return blocks.summed(work, len(gamma))
+
+
+def left_over(look: Callable[[Floats], Sums], size: int, n: float) -> float:
+    """Part of a column's norm² that S leaves, as orthogonal factors would have it; `look` tells the `remainder`.
 
     The coefficients of the column on S are found again for what is left, since subtracting products would lose what is
     small.
     """
-    design = blocks.design
-    where, model, weights = design.positions([variable]), blocks.model(selected), design.weights
-    size = 1 + blocks.width(selected)
     gamma, left = np.zeros(size), 0.0
     for _ in range(3):
-
-        def work(part: slice, gamma: Floats = gamma) -> Sums:
-            Z, weight = model(part), weights[part]
-            x = blocks.gather(where, part)[:, 0] - Z @ gamma
-            return Z.T @ (weight[:, None] * Z), Z.T @ (weight * x), np.array([weight @ x**2])
-
-        gram, cross, norm = blocks.summed(work, size)
+        gram, cross, norm = look(gamma)
         left = float(norm[0])
         gamma = gamma + np.linalg.solve(gram, cross)
-    return left / design.n
+    return left / n

@@ -28,6 +28,9 @@ from fbed.rules.tails import Floats, Reference
 COLLINEAR = 1e-12
 """A column whose residual on S has less than this part of its centred norm² is in the span of S."""
 
+MAXIMUM_LIKELIHOOD = "maximum likelihood"
+"""How models are estimated unless somebody asks for another way."""
+
 _TOGETHER = 32  # columns that are made orthogonal to others in one matrix product
 
 Indices = NDArray[np.intp]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fbed._kernels import sums_by_level
 from fbed.matrix.design import Design
+from fbed.partitions.designs import FarDesign
 from fbed.rules.tails import Floats
 from fbed.tables.outcomes import Outcome
 
@@ -23,6 +24,7 @@ _MOST_CLASSES = 20  # an outcome with more different values is shown as numbers
 _BINS = 24
 _FEW_VALUES, _WIDEST, _SAMPLE = 20, 10_000, 1000  # whole numbers that may be codes; a look at some rows settles most
 _COUNTED = 8  # design columns from which the products of a category are counted
+_VALUES = 2**24  # of columns that are looked at together
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
 
 
@@ -119,9 +121,11 @@ def glance(design: Design, outcome: Outcome, selected: Sequence[int]) -> Glance:
 
 
 def _columns(design: Design, selected: Sequence[int]) -> tuple[Column, ...]:
-    """Those that are single numbers are looked at together."""
+    """Those that are single numbers are looked at together, as many as leave memory for others."""
     numeric = [variable for variable in selected if design.varying[variable]]
-    numbers = dict(zip(numeric, _numbers(design, numeric), strict=True))
+    size = max(1, _VALUES // max(1, design.n_rows))
+    found = [column for i in range(0, len(numeric), size) for column in _numbers(design, numeric[i : i + size])]
+    numbers = dict(zip(numeric, found, strict=True))
     return tuple(numbers.get(variable) or _column(design, variable) for variable in selected)
 
 
@@ -134,7 +138,7 @@ def _column(design: Design, variable: int) -> Column:
     scales = tuple(sd if term in numbers else 1.0 for term, sd in zip(terms, _rounded(scale), strict=True))
     factor = table.factors.get(variable) if len(columns) == 1 else None
     if factor is not None:
-        counts = np.bincount(factor.codes, design.weights, minlength=len(factor.levels))
+        counts = factor.totals(design.weights)
         levels = zip(map(str, factor.levels), counts.tolist(), strict=True)
         return Column(terms, scales, levels=tuple(levels))
     if len(terms) != 1:
@@ -147,7 +151,9 @@ def _numbers(design: Design, variables: Sequence[int]) -> list[Column]:
         return []
     places = design.positions(variables)
     names = [str(design.table.column_name(variable)) for variable in variables]
-    return _spread(design, names, design.block(variables), design.center[places], design.scale[places])
+    found = _spread(design, names, design.block(variables), design.center[places], design.scale[places])
+    ends = zip(_rounded(design.low[places]), _rounded(design.high[places]), strict=True)
+    return [replace(column, low=low, high=high) for column, (low, high) in zip(found, ends, strict=True)]
 
 
 def _spread(design: Design, terms: Sequence[str], columns: Floats, center: Floats, scale: Floats) -> list[Column]:
@@ -231,7 +237,8 @@ def _associations(design: Design, variables: Sequence[int]) -> tuple[tuple[tuple
     widths = design.width[list(variables)].tolist()
     ends = np.cumsum(widths)
     places = [slice(int(end) - width, int(end)) for end, width in zip(ends, widths, strict=True)]
-    inner = _products(design, variables, places)
+    far = design if isinstance(design, FarDesign) else None
+    inner = _products(design, variables, places) if far is None else far.products(variables)
     if all(width == 1 for width in widths):
         return _of_columns(inner)
     return _correlations(inner, places), _inflation(inner, places)

@@ -19,6 +19,7 @@ from fbed.models.base import Indices
 from fbed.result.fitted import FinalModel
 from fbed.result.glance import Glance
 from fbed.result.origin import Origin
+from fbed.result.performance import Performance
 from fbed.result.saved import check_fields, read_object
 from fbed.result.settle import Closer
 from fbed.rules.tails import ChiSquare, ExactF, Floats, Reference
@@ -112,6 +113,7 @@ class Result:
     settings : what was asked for.
     glance : the outcome and the selected columns in figures; None for the oracle.
     origin : the call, the date and the versions that made this result.
+    performance : what predictions are worth, out of fold, where the settings were chosen by `fbed.tune`.
     closer : what makes statistics exact that were only enclosed, as long as the data are at hand.
     """
 
@@ -136,6 +138,7 @@ class Result:
     seconds: float
     glance: Glance | None = field(default=None, repr=False)
     origin: Origin | None = field(default=None, repr=False)
+    performance: Performance | None = field(default=None, repr=False)
     closer: Closer | None = field(default=None, repr=False, compare=False)
 
     def settled(self) -> Result:
@@ -274,7 +277,7 @@ class Result:
         JSON has no infinity and no NaN: where one stands in the result, null is written, and read back as NaN.
         Classes that JSON has no form for, such as intervals or bytes, are written as text.
         """
-        text = json.dumps(_finite(_to_plain(self.settled())), indent=indent, allow_nan=False)
+        text = json.dumps(finite(_to_plain(self.settled())), indent=indent, allow_nan=False)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -383,6 +386,7 @@ def _to_plain(result: Result) -> dict[str, Any]:
         "candidates": _candidates_to_plain(result.candidates),
         "glance": None if result.glance is None else result.glance.to_plain(),
         "origin": None if result.origin is None else result.origin.to_plain(),
+        "performance": None if result.performance is None else result.performance.to_plain(),
     }
 
 
@@ -391,14 +395,14 @@ def _candidates_to_plain(candidates: Candidates) -> dict[str, Any]:
     return {name: None if value is None else value.tolist() for name, value in values.items()}
 
 
-def _finite(plain: Any) -> Any:
+def finite(plain: Any) -> Any:
     """The same lists and mappings with None for numbers that JSON cannot write, and Python's numbers for NumPy's."""
     if isinstance(plain, Mapping):
-        return {name: _finite(value) for name, value in plain.items()}
+        return {name: finite(value) for name, value in plain.items()}
     if isinstance(plain, (list, tuple)):
-        return [_finite(value) for value in plain]
+        return [finite(value) for value in plain]
     if isinstance(plain, np.generic):
-        return _finite(plain.item())
+        return finite(plain.item())
     return None if isinstance(plain, float) and not np.isfinite(plain) else plain
 
 
@@ -431,6 +435,7 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
             "glance": None if plain.get("glance") is None else Glance.from_plain(plain["glance"]),
             "origin": None if plain.get("origin") is None else Origin.from_plain(plain["origin"]),
+            "performance": None if plain.get("performance") is None else Performance.from_plain(plain["performance"]),
         }
     )
 

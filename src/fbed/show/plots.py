@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from fbed.result.result import Result
 
 # Okabe and Ito's colours; shapes and hatches tell the same, so that none of them is needed.
-_BLUE, _ORANGE, _GREY, _PALE = "#0072b2", "#d55e00", "#777777", "#cfe3f1"
+BLUE, ORANGE, GREY, _PALE = "#0072b2", "#d55e00", "#777777", "#cfe3f1"
 _NAME = 28  # characters of a name on an axis
-_ROW = 0.28  # inches of a row of bars
-_LETTER = 0.085  # inches of a letter of a name
+ROW = 0.28  # inches of a row of bars
+LETTER = 0.085  # inches of a letter of a name
 _MOST_VARIABLES = 40
 _LINES = [  # colour, marker and dashes of each algorithm
-    (_BLUE, "o", "-"),
-    (_ORANGE, "s", "--"),
+    (BLUE, "o", "-"),
+    (ORANGE, "s", "--"),
     ("#009e73", "^", "-."),
     ("#cc79a7", "D", ":"),
     ("#000000", "v", "-"),
@@ -51,18 +51,18 @@ class Plots:
         Runs and the backward phase are parted by lines; hollow points are variables that were removed.
         """
         steps = views.changes(self.result)
-        names = [("− " if s.row.action == "remove" else "") + _named(s.row.variable) for s in steps]
-        ax = _axes(ax, _size_by_step(names))
+        names = [("− " if s.row.action == "remove" else "") + named(s.row.variable) for s in steps]
+        ax = axes(ax, _size_by_step(names))
         adds_up = views.has_deviance(self.result)
         values = [step.fall if adds_up else -(step.row.log_p or 0.0) / math.log(10) for step in steps]
         at = range(1, len(steps) + 1)
         if adds_up:
-            ax.plot([0, *at], [0.0, *values], color=_BLUE, zorder=1)
+            ax.plot([0, *at], [0.0, *values], color=BLUE, zorder=1)
         else:
-            ax.vlines(at, 0.0, values, color=_BLUE, zorder=1)
+            ax.vlines(at, 0.0, values, color=BLUE, zorder=1)
         for x, value, step in zip(at, values, steps, strict=True):
             removed = step.row.action == "remove"
-            ax.plot(x, value, "o", color=_ORANGE if removed else _BLUE, mfc="white" if removed else _BLUE, zorder=2)
+            ax.plot(x, value, "o", color=ORANGE if removed else BLUE, mfc="white" if removed else BLUE, zorder=2)
         _mark_zones(ax, [step.zone for step in steps])
         ax.set_xticks(list(at), names, rotation=45, ha="right", rotation_mode="anchor")
         ax.set_ylabel("fall of the deviance" if adds_up else "−log₁₀ p (naive)")
@@ -72,15 +72,15 @@ class Plots:
     def funnel(self, ax: Axes | None = None) -> Axes:
         """How many candidates each forward scan tested, and how many it left."""
         scans = [step for step in views.steps(self.result) if step.row.phase == "forward"]
-        ax = _axes(ax, (6.0, 1.2 + _ROW * len(scans)))
+        ax = axes(ax, (6.0, 1.2 + ROW * len(scans)))
         at = list(range(len(scans)))
-        ax.barh(at, [step.row.tested for step in scans], color=_PALE, edgecolor=_BLUE, label="tested")
-        ax.barh(at, [step.remaining for step in scans], color=_BLUE, label="left for the next scan")
+        ax.barh(at, [step.row.tested for step in scans], color=_PALE, edgecolor=BLUE, label="tested")
+        ax.barh(at, [step.remaining for step in scans], color=BLUE, label="left for the next scan")
         if scans and max(step.row.tested for step in scans) > 1000:
             ax.set_xscale("symlog", linthresh=10)
         for y, step in zip(at, scans, strict=True):
             text = f" {step.row.tested:,} → {step.remaining:,}"
-            ax.text(step.row.tested, y, text, va="center", fontsize="small", color=_GREY)
+            ax.text(step.row.tested, y, text, va="center", fontsize="small", color=GREY)
         ax.set_yticks(at, [f"{step.zone}, step {step.number}" for step in scans])
         ax.invert_yaxis()
         ax.margins(x=0.25)
@@ -92,8 +92,8 @@ class Plots:
     def effects(self, ax: Axes | None = None) -> Axes:
         """Coefficients with naive 95% intervals, per standard deviation or level; ratios on a logarithmic axis."""
         every = views.effects(self.result)
-        names = _named_all(effect.term for effect in every)
-        ax = _axes(ax, (4.4 + _LETTER * _longest(names), 1.4 + _ROW * len(every)))
+        names = named_all(effect.term for effect in every)
+        ax = axes(ax, (4.4 + LETTER * longest(names), 1.4 + ROW * len(every)))
         model = self.result.model
         separated = model is not None and model.separated
         unknown = separated and model is not None and model.standard_errors is None
@@ -105,16 +105,16 @@ class Plots:
         for y, effect in enumerate(every):
             value, low, high = effect.scaled
             if low is not None and high is not None:
-                ax.plot([shown(low), shown(high)], [y, y], color=_BLUE, linewidth=2)
+                ax.plot([shown(low), shown(high)], [y, y], color=BLUE, linewidth=2)
             if math.isinf(value):  # an arrow at the edge
                 side = ax.get_yaxis_transform()
-                ax.plot(float(value > 0), y, ">" if value > 0 else "<", color=_BLUE, transform=side, clip_on=False)
+                ax.plot(float(value > 0), y, ">" if value > 0 else "<", color=BLUE, transform=side, clip_on=False)
             else:
-                ax.plot(shown(value), y, "o", color=_BLUE)
+                ax.plot(shown(value), y, "o", color=BLUE)
         if ratio:
             ax.set_xscale("log")
             ax.xaxis.set_major_formatter("{x:g}")
-        ax.axvline(shown(0.0), color=_GREY, linestyle="--", linewidth=1, zorder=0)
+        ax.axvline(shown(0.0), color=GREY, linestyle="--", linewidth=1, zorder=0)
         ax.set_yticks(range(len(every)), names)
         ax.invert_yaxis()
         ax.margins(y=0.5 / max(len(every), 1))
@@ -126,11 +126,11 @@ class Plots:
         """The score of each chosen variable and of its runners-up; a bar spans what is known of a runner-up's."""
         steps = [step for step in views.changes(self.result) if step.row.action == "add"]
         ties = views.ties(self.result)
-        names = [_named(step.row.variable) for step in steps]
-        ax = _axes(ax, _size_by_step(names))
+        names = [named(step.row.variable) for step in steps]
+        ax = axes(ax, _size_by_step(names))
         place = {step.number: x for x, step in enumerate(steps, 1)}
-        ax.plot(list(place.values()), [step.row.score or 0.0 for step in steps], "o", color=_BLUE, label="entered")
-        for near, colour, marker, label in ((False, _GREY, "_", "runner-up"), (True, _ORANGE, "D", "near tie")):
+        ax.plot(list(place.values()), [step.row.score or 0.0 for step in steps], "o", color=BLUE, label="entered")
+        for near, colour, marker, label in ((False, GREY, "_", "runner-up"), (True, ORANGE, "D", "near tie")):
             few = [tie for tie in ties if tie.near == near]
             x = [place[tie.step.number] for tie in few]
             low = [tie.finding.score for tie in few]
@@ -185,11 +185,11 @@ class PathPlots:
         counts = Counter(name for _, result in chosen for name in result.selected)
         names = sorted(counts, key=lambda name: -counts[name])[:_MOST_VARIABLES]
         grid = np.array([[name in result.selected for _, result in chosen] for name in names]).reshape(len(names), -1)
-        shown = _named_all(names)
-        wide = max(2.5 + 0.5 * len(chosen), 1.5 + 0.5 * len(chosen) + _LETTER * _longest(shown))
-        ax = _axes(ax, (wide, 1.4 + _ROW * len(names)))
+        shown = named_all(names)
+        wide = max(2.5 + 0.5 * len(chosen), 1.5 + 0.5 * len(chosen) + LETTER * longest(shown))
+        ax = axes(ax, (wide, 1.4 + ROW * len(names)))
         rows, columns = np.nonzero(grid)
-        ax.plot(columns, rows, "s", color=_BLUE, markersize=9)
+        ax.plot(columns, rows, "s", color=BLUE, markersize=9)
         ax.set_yticks(range(len(names)), shown)
         ax.set_ylim(len(names) - 0.4, -0.6)
         ax.set_xlim(-0.6, len(chosen) - 0.4)
@@ -208,7 +208,7 @@ class PathPlots:
 
     def _lines(self, title: str, figure: Callable[[Result], float], criterion: str | None, ax: Axes | None) -> Axes:
         criterion = self._criterion(criterion)
-        ax = _axes(ax, (5.4, 3.6))
+        ax = axes(ax, (5.4, 3.6))
         of = [(s, r) for s, r in zip(self.path.settings, self.path.results, strict=True) if s.criterion == criterion]
         values = list(dict.fromkeys(setting.value for setting, _ in of))
         looks = zip(dict.fromkeys(setting.algorithm for setting, _ in of), itertools.cycle(_LINES), strict=False)
@@ -229,22 +229,24 @@ def _name_settings(ax: Axes, settings: Sequence[Setting]) -> None:
     ax.set_xlabel("alpha" if settings[0].criterion == "lr" else "gamma of EBIC")
 
 
-def _named_all(names: Iterable[object]) -> list[str]:
+def named_all(names: Iterable[object]) -> list[str]:
     """Names on an axis, different ones different."""
     return [name.replace("$", r"\$") for name in shortened_apart([str(name) for name in names], _NAME)]
 
 
-def _longest(names: Sequence[str]) -> int:
+def longest(names: Sequence[str]) -> int:
+    """Letters of the longest name."""
     return max(map(len, names), default=0)
 
 
 def _size_by_step(names: Sequence[str]) -> tuple[float, float]:
     """Inches of a plot over steps, with room for their names below, which lean and may reach to the left."""
-    leaning = 0.7 * _LETTER * _longest(names)
+    leaning = 0.7 * LETTER * longest(names)
     return max(4.5, 0.42 * len(names) + 1.5, leaning + 3.0), 3.2 + leaning
 
 
-def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+def axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """The Axes that were given, or new ones of a size."""
     if ax is not None:
         return ax
     try:
@@ -256,7 +258,7 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return made
 
 
-def _named(name: object) -> str:
+def named(name: object) -> str:
     """A name on an axis; between two dollar signs matplotlib would look for mathematics."""
     return shortened(str(name), _NAME).replace("$", r"\$")
 
@@ -265,8 +267,8 @@ def _mark_zones(ax: Axes, zones: Sequence[str]) -> None:
     """A line where a run ends, and the name of each part at its top."""
     for i, zone in enumerate(zones):
         if i and zone != zones[i - 1]:
-            ax.axvline(i + 0.5, color=_GREY, linestyle=":", linewidth=1)
+            ax.axvline(i + 0.5, color=GREY, linestyle=":", linewidth=1)
         if i == 0 or zone != zones[i - 1]:
             ax.annotate(
-                zone, (i + 0.6, 1.0), xycoords=("data", "axes fraction"), va="bottom", fontsize="small", color=_GREY
+                zone, (i + 0.6, 1.0), xycoords=("data", "axes fraction"), va="bottom", fontsize="small", color=GREY
             )

@@ -59,25 +59,33 @@ class Factor:
 
 def read_column(name: str, values: Any, categorical: bool = False) -> NDArray[Any] | Factor:
     """One column as numbers (NaN where missing) or a factor; `categorical` makes categories of anything."""
-    if isinstance(values, Encoded):
-        return _declared(name, values) if categorical else _from_objects(name, values)
+    column = values if isinstance(values, Encoded) else raw_column(name, values)
+    if not isinstance(column, Encoded):
+        return coded(repr(name), column) if categorical else column
+    if column.declared:
+        return _factor(name, column)
+    return _declared(name, column) if categorical else _from_objects(name, column)
+
+
+def raw_column(name: str, values: Any) -> NDArray[Any] | Encoded:
+    """Numbers as they are, NaN where they are missing; anything else encoded, not yet understood."""
     if isinstance(values, nw.Series):
-        return _read_series(name, values, categorical)
+        return _raw_series(name, values)
     array = np.asarray(values)
     if array.ndim != 1:
         raise InvalidInput(f"column {name!r} has shape {array.shape}; a column has one dimension")
     if array.dtype.kind in "biuf":
-        return coded(repr(name), array) if categorical else array
+        return array
     if array.dtype.kind in OBJECTS:
-        return read_column(name, encode_objects([array])[0], categorical)
+        return encode_objects([array])[0]
     _refuse(name, str(array.dtype))
 
 
-def coded(name: str, numbers: NDArray[Any]) -> Factor:
-    """Numbers as codes of categories, a level a value."""
+def coded(name: str, numbers: NDArray[Any], n_rows: int | None = None) -> Factor:
+    """Numbers as codes of categories, a level a value; `n_rows` where they are the different ones of that many."""
     missing = np.isnan(numbers) if numbers.dtype.kind == "f" else np.zeros(len(numbers), dtype=bool)
     levels, codes = np.unique(numbers[~missing], return_inverse=True)
-    _refuse_many_levels(name, len(levels), len(numbers))
+    _refuse_many_levels(name, len(levels), len(numbers) if n_rows is None else n_rows)
     out = np.full(len(numbers), -1, dtype=code_type(len(levels)))
     out[~missing] = codes
     whole = (
@@ -86,15 +94,12 @@ def coded(name: str, numbers: NDArray[Any]) -> Factor:
     return Factor(out, tuple((levels.astype(np.int64) if whole else levels).tolist()))
 
 
-def _read_series(name: str, series: nw.Series[Any], categorical: bool) -> NDArray[Any] | Factor:
+def _raw_series(name: str, series: nw.Series[Any]) -> NDArray[Any] | Encoded:
     dtype = series.dtype
     if dtype.is_numeric() or dtype == nw.Boolean:
-        numbers = _numeric_series(series)
-        return coded(repr(name), numbers) if categorical else numbers
-    if dtype in (nw.Categorical, nw.Enum):
-        return _factor(name, encode_series(series))
-    if dtype in (nw.String, nw.Object):
-        return read_column(name, encode_series(series), categorical)
+        return _numeric_series(series)
+    if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Object):
+        return encode_series(series)
     _refuse(name, str(dtype))
 
 

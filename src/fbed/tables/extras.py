@@ -28,6 +28,16 @@ class Extras:
     strata_labels: tuple[Any, ...] = ()
     cluster: NDArray[np.intp] | None = None
 
+    @property
+    def told_offset(self) -> Floats | None:
+        """The offset, if it says anything."""
+        return None if self.offset is None or not self.offset.any() else self.offset
+
+    @property
+    def several_trials(self) -> Floats | None:
+        """The numbers of trials, unless every row is one success or one failure."""
+        return None if self.trials is None or (self.trials == 1.0).all() else self.trials
+
     def rows(self, keep: NDArray[np.intp]) -> Extras:
         """The extras of some of the rows."""
         by_row = [field.name for field in fields(self) if field.name != "strata_labels"]

@@ -12,6 +12,7 @@ from scipy import sparse
 from fbed.errors import InvalidInput
 from fbed.rules.tails import Floats
 from fbed.tables.apart import ColumnsApart
+from fbed.tables.beside import Beside
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import code_type
 from fbed.tables.table import Matrix, Table, counted, refuse_infinite
@@ -39,10 +40,21 @@ def complete_rows(
     complete = present & outcome_known
     for rows in where.values():
         complete[rows] = False
+    counts = {j: int(present[rows].sum()) for j, rows in where.items()}
+    return complete, told_dropped(table, counts, present, complete, outcome_known)
+
+
+def told_dropped(
+    table: Table,
+    counts: dict[int, int],
+    present: NDArray[np.bool_],
+    complete: NDArray[np.bool_],
+    outcome_known: NDArray[np.bool_],
+) -> list[str]:
+    """A note on rows that are left out, with how many values of each column are missing in rows that are present."""
     n_dropped, n_present = int((present & ~complete).sum()), int(present.sum())
     if n_dropped == 0:
-        return complete, []
-    counts = {j: int(present[rows].sum()) for j, rows in where.items()}
+        return []
     by_count = dict(sorted(counts.items(), key=lambda item: -item[1]))
     parts = [counted(table, by_count)] if counts else []
     unknown = int((present & ~outcome_known).sum())
@@ -52,7 +64,7 @@ def complete_rows(
             f"missing='drop' leaves {int(complete.sum())} of {n_present:,} rows; values are missing in {causes}: leave "
             "out the columns with most of them by exclude, or choose missing='indicator'"
         )
-    return complete, [f"{n_dropped:,} of {n_present:,} rows were dropped for missing values in {causes}"]
+    return [f"{n_dropped:,} of {n_present:,} rows were dropped for missing values in {causes}"]
 
 
 def with_indicators(table: Table, weights: Floats) -> tuple[Table, list[str]]:
@@ -60,18 +72,22 @@ def with_indicators(table: Table, weights: Floats) -> tuple[Table, list[str]]:
     where = _where(table)
     if not where:
         return table, []
-    factors = {j: _with_level(f) if j in where else f for j, f in table.factors.items()}
+    factors = {j: with_level(f) if j in where else f for j, f in table.factors.items()}
     numeric = {j: rows for j, rows in where.items() if j not in factors}
     first = table.matrix.shape[1]
     indicators = {j: first + i for i, j in enumerate(numeric)}
     matrix = _filled(table, numeric, weights) if numeric else table.matrix
-    counts = {j: len(rows) for j, rows in where.items()}
-    note = (
-        f"missing values are told by indicators in {len(where)} column{'s' if len(where) != 1 else ''}: "
+    told = told_indicators(table, {j: len(rows) for j, rows in where.items()})
+    return replace(table, matrix=matrix, factors=factors, indicators=indicators), told
+
+
+def told_indicators(table: Table, counts: dict[int, int]) -> list[str]:
+    """A note on columns whose missing values are told by indicators, with how many there are."""
+    return [
+        f"missing values are told by indicators in {len(counts)} column{'s' if len(counts) != 1 else ''}: "
         f"{counted(table, counts)}; the indicator joins its column, missing numbers are set to the mean of their "
         "column, missing categories are a level of their own"
-    )
-    return replace(table, matrix=matrix, factors=factors, indicators=indicators), [note]
+    ]
 
 
 def _where(table: Table) -> dict[int, NDArray[np.intp]]:
@@ -93,6 +109,8 @@ def _where(table: Table) -> dict[int, NDArray[np.intp]]:
 
 def _not_finite(matrix: Matrix) -> NDArray[np.bool_]:
     """Which columns may hold values that are not finite: one of them spoils the sum."""
+    if isinstance(matrix, Beside):  # what is stored in its own way has its own way with missing values
+        return np.concatenate([np.zeros(matrix.n_stored, dtype=bool), _not_finite(matrix.plain)])
     if isinstance(matrix, ColumnsApart):
         return np.concatenate([_not_finite(column[:, None]) for column in matrix.columns])
     if matrix.dtype.kind != "f":
@@ -115,14 +133,18 @@ def _missing_numbers(table: Table, j: int) -> NDArray[np.intp]:
     return missing if rows is None else rows[missing].astype(np.intp)
 
 
-def _with_level(factor: Factor) -> Factor:
+def with_level(factor: Factor) -> Factor:
+    """Missing values as the last level."""
     codes = factor.codes.astype(code_type(len(factor.levels) + 1))
     codes[codes < 0] = len(factor.levels)
-    return Factor(codes, (*factor.levels, LEVEL))
+    return replace(factor, codes=codes, levels=(*factor.levels, LEVEL))
 
 
 def _filled(table: Table, where: dict[int, NDArray[np.intp]], weights: Floats) -> Matrix:
     """The matrix with means for missing numbers, and the indicators after its last column."""
+    if isinstance(table.matrix, Beside):
+        alone = replace(table, matrix=table.matrix.plain, position=table.position - table.matrix.n_stored)
+        return Beside(table.matrix.stored, _filled(alone, where, weights))
     if isinstance(table.matrix, ColumnsApart):
         return _filled_apart(table, table.matrix, where, weights)
     matrix = table.matrix.copy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -123,6 +123,20 @@ class Outcome:
                 "event is True or 1 where it happened"
             )
         return self.values, self.event
+
+    def rows(self, keep: NDArray[np.intp]) -> Outcome:
+        """The outcome of some of the rows, with the levels that occur there."""
+        values = self.values[keep]
+        event = None if self.event is None else self.event[keep]
+        if event is not None:
+            return replace(self, values=values, event=event)
+        if self.categorical:
+            present, codes = np.unique(values.astype(np.intp), return_inverse=True)
+            return replace(self, values=codes.astype(np.float64), levels=tuple(self.levels[c] for c in present))
+        there = np.unique(values)
+        if len(self.levels) <= _FEW:
+            return replace(self, values=values, levels=tuple(v for v in self.levels if (there == v).any()))
+        return replace(self, values=values, levels=tuple(there[: _FEW + 1].tolist()))
 
     def raw(self) -> NDArray[Any]:
         """What the user gave: numbers, labels, or times with events as a structured array."""

@@ -53,7 +53,7 @@ def _joined(factor: Factor, rare: np.ndarray[Any, np.dtype[np.bool_]]) -> Factor
     kept = [level for level, is_rare in zip(factor.levels, rare.tolist(), strict=True) if not is_rare]
     levels = kept if OTHER in kept else [*kept, OTHER]
     new = np.append(np.where(rare, levels.index(OTHER), np.cumsum(~rare) - 1), -1)  # the last one is for code −1
-    return Factor(new[factor.codes].astype(factor.codes.dtype), tuple(levels))
+    return replace(factor, codes=new[factor.codes].astype(factor.codes.dtype), levels=tuple(levels))
 
 
 def few_rows(table: Table, weights: Floats) -> list[str]:

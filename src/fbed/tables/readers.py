@@ -25,6 +25,7 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput
 from fbed.tables.columns import hint, listing, sorted_values
+from fbed.tables.plink import FAMILY, PERSON, genotypes, is_plink
 from fbed.tables.sparsity import checked_csc
 from fbed.tables.table import Name
 
@@ -33,7 +34,7 @@ Source = str | io.BytesIO  # a file by its name, or what came through a pipe
 STDIN = "-"
 FORMATS = (
     ".csv, .tsv (also .gz, .bz2, .xz), .parquet, .feather, .svm, .svmlight, .libsvm (also .gz, .bz2), .npz, .xlsx, "
-    ".xls, .dta (Stata), .sav (SPSS), .sas7bdat or .xpt (SAS)"
+    ".xls, .dta (Stata), .sav (SPSS), .sas7bdat or .xpt (SAS), .bed (PLINK, with .bim and .fam)"
 )
 
 _KINDS = {
@@ -119,6 +120,7 @@ def read(
     path: str,
     sep: str | None = None,
     *,
+    pheno: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
     na_values: Sequence[str] | None = None,
@@ -132,7 +134,14 @@ def read(
     decimal : decimal point, '.' by default.
     encoding : 'utf-8' by default.
     na_values : words that mean 'missing', instead of the usual ones ('', 'NA', 'None', 'nan' and so on).
+    pheno : text table of phenotypes and covariates, where the file has PLINK's genotypes; the rest is about it then.
     """
+    if path != STDIN and is_plink(path):
+        return Data(genotypes(path, None if pheno is None else phenotypes(pheno, sep, decimal, encoding, na_values)))
+    if pheno is not None:
+        raise InvalidInput(
+            f"--pheno is a table beside PLINK's genotypes, which {path} is not: expected cohort.bed or so"
+        )
     if path != STDIN and not os.path.exists(path):
         raise InvalidInput(f"{path}: no such file")
     if os.path.isdir(path):
@@ -145,6 +154,30 @@ def read(
         if not (decimal is None and encoding is None and na_values is None):
             raise InvalidInput("--decimal, --encoding and --na-values are about text files, which this is not")
         return _READERS[kind](source)
+
+
+def phenotypes(
+    path: str,
+    sep: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    na_values: Sequence[str] | None = None,
+) -> Any:
+    """A table of samples, whose names are text even where they look like numbers: 007 is not 7."""
+    if not os.path.exists(path):
+        raise InvalidInput(f"{path}: no such file")
+    if sep is None and Path(path).suffix.lower() not in _KINDS:
+        with _explained(path, "read"), open(path, encoding=encoding or "utf-8-sig") as file:
+            first = file.readline()
+        sep = "\t" if "\t" in first else "," if "," in first else " "
+    frame = read(path, sep, decimal=decimal, encoding=encoding, na_values=na_values).table
+    names = [name for name in (*FAMILY, *PERSON) if name in frame.columns]
+    if names and kind_of(path, sep) in ("csv", "tsv"):
+        as_text = _pandas("text tables").read_csv(
+            path, sep=separator(sep, kind_of(path, sep)), usecols=names, dtype=str, encoding=encoding or "utf-8-sig"
+        )
+        frame = frame.assign(**{name: as_text[name] for name in names})
+    return frame
 
 
 def _whole(path: str) -> io.BytesIO:
@@ -162,6 +195,8 @@ def _whole(path: str) -> io.BytesIO:
 def opened(X: Any) -> Any:
     """A table in memory: a file is read by its name, a lazy polars frame collected; anything else is as it is."""
     if isinstance(X, (str, Path)):
+        if is_plink(X):
+            return genotypes(X)
         data = read(str(X))
         if not data.is_frame:
             raise InvalidInput(
@@ -381,7 +416,7 @@ def check_output(path: str, source: str, survival: bool = False) -> None:
         raise InvalidInput("--output needs a file name; the result itself goes to standard output with --json")
     if not Path(path).absolute().parent.is_dir():
         raise InvalidInput(f"--output {path}: there is no folder {Path(path).parent}")
-    if source != STDIN and Path(path).exists() and Path(path).samefile(source):
+    if source != STDIN and Path(path).exists() and Path(source).exists() and Path(path).samefile(source):
         raise InvalidInput(f"--output {path} would overwrite the input: choose another name")
 
 

@@ -19,8 +19,11 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput, InvalidType
 from fbed.tables.apart import as_matrix
+from fbed.tables.beside import Beside
 from fbed.tables.columns import OBJECTS, Factor, coded, hint, listing, read_column
 from fbed.tables.encoding import TOGETHER, encode_objects
+from fbed.tables.on_device import as_stored, is_tensor
+from fbed.tables.plink import Genotypes
 from fbed.tables.sparsity import checked_csc
 
 Name = str | int
@@ -37,6 +40,7 @@ class Group:
     columns: tuple[int, ...]
 
 
+_TURNED = 2**28  # bytes up to which a matrix is copied to lie column after column
 _REASONS = 5  # of columns that are refused, told in one message
 
 
@@ -131,6 +135,13 @@ class Table:
         factors = {j: f.rows(keep) for j, f in self.factors.items()}
         return replace(self, matrix=_some_rows(self.matrix, keep), factors=factors, n_rows=len(keep))
 
+    def by_columns(self) -> Table:
+        """The same table with a matrix of which rows are quickly taken: column after column, unless that is large."""
+        matrix = self.matrix
+        if not isinstance(matrix, np.ndarray) or matrix.flags.f_contiguous or matrix.nbytes > _TURNED:
+            return self
+        return replace(self, matrix=np.asfortranarray(matrix))
+
 
 def _some_rows(matrix: Matrix, keep: NDArray[np.intp]) -> Matrix:
     """Rows of a matrix that keeps its layout: NumPy would turn columns into rows."""
@@ -158,20 +169,29 @@ def read_table(
     groups : columns that are one variable, by its name.
     categorical : columns whose values are categories, whatever they look like.
     """
+    if isinstance(X, Genotypes):
+        from fbed.tables.genotypes import read_genotypes
+
+        return read_genotypes(X, feature_names, leave_out, exclude, groups, categorical)
+    if is_tensor(X):
+        stored = as_stored(X)
+        table = arranged(outline(stored.shape, checked_names(feature_names)), groups, exclude)
+        return _from_matrix(Beside(stored, np.empty((stored.n_rows, 0))), table, [])
     named = None if sparse.issparse(X) else named_columns(X)
     if named is None:
         matrix = _checked_sparse(X) if sparse.issparse(X) else _checked_dense(X)
-        table = _outline(matrix.shape, _names(feature_names))
-        table = _arranged(table, groups, exclude)
+        table = outline(matrix.shape, checked_names(feature_names))
+        table = arranged(table, groups, exclude)
         return _from_matrix(matrix, table, table.find_columns(categorical, "categorical"))
     if feature_names is not None:
         raise InvalidInput("feature_names is for arrays; this table has column names of its own: leave it out")
     columns = {name: values for name, values in named.items() if name not in set(leave_out)}
-    table = _arranged(_outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
-    return _from_columns(columns, table, table.find_columns(categorical, "categorical"))
+    table = arranged(outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
+    return from_columns(columns, table, table.find_columns(categorical, "categorical"))
 
 
-def _names(feature_names: Any) -> tuple[str, ...] | None:
+def checked_names(feature_names: Any) -> tuple[str, ...] | None:
+    """Names of columns as text, one each."""
     if feature_names is None:
         return None
     if isinstance(feature_names, str) or not isinstance(feature_names, Iterable):
@@ -179,7 +199,7 @@ def _names(feature_names: Any) -> tuple[str, ...] | None:
     return tuple(str(name) for name in feature_names)
 
 
-def _outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
+def outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
     """A table without values: what is needed to find columns by name."""
     n, p = shape
     if p == 0:
@@ -195,7 +215,7 @@ def _outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
     return Table(None, np.full(p, -1, dtype=np.intp), {}, names, n)
 
 
-def _arranged(table: Table, groups: Groups | None, exclude: Iterable[Name]) -> Table:
+def arranged(table: Table, groups: Groups | None, exclude: Iterable[Name]) -> Table:
     """The outline with its groups, and without what is excluded."""
     table = replace(table, groups=_read_groups(table, groups))
     excluded = frozenset(j for variable in table.find(exclude, "exclude") for j in table.columns(variable))
@@ -246,7 +266,13 @@ def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
 
 def take_column(X: Any, name: str, role: str) -> Any:
     """The column `name` of a table, for an outcome or weights given by name."""
+    if isinstance(X, Genotypes):
+        X = X.beside
     frame = X if isinstance(X, Mapping) else as_frame(X)
+    if X is None:
+        raise InvalidInput(
+            f"{role}={name!r} names a column, but there is no table of phenotypes: fbed.genotypes(path, pheno=…)"
+        )
     if frame is None:
         raise InvalidInput(
             f"{role}={name!r} names a column, but X is a {type(X).__name__} without column names: pass the values"
@@ -380,10 +406,11 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
     )
 
 
-def refuse_not_finite(table: Table, counts: NDArray[np.intp]) -> None:
+def refuse_not_finite(table: Table, counts: NDArray[np.intp], infinite: Mapping[int, int] | None = None) -> None:
     """Raise when a column that is used holds values that are missing or infinite; `counts` has their number."""
     found = {j: int(counts[j]) for j in np.flatnonzero(counts).tolist() if j not in table.excluded}
-    infinite = {j: count for j, count in ((j, _infinite(table, j)) for j in found) if count}
+    if infinite is None:
+        infinite = {j: count for j, count in ((j, _infinite(table, j)) for j in found) if count}
     if infinite:
         refuse_infinite(table, infinite)
     if found:
@@ -428,7 +455,7 @@ def _common_length(columns: Mapping[str, Any]) -> int:
     return lengths.pop() if lengths else 0
 
 
-def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence[int]) -> Table:
+def from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequence[int]) -> Table:
     """A table of named columns: the numeric ones are a matrix, the others become factors."""
     declared = set(categorical)
     read: list[NDArray[Any] | Factor] = []
@@ -440,7 +467,7 @@ def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequenc
         except InvalidInput as error:
             refused[name] = error
     if refused:
-        raise _all_refused(refused)
+        raise all_refused(refused)
     numeric = [values for values in read if not isinstance(values, Factor)]
     factors = {j: values for j, values in enumerate(read) if isinstance(values, Factor)}
     position = np.full(len(read), -1, dtype=np.intp)
@@ -449,7 +476,7 @@ def _from_columns(columns: Mapping[str, Any], table: Table, categorical: Sequenc
     return replace(table, matrix=matrix, position=position, factors=factors)
 
 
-def _all_refused(refused: Mapping[str, InvalidInput]) -> InvalidInput:
+def all_refused(refused: Mapping[str, InvalidInput]) -> InvalidInput:
     """One error for all columns that cannot be used, so that nobody has to mend them one by one."""
     if len(refused) == 1:
         return next(iter(refused.values()))

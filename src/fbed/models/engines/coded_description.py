@@ -14,6 +14,7 @@ from fbed.models.presentation import Estimates
 from fbed.models.recession import UNDECIDED, Recession, inverse_of_finite, none
 from fbed.rules.tails import Floats
 
+_FAR = 40.0  # log odds at which rows that levels of one class explain are certain of it
 _MOVES = 1e-7  # sum of squares that a unit direction must have on some rows to count as moving them
 
 
@@ -43,7 +44,9 @@ class CodedDescription:
         if recession is None or not weight.any() or self._rank(undecided) != rank:
             return None
         found = self.columns.newton(weight * linear, weight)
-        parameters = np.concatenate([found.by_level, found.beside])
+        margin = (2.0 * y - 1.0) * (found.move + predictor - linear)  # of rows that levels of one class explain
+        far = max(0.0, _FAR - float(margin[weight == 0].min(initial=_FAR)))
+        parameters = np.concatenate([found.by_level, found.beside]) + far * recession.heading
         change = self._change()
         covariance = inverse_of_finite(self._information(curvature), recession)
         if covariance is None:

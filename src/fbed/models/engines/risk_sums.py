@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fbed._kernels import cox_means, cox_state, cox_step_moments
 from fbed.clock import check_time
 from fbed.matrix.design import Design
-from fbed.matrix.row_blocks import RowBlocks
+from fbed.matrix.row_blocks import RowBlocks, Sums, remainder
 from fbed.models.base import Indices
 from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.rules.tails import Floats
@@ -66,7 +66,7 @@ class RiskSums:
         self.closes[closing] = np.arange(1, len(closing) + 1)
         self.deaths: Floats = deaths[deaths > 0].astype(np.float64)
         self.tied = bool((self.deaths > 1.0).any())
-        self.n = float(self.deaths.sum())
+        self.n = self.events = float(self.deaths.sum())
         self.least = saturated_loss(self.deaths)
 
     def start(self) -> Floats:
@@ -87,7 +87,8 @@ class RiskSums:
             Z = model(part)
             M = self._means(rows, Z, part, carried)
             gradient += Z.T @ rows.residual[part]
-            information += Z.T @ (Z * rows.expected[part, None]) - M.T @ M
+            root = Z * np.sqrt(np.maximum(rows.expected[part, None], 0.0))
+            information += root.T @ root - M.T @ M  # half of each is computed, since they are symmetric
         return Sweep(loss - self.least, gradient, information, rows)
 
     def look(self, rows: RiskState, selected: Sequence[int], candidates: Indices) -> Looked:
@@ -137,6 +138,10 @@ class RiskSums:
                 U[part] = steps(part)
             found.append(cox_step_moments(self.event, self.closes, self.starts, rows.hazard, self.deaths, U))
         return np.concatenate(found, axis=1)
+
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+        return remainder(self.blocks, selected, variable, gamma)
 
     def _parts(self, columns: int) -> Iterator[slice]:
         """Blocks of rows in order; what is carried on from one to the next keeps threads from sharing them."""

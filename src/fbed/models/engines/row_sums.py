@@ -14,8 +14,8 @@ import numpy as np
 from scipy import special
 
 from fbed._kernels import model_rows, step_moments
-from fbed.matrix.row_blocks import RowBlocks, Sums
-from fbed.models.base import Indices
+from fbed.matrix.row_blocks import RowBlocks, Sums, remainder
+from fbed.models.base import Indices, harmonic_mean
 from fbed.rules.tails import Floats
 
 
@@ -50,8 +50,23 @@ class Looked:
     own: Floats
 
 
-def _joined_moments(one: Floats, other: Floats) -> Floats:
+def joined_moments(one: Floats, other: Floats) -> Floats:
+    """Of two parts of the rows together."""
     return np.vstack([one[:3] + other[:3], np.minimum(one[3], other[3]), np.maximum(one[4], other[4])])
+
+
+def null_coefficients(y: Floats, weights: Floats, offset: Floats | None, counts: bool) -> Floats:
+    """Where the model without variables begins: the link of the mean, less the mean offset."""
+    n = float(weights.sum())
+    mean = float(weights @ y) / n
+    link = np.log(mean) if counts else np.log(mean / (1.0 - mean))
+    return np.array([link - (0.0 if offset is None else float(weights @ offset) / n)])
+
+
+def events_of(y: Floats, weights: Floats, counts: bool) -> float:
+    """What every level of a category needs some of: counts, or the harmonic mean of successes and failures."""
+    total = float(weights @ y)
+    return total if counts else harmonic_mean(np.array([total, float(weights.sum()) - total]))
 
 
 class RowSums:
@@ -71,11 +86,14 @@ class RowSums:
         self.least = y - self.least if counts else -self.least - special.xlog1py(1.0 - y, -y)
         self.n = float(weights.sum())
 
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of."""
+        return events_of(self.y, self.weights, self.counts)
+
     def start(self) -> Floats:
         """The link of the mean, less the mean offset."""
-        mean = float(self.weights @ self.y) / self.n
-        link = np.log(mean) if self.counts else np.log(mean / (1.0 - mean))
-        return np.array([link - float(self.weights @ self.offset) / self.n])
+        return null_coefficients(self.y, self.weights, self.offset, self.counts)
 
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Loss, Zᵀar and ZᵀawZ of a constant and the columns of S, and the state of the rows."""
@@ -102,17 +120,14 @@ class RowSums:
 
     def look(self, rows: Rows, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns of numbers."""
-        where, model = self.design.positions(candidates), self.blocks.model(selected)
-        size = 1 + self.blocks.width(selected)
+        model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
 
-        def work(part: slice) -> Sums:
-            X = self.blocks.gather(where, part)
-            Z = model(part)
-            weight = rows.weight[part, None]
-            along = X.T @ np.column_stack([rows.residual[part], weight * Z])
-            return along[:, 0], along[:, 1:].T, np.einsum("ij,ij,i->j", X, X, weight[:, 0])
+        def vectors(part: slice) -> Floats:
+            """Residuals, then weighted columns of the model, of which the first is a constant."""
+            return np.column_stack([rows.residual[part], rows.weight[part, None] * model(part)])
 
-        return Looked(*self.blocks.summed(work, size + len(where)))
+        along, own = self.blocks.products(candidates, vectors, width)
+        return Looked(along[:, 0], along[:, 1:].T, own)
 
     def look_at_group(self, rows: Rows, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns, by counting where it is a category."""
@@ -139,5 +154,9 @@ class RowSums:
         return self.blocks.reduced(
             lambda part: step_moments(self.counts, rows.mean[part], rows.weight[part], steps(part)),
             along.shape[0] + len(variables),
-            _joined_moments,
+            joined_moments,
         )
+
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+        return remainder(self.blocks, selected, variable, gamma)

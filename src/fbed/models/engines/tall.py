@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed.matrix.design import Design
-from fbed.matrix.row_blocks import RowBlocks, left_over
+from fbed.matrix.row_blocks import RowBlocks, Sums, left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E, P
+from fbed.models.engines.projection import Projected
 from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.models.presentation import standardised_to_users_scale
@@ -42,6 +43,7 @@ _SWEEPS = 30  # Newton iterations after which a model counts as next to separate
 _PIVOT = 1e-7  # of the scaled information: below, the model is next to collinear or separated
 _DELICATE = 1e-5  # part of a column's own information that S leaves, below which sums of products lose digits
 _SLACK = 1e-9  # rounding of sums, relative
+_FEW = 32  # candidates whose steps are kept although they do not pass: some of them may be looked at more closely
 
 
 class NotTall(Exception):  # no error: it never leaves this module
@@ -56,6 +58,10 @@ class Verbs(Protocol):
     blocks: RowBlocks
     constant: bool  # whether the model has one
     stretch: float  # no z of a step is larger than this times the step
+
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of."""
 
     def start(self) -> Floats:
         """Coefficients of the model without variables."""
@@ -74,6 +80,9 @@ class Verbs(Protocol):
     ) -> Floats:
         """Second to fourth moments and extremes of the steps u = x·own − Z·along of some variables, a column each."""
 
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+
 
 class TallModel:
     """An outcome with many rows; `careful` makes the ordinary model of the same data."""
@@ -81,11 +90,16 @@ class TallModel:
     has_likelihood = True
 
     def __init__(self, name: str, sums: Verbs, careful: Callable[[], Model], notes: tuple[str, ...] = ()) -> None:
-        self.notes = notes
+        self._notes = notes
         self.name, self.n, self.sums, self.design = name, sums.n, sums, sums.design
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
         self._careful = careful
         self.null_deviance = self._null().deviance
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know, with what the verbs have to tell."""
+        return (*self._notes, *getattr(self.sums, "notes", ()))
 
     @cached_property
     def careful(self) -> Model:
@@ -94,8 +108,8 @@ class TallModel:
 
     @property
     def events(self) -> float:
-        """How many events the ordinary model counts."""
-        return float(self.careful.events)  # type: ignore[attr-defined]
+        """How many events the rows have."""
+        return self.sums.events
 
     @property
     def n_predictors(self) -> int:
@@ -133,7 +147,7 @@ class TallFit:
         self.sweep, self.coefficients = self._maximised(self._cold() if start is None else start)
         self._larger: dict[int, TallFit] = {}  # models with one variable more, as far as they were needed
         self._smaller: dict[int, TallFit] = {}
-        self._steps: dict[int, tuple[Floats, Floats]] = {}  # δ and Γδ of candidates that were looked at
+        self._steps: dict[int, tuple[Floats, Floats]] = {}  # δ and Γδ of those who were looked at and may matter
 
     @property
     def saturated(self) -> bool:
@@ -208,7 +222,7 @@ class TallFit:
         single = np.flatnonzero(self.model.design.varying[candidates])
         delicate = np.zeros(len(candidates), dtype=bool)
         if len(single):
-            lower[single], upper[single], delicate[single] = self._single_brackets(candidates[single])
+            lower[single], upper[single], delicate[single] = self._brackets(candidates[single], critical)
         for i in np.flatnonzero((df > 0) & ~self.model.design.varying[candidates]):
             lower[i], upper[i], delicate[i] = self._group_bracket(int(candidates[i]))
         for i in np.flatnonzero(delicate):
@@ -223,18 +237,65 @@ class TallFit:
             upper[i] = lower[i]
         return Bounds(lower, upper, df, self.reference)
 
-    def _single_brackets(self, candidates: Indices) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        looked = self.sums.look(self.sweep.rows, self.selected, candidates)
+    def _brackets(
+        self, candidates: Indices, critical: Callable[[Floats], Floats]
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Brackets of single columns; whoever may pass after a quick look is looked at in float64."""
+        lower, upper, delicate = self._single_brackets(candidates, critical, quick=True)
+        if hasattr(self.sums, "project"):
+            line = float(critical(np.ones(1))[0])
+            best = float(np.partition(lower, -_FEW)[-_FEW]) if len(lower) > _FEW else 0.0
+            closer = np.flatnonzero(delicate | (upper > line * (1.0 - TIE)) | (upper >= best))
+            if 0 < len(closer) < len(candidates):
+                found = self._single_brackets(candidates[closer], critical, quick=False)
+                lower[closer], upper[closer], delicate[closer] = found
+        return lower, upper, delicate
+
+    def _single_brackets(
+        self, candidates: Indices, critical: Callable[[Floats], Floats], quick: bool
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        found = self._projected(candidates, quick)
+        left = found.least_left
+        delicate = ~(left > _DELICATE * found.own)
+        safe = np.where(delicate, 1.0, left)
+        most = np.abs(found.score) + found.by_score
+        reach = self.sums.blocks.reach(candidates) + found.spread + found.by_spread
+        furthest = self.sums.stretch * most / safe * reach
+        least = np.maximum(np.abs(found.score) - found.by_score, 0.0) ** 2 / np.where(
+            delicate, 1.0, found.left + found.by_left
+        )
+        lower, upper = self._bracket(least, most * most / safe, furthest)
+        lower[delicate], upper[delicate] = 0.0, self.deviance * (1.0 + _SLACK)
+        self._keep_steps(candidates, found, lower, upper, critical)
+        return lower, upper, delicate
+
+    def _projected(self, candidates: Indices, quick: bool) -> Projected:
+        """What S leaves of candidates that are single columns."""
+        rows, selected, gradient = self.sweep.rows, self.selected, self.sweep.gradient
+        if hasattr(self.sums, "project"):  # where the columns are
+            factor = self.factor.lower, self.factor.unit
+            return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, quick)
+        looked = self.sums.look(rows, selected, candidates)
         gamma = self.factor.solve(looked.cross)
-        score = looked.score - gamma.T @ self.sweep.gradient
+        score = looked.score - gamma.T @ gradient
         left = looked.own - np.einsum("ij,ij->j", looked.cross, gamma)
-        delicate = left <= _DELICATE * looked.own
-        delta = score / np.where(delicate, 1.0, left)
-        reach = self.sums.blocks.reach(candidates.tolist()) + np.abs(gamma).T @ self.reach
-        furthest = self.sums.stretch * np.abs(delta) * reach
-        for j, variable in enumerate(candidates.tolist()):
+        return Projected(score, left, looked.own, np.abs(gamma).T @ self.reach, lambda some: gamma[:, some])
+
+    def _keep_steps(
+        self,
+        candidates: Indices,
+        found: Projected,
+        lower: Floats,
+        upper: Floats,
+        critical: Callable[[Floats], Floats],
+    ) -> None:
+        """Of those who may pass, and of the best few: nobody will ask about the others, of whom there may be many."""
+        line = critical(np.ones(1))[0]
+        best = np.partition(lower, -_FEW)[-_FEW] if len(lower) > _FEW else 0.0
+        kept = np.flatnonzero((upper > line * (1.0 - TIE)) | (lower >= best))
+        delta, gamma = found.steps[kept], found.gamma(kept)
+        for j, variable in enumerate(candidates[kept].tolist()):
             self._steps[variable] = delta[j : j + 1], gamma[:, j] * delta[j]
-        return *self._bracket(score * delta, furthest), delicate
 
     def _group_bracket(self, variable: int) -> tuple[float, float, bool]:
         looked = self.sums.look_at_group(self.sweep.rows, self.selected, variable)
@@ -246,7 +307,7 @@ class TallFit:
         levels = self.sums.blocks.codes(variable) is not None
         own = np.abs(delta).max() if levels else np.abs(delta) @ self.sums.blocks.reach([variable])
         furthest = self.sums.stretch * own + self._furthest(along)
-        lower, upper = self._bracket(np.array([score]), np.array([furthest]))
+        lower, upper = self._bracket(np.array([score]), np.array([score]), np.array([furthest]))
         return float(lower[0]), float(upper[0]), False
 
     def _group_step(self, looked: Looked) -> tuple[Floats, Floats, float] | None:
@@ -264,9 +325,9 @@ class TallFit:
         delta = unit * (vectors @ ((vectors.T @ (unit * score)) / values))
         return delta, gamma @ delta, float(score @ delta)
 
-    def _bracket(self, score: Floats, furthest: Floats) -> tuple[Floats, Floats]:
-        """P(m)·score − 2N² and (score + N²)·P(−m − f)."""
-        lower = P(furthest) * score * (1.0 - _SLACK) - 2.0 * self.short
+    def _bracket(self, least: Floats, score: Floats, furthest: Floats) -> tuple[Floats, Floats]:
+        """P(m)·score − 2N² and (score + N²)·P(−m − f), for a score statistic between two numbers."""
+        lower = P(furthest) * least * (1.0 - _SLACK) - 2.0 * self.short
         least = -(furthest + self.drift)
         upper = np.where(least > -1.0, (score + self.short) * P(np.maximum(least, -1.0)) * (1.0 + _SLACK), np.inf)
         return np.maximum(lower, 0.0), np.minimum(upper, self.deviance * (1.0 + _SLACK))
@@ -327,13 +388,22 @@ class TallFit:
         """The statistic of one more variable and its df, by a fit; who may be collinear is looked at first."""
         single = bool(self.model.design.varying[variable])
         unsure = single and doubtful and variable not in self._larger
-        if unsure and left_over(self.sums.blocks, self.selected, variable) <= COLLINEAR:
+        if unsure and self._left_of(variable) <= COLLINEAR:
             return 0.0, 0.0
         larger = self._with(variable) if single or not doubtful else None
         if larger is None:
             evidence = self.model.careful.fit(self.selected).gains(np.array([variable], dtype=np.intp))
             return float(evidence.statistic[0]), float(evidence.df[0])
         return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
+
+    def _left_of(self, variable: int) -> float:
+        """Part of a column that S leaves."""
+        size = 1 + self.sums.blocks.width(self.selected)
+        return left_over(lambda gamma: self.sums.remainder(self.selected, variable, gamma), size, self.model.design.n)
+
+    def in_span(self, variables: Indices) -> NDArray[np.bool_]:
+        """Which variables of one column S leaves nothing of."""
+        return np.array([self._left_of(int(variable)) for variable in variables]) <= COLLINEAR
 
     def _with(self, variable: int) -> TallFit | None:
         """The fit with one variable more; None where that is not to be had."""

@@ -15,13 +15,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks
-from fbed.models.base import Fit, FittedModel, Indices, correlation_of
+from fbed.models.base import Fit, FittedModel, Indices, Model, correlation_of
+from fbed.models.engines.wide_products import WideProducts
 from fbed.models.others.gaussian import Gaussian, n_log_ratio
 from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import Evidence
@@ -31,12 +34,50 @@ _DELICATE = 1e-5  # part of a column that S leaves, or of the outcome, below whi
 _PRODUCTS_A_READ = 24  # of two columns that are both in the cache, which cost as much as reading a column
 
 
+class LinearVerbs(Protocol):
+    """What a linear model asks of its rows."""
+
+    design: Design
+
+    def with_outcome(self, variables: Sequence[int]) -> Floats:
+        """Sums over the rows of the columns of variables times the outcome."""
+
+    def between(self, some: Sequence[int], others: Sequence[int]) -> Floats:
+        """Sums of products of the columns of some variables with those of others."""
+
+
+class LinearSums:
+    """The verbs on the columns of a design; y is the outcome times the weights, centred."""
+
+    def __init__(self, blocks: RowBlocks, y: Floats) -> None:
+        self.blocks, self.design, self.y = blocks, blocks.design, y
+
+    def with_outcome(self, variables: Sequence[int]) -> Floats:
+        """Sums over the rows of the columns of variables times the outcome."""
+        read = self.blocks.model(variables, constant=False)
+        (found,) = self.blocks.summed(lambda part: (read(part).T @ self.y[part],), self.blocks.width(variables))
+        return found
+
+    def between(self, some: Sequence[int], others: Sequence[int]) -> Floats:
+        """Sums of products of the columns of some variables with those of others, under the weights."""
+        left, right = self.blocks.model(some, constant=False), self.blocks.model(others, constant=False)
+        weights = self.design.weights
+
+        def work(part: slice) -> tuple[Floats]:
+            Z = left(part)
+            X = Z if some is others else right(part)
+            return ((Z * weights[part, None]).T @ X,)
+
+        (found,) = self.blocks.summed(work, self.blocks.width(some) + self.blocks.width(others))
+        return found
+
+
 class Products:
     """Products of all standardised design columns with each other and with the outcome, over n; found once each."""
 
-    def __init__(self, blocks: RowBlocks, y: Floats) -> None:
-        self.blocks, self.y = blocks, y  # y: the weighted outcome, centred
-        width = blocks.design.width
+    def __init__(self, sums: LinearVerbs) -> None:
+        self.sums, self.design = sums, sums.design
+        width = self.design.width
         self.first = np.concatenate([[0], np.cumsum(width)])[:-1]
         total = int(width.sum())
         self.table = np.full((total, total), np.nan)
@@ -46,7 +87,7 @@ class Products:
 
     def places(self, variables: Indices) -> Indices:
         """Design columns of some variables."""
-        width = self.blocks.design.width
+        width = self.design.width
         if len(variables) and (width[variables] == 1).all():
             return np.asarray(self.first[variables], dtype=np.intp)
         return np.concatenate(
@@ -71,44 +112,36 @@ class Products:
         with self._finding:
             if np.isnan(self.with_outcome[columns]).any():
                 wanted = [int(v) for v in variables if np.isnan(self.with_outcome[self.places(np.array([v]))]).any()]
-                read = self.blocks.model(wanted, constant=False)
-                (found,) = self.blocks.summed(lambda part: (read(part).T @ self.y[part],), self.blocks.width(wanted))
-                self.with_outcome[self.places(np.array(wanted))] = found / self.blocks.design.n
+                self.with_outcome[self.places(np.array(wanted))] = self.sums.with_outcome(wanted) / self.design.n
         return self.with_outcome[columns]
 
     def _find(self, some: list[int], others: list[int]) -> None:
         """One pass over the rows; over all columns once single passes have cost as much as that would."""
-        design = self.blocks.design
-        self._read += self.blocks.width(others)
+        design = self.design
+        self._read += int(design.width[others].sum())
         if self._read * _PRODUCTS_A_READ > len(self.table) ** 2:
             some = others = np.flatnonzero(design.width).tolist()
-        left, right = self.blocks.model(some, constant=False), self.blocks.model(others, constant=False)
-        weights = design.weights
-
-        def work(part: slice) -> tuple[Floats]:
-            Z = left(part)
-            X = Z if some is others else right(part)
-            return ((Z * weights[part, None]).T @ X,)
-
-        (found,) = self.blocks.summed(work, self.blocks.width(some) + self.blocks.width(others))
+        found = self.sums.between(some, others)
         rows, columns = self.places(np.array(some)), self.places(np.array(others))
         self.table[np.ix_(rows, columns)] = found / design.n
         self.table[np.ix_(columns, rows)] = found.T / design.n
 
 
 class TallGaussian:
-    """A continuous outcome with many rows; `careful` is the ordinary model of the same data."""
+    """A continuous outcome with many rows; `careful` is the ordinary model, for what is next to collinear or perfect.
+
+    `linear` knows the outcome; where the rows are at hand it is the ordinary model as well.
+    """
 
     name = "gaussian"
     has_likelihood = True
 
-    def __init__(self, careful: Gaussian, blocks: RowBlocks) -> None:
-        self.careful = careful
-        self.design, self.n = careful.design, careful.n
+    def __init__(self, linear: Gaussian, products: Products | WideProducts, careful: Model | None = None) -> None:
+        self.linear, self.careful = linear, linear if careful is None else careful
+        self.design, self.n = linear.design, linear.n
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
-        root = np.sqrt(self.design.weights)
-        self.products = Products(blocks, root * careful.y)
-        self.variance = careful.total / self.n
+        self.products = products
+        self.variance = linear.total / self.n
 
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> Fit:
         """Project the outcome on a set of variables."""
@@ -162,7 +195,7 @@ class TallGaussianFit:
             explained[tested], df[tested], delicate[tested] = self._explained(candidates[tested])
         explained[self.residual_df - df < 1] = 0.0  # a perfect fit for want of residuals is no evidence
         reference = ExactF(self.model.n, self.residual_df)
-        statistic = n_log_ratio(self.model.careful, self.rss, self.rss - self.model.n * explained)
+        statistic = n_log_ratio(self.model.linear, self.rss, self.rss - self.model.n * explained)
         if delicate.any():
             found = self._careful.gains(candidates[delicate])
             statistic[delicate], df[delicate] = found.statistic, found.df
@@ -204,7 +237,7 @@ class TallGaussianFit:
         for i, variable in enumerate(variables.tolist()):
             place = self._place(variable)
             added[i] = coefficients[place] @ np.linalg.solve(inverse[place, place], coefficients[place])
-        statistic = n_log_ratio(self.model.careful, self.rss + self.model.n * added, self.rss)
+        statistic = n_log_ratio(self.model.linear, self.rss + self.model.n * added, self.rss)
         reference = ExactF(self.model.n, self.residual_df, shares_larger=True)
         return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
 
@@ -227,16 +260,16 @@ class TallGaussianFit:
 
     def describe(self) -> FittedModel:
         """Least-squares coefficients on the scale of the user's data."""
-        model, careful = self.model, self.model.careful
+        model, linear = self.model, self.model.linear
         covariance = np.zeros((len(self.along) + 1, len(self.along) + 1))
         covariance[0, 0] = 1.0
         if len(self.along):
             covariance[1:, 1:] = self._inverse
         covariance *= self.left / self.residual_df if self.residual_df > 0 else np.nan
-        coefficients = np.concatenate([[careful.center / careful.scale], self._coefficients])
+        coefficients = np.concatenate([[linear.center / linear.scale], self._coefficients])
         shown = standardised_to_users_scale(model.design, self.selected, coefficients, covariance)
-        errors = tuple(careful.scale * error for error in shown.standard_errors() or ())
-        deviance, null = (value * careful.scale * careful.scale for value in (self.rss, careful.total))
-        values = tuple((careful.scale * shown.values).tolist())
+        errors = tuple(linear.scale * error for error in shown.standard_errors() or ())
+        deviance, null = (value * linear.scale * linear.scale for value in (self.rss, linear.total))
+        values = tuple((linear.scale * shown.values).tolist())
         correlation = correlation_of(shown.covariance)
         return FittedModel("gaussian", shown.terms, values, errors, deviance, null, correlation=correlation)

@@ -98,6 +98,10 @@ class CoxPoint:
             total = total + (part if mask is None else np.where(mask[risk.term_group], part, 0.0))
         return total
 
+    def means_at_risk(self, columns: Floats) -> Floats:
+        """Mean of every column of one model over the rows at risk, weighted by their hazards: terms × columns."""
+        return np.asarray(self._per_term(columns[self.cox.risk.order]) / self.denominator)
+
     def _expected(self) -> Floats:
         """Expected number of events of every row."""
         risk = self.cox.risk
@@ -122,6 +126,9 @@ class CoxPoint:
         """Σ_e c·x̄_e x̄_eᵀ over the terms, x̄ the mean of the columns over the rows at risk."""
         risk = self.cox.risk
         root = np.sqrt(risk.multiplicity)[:, None] / self.denominator
+        if columns.x is None and root.shape[1] == 1:  # one model: all its columns at once
+            own = root * self._per_term(columns.Z[risk.order])
+            return np.asarray((own.T @ own)[None])
         sorted_columns = [column[risk.order][:, None] for column in columns.Z.T]
         if columns.x is not None:
             sorted_columns.append(columns.x[risk.order])

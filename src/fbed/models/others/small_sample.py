@@ -44,6 +44,7 @@ _BALANCED = 1e-3  # part of the absolute scores that is left of their sum: far l
 _BLOCK_VALUES = 2**19  # four megabytes
 _RIDGE = 1e-12  # keeps singular directions finite
 _SINGULAR = 1e7  # a solution beyond this has met one
+_ONE_BY_ONE = 4  # clusters that are paired with every other one by one
 
 
 @dataclass(frozen=True)
@@ -108,12 +109,30 @@ class LeftOut:
 
 
 def _pairs(spread: Floats, own: Floats, copies: Floats) -> Floats:
-    """Σ_{c,d} [(tr K_cd)² + tr K_cd²]: as if K_cc were −T_cᵀT_c, too, then with what it is instead."""
+    """Σ_{c,d} [(tr K_cd)² + tr K_cd²] with K_cd = T_cᵀT_d for different clusters.
+
+    Sums of products tell it for all pairs of clusters at once, each with itself, too, which is taken out again. What is
+    taken out of a cluster that has nearly all the weight would leave rounding: the largest are paired one by one.
+    """
+    size = (spread**2).sum(axis=(2, 3)).max(axis=0)
+    order = np.argsort(-size, kind="stable")
+    large, small = order[:_ONE_BY_ONE], order[_ONE_BY_ONE:]
+    found = _squares(own) @ copies + _pairs_among(spread[:, small], copies[small])
+    product = spread[:, large, None].swapaxes(3, 4) @ spread[:, None]  # models × large × all × q × q
+    square = np.einsum("bcdss->bcd", product) ** 2 + np.einsum("bcdst,bcdts->bcd", product, product)
+    times = copies[large, None] * copies
+    times[:, small] *= 2.0
+    times[np.arange(len(large)), large] -= copies[large]
+    return np.asarray(found + np.einsum("bcd,cd->b", square, times))
+
+
+def _pairs_among(spread: Floats, copies: Floats) -> Floats:
+    """The same for pairs of different clusters of about one size."""
     models, clusters, size, q = spread.shape
     flat = spread.reshape(models, clusters, size * q)
     moment = (flat.swapaxes(1, 2) @ (copies[:, None] * flat)).reshape(models, size, q, size, q)
     total = (moment**2 + moment * moment.swapaxes(2, 4)).sum(axis=(1, 2, 3, 4))
-    return np.asarray(total + (_squares(own) - _squares(spread.swapaxes(2, 3) @ spread)) @ copies)
+    return np.asarray(total - _squares(spread.swapaxes(2, 3) @ spread) @ copies)
 
 
 def _squares(matrices: Floats) -> Floats:

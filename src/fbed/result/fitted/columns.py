@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from fbed.matrix.design import Design
+from fbed.partitions.designs import FarDesign
 from fbed.rules.tails import Floats
 from fbed.tables.table import Name
 
@@ -25,7 +26,8 @@ class Column:
     """A column that the model reads.
 
     `parts` of a column of numbers are 'value', 'missing' (the indicator) or both; a category has `levels`, of which the
-    first is the reference. `fill` stands for a missing number, and `scale` is the standard deviation of the values.
+    first is the reference. `fill` stands for a missing number, and `scale` is the standard deviation of the values;
+    `means` are those of its terms, which stand for what is not known where somebody asks for that.
     """
 
     name: Name
@@ -35,6 +37,7 @@ class Column:
     levels: tuple[Any, ...] = ()
     fill: float | None = None
     scale: float = 1.0
+    means: tuple[float, ...] = ()
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -52,12 +55,14 @@ class Column:
 
     def to_plain(self) -> dict[str, Any]:
         """What JSON can hold."""
-        return {**asdict(self), "parts": list(self.parts), "levels": [plain(level) for level in self.levels]}
+        levels = [plain(level) for level in self.levels]
+        return {**asdict(self), "parts": list(self.parts), "levels": levels, "means": list(self.means)}
 
     @classmethod
     def from_plain(cls, saved: Mapping[str, Any]) -> Column:
         """Read back from JSON."""
-        return cls(**{**saved, "parts": tuple(saved["parts"]), "levels": tuple(saved["levels"])})
+        several = {name: tuple(saved.get(name, ())) for name in ("parts", "levels", "means")}
+        return cls(**{**saved, **several})
 
 
 def plain(value: Any) -> Any:
@@ -77,15 +82,20 @@ def _column(design: Design, j: int, variable: Name) -> Column:
     table = design.table
     factor = table.factors.get(j)
     if factor is not None:
-        return Column(table.column_name(j), j, variable, levels=tuple(map(plain, factor.levels)))
+        means = tuple((factor.totals(design.weights)[1:] / design.n).tolist())
+        return Column(table.column_name(j), j, variable, levels=tuple(map(plain, factor.levels)), means=means)
     places = table.places(j)
     parts = tuple(part for part, place in zip((VALUE, MISSING), places, strict=False) if design.scale[place] > 0)
-    fill = _fill(design, *places) if len(places) > 1 else None
-    return Column(table.column_name(j), j, variable, parts, fill=fill, scale=float(design.scale[places[0]]) or 1.0)
+    fill = _fill(design, j, *places) if len(places) > 1 else None
+    scale = float(design.scale[places[0]]) or 1.0
+    means = tuple(float(design.center[place]) for place in places if design.scale[place] > 0)
+    return Column(table.column_name(j), j, variable, parts, fill=fill, scale=scale, means=means)
 
 
-def _fill(design: Design, place: int, indicator: int) -> float:
+def _fill(design: Design, j: int, place: int, indicator: int) -> float:
     """The value that missing numbers were set to."""
+    if isinstance(design, FarDesign):
+        return design.fill(j)
     matrix = design.table.matrix
     pair = matrix[:, [place, indicator]]
     values, where = (pair.toarray() if sparse.issparse(pair) else pair).T

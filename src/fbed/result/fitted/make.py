@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fbed.models.base import FittedModel
+from fbed.models.base import FittedModel, correlation_of
 from fbed.models.likelihoods.glm import gamma_twice_negative
+from fbed.partitions.designs import FarDesign
 from fbed.result.fitted import likelihoods, responses
 from fbed.result.fitted.checks import Check, CoxRows, overdispersion
 from fbed.result.fitted.columns import on_training_rows, plain, read_columns
@@ -28,20 +29,55 @@ _CLASSES = ("multinomial", "ordinal")
 def finish(problem: Problem, estimates: FittedModel, selected: Sequence[int], glance: Glance) -> FinalModel:
     """The final model of a problem."""
     names = [str(problem.table.name(variable)) for variable in selected]
-    model = FinalModel(
-        **{f.name: getattr(estimates, f.name) for f in fields(estimates)},
+    model = replace(
+        predictive(problem, estimates, selected), inflation=dict(zip(names, glance.inflation, strict=False))
+    )
+    return _with_fit(problem, model, selected) if _predicts(estimates) else model
+
+
+def predictive(problem: Problem, estimates: FittedModel, selected: Sequence[int]) -> FinalModel:
+    """The final model with what predictions of linear predictors and means need, and no look at the rows."""
+    return FinalModel(
+        **{f.name: getattr(estimates, f.name) for f in fields(FittedModel)},
         n=problem.model.n,
         n_variables=problem.table.n_variables,
         link=_link(problem),
         classes=_classes(problem),
-        inflation=dict(zip(names, glance.inflation, strict=False)),
-        has_offset=problem.extras.offset is not None,
+        columns=read_columns(problem.design, selected) if _predicts(estimates) else (),
+        n_parameters=len(estimates.terms),
+        has_offset=problem.extras.told_offset is not None,
     )
-    known = np.isfinite(estimates.reached or estimates.coefficients).all()
-    if estimates.family not in responses.PREDICTING or not known:
-        return model
-    model = replace(model, columns=read_columns(problem.design, selected))
+
+
+def reestimated(
+    problem: Problem,
+    model: FinalModel,
+    selected: Sequence[int],
+    coefficients: Sequence[float],
+    deviance: float,
+    estimation: str,
+    covariance: Floats | None = None,
+) -> FinalModel:
+    """The model with coefficients that were found in another way, and everything that depends on them."""
+    errors = None if covariance is None else tuple(np.sqrt(np.maximum(np.diag(covariance), 0.0)).tolist())
+    model = replace(
+        model,
+        coefficients=tuple(float(value) for value in coefficients),
+        standard_errors=errors,
+        correlation=correlation_of(covariance),
+        deviance=deviance,
+        estimation=estimation,
+        separated=False,
+        directions=(),
+        reached=(),
+        columns=read_columns(problem.design, selected),
+    )
     return _with_fit(problem, model, selected)
+
+
+def _predicts(estimates: FittedModel) -> bool:
+    known = bool(np.isfinite(estimates.reached or estimates.coefficients).all())
+    return known and estimates.family in responses.PREDICTING
 
 
 def _link(problem: Problem) -> str:
@@ -54,22 +90,23 @@ def _classes(problem: Problem) -> tuple[object, ...]:
     name, outcome = problem.model.name, problem.outcome
     if name in _CLASSES:
         return tuple(plain(label) for label in outcome.classes(name)[1])
-    if (name == "binomial" and problem.extras.trials is None) or (name == "gee" and len(outcome.levels) == 2):
+    if (name == "binomial" and problem.extras.several_trials is None) or (name == "gee" and len(outcome.levels) == 2):
         return tuple(plain(level) for level in outcome.levels)
     return ()
 
 
 def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> FinalModel:
     """Log-likelihoods, number of parameters, checks and baseline, from one look at the rows."""
-    terms = on_training_rows(problem.design, selected)
-    eta = responses.predictors(model, terms)
+    design = problem.design
+    terms = np.empty((0, 0)) if isinstance(design, FarDesign) else on_training_rows(design, selected)
+    eta = design.predictors(model, selected) if isinstance(design, FarDesign) else responses.predictors(model, terms)
     offset = problem.extras.offset
     if offset is not None:
         eta = eta + offset[:, None]
     model = replace(model, n_parameters=_n_parameters(model))
     if model.family == "cox":
         return _cox(problem, model, terms, eta[:, 0])
-    seen = _observed(problem, model.family)
+    seen = observed(problem, model.family)
     known = dict(zip(model.terms, model.coefficients, strict=True)) | {
         "deviance": model.deviance,
         "null_deviance": model.null_deviance,
@@ -102,15 +139,16 @@ def _null(model: FinalModel, found: float | None) -> float | None:
     return found - 0.5 * (model.null_deviance - model.deviance)
 
 
-def _observed(problem: Problem, family: str) -> Observed:
+def observed(problem: Problem, family: str) -> Observed:
+    """The outcome of a problem, as the likelihoods of a family want it."""
     outcome, extras = problem.outcome, problem.extras
     if family in _CLASSES:
         y: Floats = outcome.classes(family)[0].astype(float)
-    elif family == "binomial" and extras.trials is None:
+    elif family == "binomial" and extras.several_trials is None:
         y = outcome.zero_one()
     else:
         y = outcome.values
-    return Observed(y, problem.weights, outcome.event, extras.trials, extras.cluster)
+    return Observed(y, problem.weights, outcome.event, extras.several_trials, extras.cluster)
 
 
 def _checks(model: FinalModel, seen: Observed, mean: Floats) -> list[Check]:
@@ -127,7 +165,7 @@ def _cox(problem: Problem, model: FinalModel, terms: Floats, eta: Floats) -> Fin
     outcome, extras = problem.outcome, problem.extras
     assert outcome.event is not None
     rows = CoxRows(outcome.values, outcome.event, problem.weights, extras.strata, extras.entry, eta)
-    found, covariance = rows.log_likelihood(), model.covariance
+    found, covariance = rows.log_likelihood(model.deviance), model.covariance
     usable = covariance is not None and len(model.terms) and bool(np.isfinite(covariance).all())
     checks = rows.proportional(terms, covariance, model.terms) if usable and covariance is not None else []
     return replace(

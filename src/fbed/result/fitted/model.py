@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from fbed.errors import InvalidInput
-from fbed.models.base import FittedModel
+from fbed.models.base import MAXIMUM_LIKELIHOOD, FittedModel
 from fbed.result.fitted import responses
 from fbed.result.fitted.checks import Baseline, Check
 from fbed.result.fitted.columns import Column, plain
@@ -47,6 +48,7 @@ class FinalModel(FittedModel):
     inflation : variance inflation of each variable, by its name.
     checks : tests of what the model assumes.
     baseline : cumulative hazards of a Cox model, by stratum, at the mean linear predictor `center`.
+    estimation : how the coefficients were estimated, in words.
     """
 
     n: float = math.nan
@@ -62,6 +64,7 @@ class FinalModel(FittedModel):
     baseline: tuple[Baseline, ...] = ()
     center: float = 0.0
     has_offset: bool = False
+    estimation: str = MAXIMUM_LIKELIHOOD
 
     # -- how well it fits --------------------------------------------------------------------------------------------
 
@@ -182,8 +185,9 @@ class FinalModel(FittedModel):
         times : of 'survival'.
         stratum : of 'survival', where the model has strata.
             The label of one, or an array of a label a row.
-        unseen : {'error', 'missing'}
-            What becomes of levels that the model has not seen.
+        unseen : {'error', 'missing', 'mean'}
+            What becomes of levels that the model has not seen: an error, no prediction, or the mean of the rows that
+            the model was fitted on, which then stands for missing values as well.
 
         Returns
         -------
@@ -216,6 +220,28 @@ class FinalModel(FittedModel):
         out = np.empty(len(mean), dtype=object)
         out[:] = responses.classes_of(self, mean)
         return out, notes
+
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, offset: Any = None, exposure: Any = None, unseen: str = "error"
+    ) -> Floats:
+        """Prediction intervals of a linear model: where the outcome of a new row is expected, a row (low, high) each.
+
+        η ± t·√(σ² + xᵀVx) is exact for a model that was fixed in advance; after selection it is a little too narrow.
+        """
+        errors = self.covariance
+        if self.family != "gaussian" or errors is None or self.df_residual <= 0:
+            raise InvalidInput(
+                "prediction intervals are for linear models (family 'gaussian') by maximum likelihood that leave "
+                f"degrees of freedom; this one is of family {self.family!r}, by {self.estimation}"
+            )
+        if not 0.0 < level < 1.0:
+            raise InvalidInput(f"level must be between 0 and 1, such as 0.95, got {level!r}")
+        terms, _ = terms_of(self.columns, self.n_variables, X, unseen)
+        middle = self.predict(X, "link", offset=offset, exposure=exposure, unseen=unseen)
+        rows = np.column_stack([np.ones(len(terms)), terms])
+        variance = self.deviance / self.df_residual + np.einsum("ij,jk,ik->i", rows, errors, rows)
+        half = float(special.stdtrit(self.df_residual, 0.5 + level / 2.0)) * np.sqrt(variance)
+        return np.column_stack([middle - half, middle + half])
 
     def _check_can_predict(self, kind: str, times: Sequence[float] | None) -> None:
         if kind not in KINDS:

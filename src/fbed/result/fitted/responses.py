@@ -115,7 +115,8 @@ def survival(model: FinalModel, eta: Floats, times: Floats, stratum: Any = None)
         return np.exp(-np.exp(z))
     if model.family != "cox" or not model.baseline:
         raise InvalidInput(f"family {model.family!r} has no survival function: that is for 'cox' and 'weibull'")
-    return np.exp(-_cumulative_hazards(model, times, stratum, len(eta)) * np.exp(eta - model.center))
+    with np.errstate(divide="ignore", over="ignore"):  # on the scale of logarithms 0 times infinity does not come up
+        return np.exp(-np.exp(np.log(_cumulative_hazards(model, times, stratum, len(eta))) + eta - model.center))
 
 
 def _cumulative_hazards(model: FinalModel, times: Floats, stratum: Any, n_rows: int) -> Floats:

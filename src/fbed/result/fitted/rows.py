@@ -16,16 +16,25 @@ from fbed.rules.tails import Floats
 from fbed.tables.columns import Factor, listing, read_column
 from fbed.tables.encoding import is_missing
 from fbed.tables.missing import LEVEL
+from fbed.tables.rare import OTHER
 from fbed.tables.table import named_columns
 
-UNSEEN = ("error", "missing")
+UNSEEN = ("error", "missing", "mean")
 """What becomes of levels that the model has not seen."""
+
+
+def check_unseen(unseen: str) -> None:
+    """Refuse what is no answer to levels that a model does not know."""
+    if unseen not in UNSEEN:
+        raise InvalidInput(
+            "unseen must be 'error', 'missing' (no prediction for such rows) or 'mean' (the mean of the rows that the "
+            f"model was fitted on stands for what is not known), got {unseen!r}"
+        )
 
 
 def terms_of(columns: Sequence[Column], n_variables: int, X: Any, unseen: str = "error") -> tuple[Floats, list[str]]:
     """The terms of new rows, NaN where a value is not known, and notes on that."""
-    if unseen not in UNSEEN:
-        raise InvalidInput(f"unseen must be 'error' or 'missing' (no prediction for such rows), got {unseen!r}")
+    check_unseen(unseen)
     values, n_rows = _values(columns, n_variables, X)
     notes: list[str] = []
     parts = [_terms(column, found, unseen, notes) for column, found in zip(columns, values, strict=True)]
@@ -61,9 +70,19 @@ def _terms(column: Column, values: Any, unseen: str, notes: list[str]) -> Floats
     if column.fill is not None:
         numbers = np.where(missing, column.fill, numbers)
     elif missing.any():
-        notes.append(f"{column.name!r} is missing in {int(missing.sum()):,} rows, which get no prediction")
+        notes.append(f"{column.name!r} is missing in {int(missing.sum()):,} rows, {_STEAD[unseen]}")
     parts = [missing.astype(float) if part == MISSING else numbers for part in column.parts]
-    return np.column_stack(parts) if parts else np.empty((len(numbers), 0))
+    terms = np.column_stack(parts) if parts else np.empty((len(numbers), 0))
+    return with_means(column, terms, np.isnan(numbers)) if unseen == "mean" else terms
+
+
+_STEAD = dict.fromkeys(UNSEEN, "which get no prediction") | {"mean": "where the mean stands for it"}
+
+
+def with_means(column: Column, terms: Floats, unknown: NDArray[np.bool_]) -> Floats:
+    """The terms of a column, with their means in the rows where its value is not known."""
+    terms[unknown] = column.means
+    return terms
 
 
 def _numbers(column: Column, values: Any) -> Floats:
@@ -90,14 +109,21 @@ def _indicators(column: Column, values: Sequence[Any], unseen: str, notes: list[
     if strange and unseen == "error":
         raise InvalidInput(
             f"column {column.name!r} holds levels that the model has not seen: {listing(strange)}; it knows "
-            f"{listing(column.levels)}. Correct them, leave those rows out, or say unseen='missing' (no prediction)"
+            f"{listing(column.levels)}. Correct them, leave those rows out, or say unseen='missing' (no prediction) or "
+            "'mean' (the mean of the rows that the model was fitted on)"
         )
     unknown = codes < 0
     if unknown.any():
         what = f"is missing or has unseen levels ({listing(strange)})" if strange else "is missing"
-        notes.append(f"{column.name!r} {what} in {int(unknown.sum()):,} rows, which get no prediction")
-    out = (codes[:, None] == np.arange(1, len(column.levels))).astype(float)
-    out[unknown] = np.nan
+        notes.append(f"{column.name!r} {what} in {int(unknown.sum()):,} rows, {_STEAD[unseen]}")
+    out = indicators(codes, len(column.levels))
+    return with_means(column, out, unknown) if unseen == "mean" else out
+
+
+def indicators(codes: NDArray[np.integer[Any]], n_levels: int) -> Floats:
+    """A column for every level but the first; NaN where the code is −1."""
+    out = (codes[:, None] == np.arange(1, n_levels)).astype(float)
+    out[codes < 0] = np.nan
     return out
 
 
@@ -106,6 +132,7 @@ def _codes(levels: Sequence[Any], values: Sequence[Any]) -> tuple[NDArray[np.int
     known: Mapping[Any, int] = {level: code for code, level in enumerate(levels)}
     by_text = {str(level): code for code, level in enumerate(levels)}
     absent = by_text.get(LEVEL, -1)
+    other = by_text.get(OTHER, -1)  # rare levels were joined: whatever else comes belongs to them
     found: dict[Any, int] = {}
     strange = []
     codes = np.empty(len(values), dtype=np.intp)
@@ -115,7 +142,7 @@ def _codes(levels: Sequence[Any], values: Sequence[Any]) -> tuple[NDArray[np.int
             continue
         key = plain(value)
         if key not in found:
-            found[key] = known.get(key, by_text.get(str(key), -1))
+            found[key] = known.get(key, by_text.get(str(key), other))
             if found[key] < 0:
                 strange.append(value)
         codes[i] = found[key]

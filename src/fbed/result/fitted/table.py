@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from fbed.errors import InvalidInput
+from fbed.models.base import MAXIMUM_LIKELIHOOD
 from fbed.result.figures import figure
 from fbed.result.figures import ratio as ratio_figure
 from fbed.result.fitted.columns import Column
@@ -145,6 +146,7 @@ def fit_facts(model: FinalModel) -> list[tuple[str, str]]:
     """How well the model fits, a name and a figure each."""
     r2 = model.r_squared
     facts = [
+        ("estimated by", "" if model.estimation == MAXIMUM_LIKELIHOOD else model.estimation),
         ("log-likelihood", figure(model.log_likelihood, 6)),
         ("without variables", figure(model.null_log_likelihood, 6)),
         ("AIC", figure(model.aic, 6)),

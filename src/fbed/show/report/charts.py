@@ -242,10 +242,18 @@ def funnel(identifier: str, rows: Sequence[tuple[str, int, int]], description: s
     )
 
 
-def counts(identifier: str, rows: Sequence[tuple[str, float]], title: str, description: str, caption: object) -> Html:
-    """A horizontal bar for each class."""
+def counts(
+    identifier: str,
+    rows: Sequence[tuple[str, float]],
+    title: str,
+    description: str,
+    caption: object,
+    whole: float | None = None,
+) -> Html:
+    """A horizontal bar for each class; the percentages are of `whole`, or of all classes together."""
     label, room = 110.0, 92.0
-    total, most = sum(count for _, count in rows), max(count for _, count in rows)
+    most = max(count for _, count in rows) if whole is None else whole
+    total = sum(count for _, count in rows) if whole is None else whole
     across = Axis(0.0, most, label, WIDTH - room)
     parts: list[Html] = []
     labels = shortened_apart([name for name, _ in rows], 17)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from fbed.result import cautions, views
@@ -11,6 +12,7 @@ from fbed.show.report.cells import paragraph, plural, section, target
 from fbed.show.report.html import Html, called, tag
 
 _MOST_CHIPS = 60
+_MOST_LETTERS = 900  # of names in the summary: a phone shows about thirty in a line
 
 
 def header(result: Result, contents: Sequence[tuple[str, str]]) -> Html:
@@ -47,10 +49,9 @@ def _figures(result: Result) -> Html:
 
 def summary(result: Result) -> Html:
     """What was selected, in words, and what to keep in mind."""
-    chips = [
-        tag("li", tag("span", i, class_="rank"), called(name))
-        for i, name in enumerate(result.selected[:_MOST_CHIPS], 1)
-    ]
+    room = itertools.accumulate(len(str(name)) for name in result.selected)
+    few = [name for name, letters in zip(result.selected, room, strict=True) if letters <= _MOST_LETTERS]
+    chips = [tag("li", tag("span", i, class_="rank"), called(name)) for i, name in enumerate(few[:_MOST_CHIPS], 1)]
     more = len(result.selected) - len(chips)
     names: list[object] = [tag("ul", *chips, class_="chips")] if chips else []
     if more > 0:

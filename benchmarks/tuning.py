@@ -1,0 +1,124 @@
+"""Tuned selection against tuned peers, on real sets of every kind of outcome: performance, variables, time.
+
+Every contender tunes itself inside each of 5 × 5 outer folds. What has been measured is kept, fold by fold: a run that
+was stopped goes on where it was. ``python -m benchmarks tuning`` measures sets that are not there yet.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.options import Options
+from benchmarks.text import seconds, table
+from benchmarks.tuned_contenders import CONTENDERS, PEERS, Told, able, cv_glmnet
+from benchmarks.tuned_sets import SCORES, SETS, TunedSet, load, score
+
+FOLDS, REPEATS = 5, 5
+SLOW = 20.0  # processor seconds of a first fit after which no further ones are waited for
+
+
+def run(options: Options) -> dict[str, Any]:
+    """Races on the sets that are there."""
+    folder = os.environ.get("FBED_DATA_DIR")
+    kept = options.out / "tuning_folds.json"
+    known: dict[str, dict[str, list[list[float]]]] = json.loads(kept.read_text()) if kept.exists() else {}
+    sets = {}
+    for name, source in SETS.items():
+        if folder is None or not (Path(folder) / source.file).exists() or (options.quick and name != "nki70"):
+            continue
+        problem = load(name, Path(folder))
+        for _ in measured(problem, known.setdefault(name, {}), 1 if options.quick else REPEATS, options.only):
+            kept.write_text(json.dumps(known))
+        sets[name] = {"family": problem.family, "shape": problem.frame.shape, "records": known[name]}
+    return {"sets": sets, "repeats": 1 if options.quick else REPEATS}
+
+
+def folds_of(problem: TunedSet, repeats: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Outer folds that have their share of each class and of the events."""
+    from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
+
+    by = problem.y[:, 1] if problem.family == "cox" else problem.y
+    splitter = RepeatedKFold if problem.family in ("gaussian", "poisson") else RepeatedStratifiedKFold
+    return list(splitter(n_splits=FOLDS, n_repeats=repeats, random_state=0).split(problem.frame, by))
+
+
+def measured(
+    problem: TunedSet, known: dict[str, list[list[float]]], repeats: int, only: tuple[str, ...] = ()
+) -> Iterator[None]:
+    """A list (score, variables, seconds) a fold of every contender; stops after each to be kept."""
+    warnings.filterwarnings("ignore")
+    folds = folds_of(problem, repeats)
+
+    def keep(name: str, test: np.ndarray, told: Told) -> None:
+        mine = score(problem.family, problem.y[test], told.said)
+        known.setdefault(name, []).append([mine, told.variables, told.seconds])
+
+    for name, contender in CONTENDERS.items():
+        if not able(name, problem) or (only and name not in only):
+            continue
+        for train, test in folds[len(known.get(name, ())) :]:
+            if known.get(name) and known[name][0][2] > SLOW:
+                break
+            for who, told in contender(problem, train, test).items():
+                keep(who, test, told)
+            yield
+        print(f"{problem.name}: {name}: {_line(known[name])}", flush=True)
+    if shutil.which("Rscript") and not any(name.startswith("cv.glmnet") for name in known) and not only:
+        for name, answers in cv_glmnet(problem, [test for _, test in folds]).items():
+            for (_, test), told in zip(folds, answers, strict=True):
+                keep(name, test, told)
+            print(f"{problem.name}: {name}: {_line(known[name])}", flush=True)
+        yield
+
+
+def summary(records: list[list[float]]) -> tuple[float, float, float, float]:
+    """Mean score, its standard error, variables and seconds; folds of repetitions are not independent of each other."""
+    values = np.array(records)
+    error = float(values[:, 0].std(ddof=1)) / np.sqrt(FOLDS) if len(values) > 1 else float("nan")
+    return float(values[:, 0].mean()), error, float(values[:, 1].mean()), float(values[:, 2].mean())
+
+
+def _line(records: list[list[float]]) -> str:
+    mean, error, variables, used = summary(records)
+    return f"{mean:.3f} ± {error:.3f}, {variables:.1f} variables, {used:.2f} s"
+
+
+def words(found: dict[str, Any]) -> str:
+    rows, verdicts = [], []
+    for name, one in found["sets"].items():
+        told = {who: summary(records) for who, records in one["records"].items() if records}
+        for who, (mean, error, variables, used) in told.items():
+            first = f"{name} ({one['shape'][0]:,} × {one['shape'][1]:,}, {SCORES[one['family']]})"
+            rows.append([first, who, f"{mean:.3f} ± {error:.3f}", f"{variables:.1f}", seconds(used)])
+        verdicts.append(_verdict(name, told))
+    return "\n\n".join(
+        [
+            f"{FOLDS} × {found['repeats']} outer folds, in each of which every contender tunes itself by 5 folds; "
+            "processor seconds of one thread a fit. The standard error is that of 5 folds. fbed has its defaults, the "
+            "one-standard-error rule, or a ridge on the selected variables. Ordered classes are an outcome for fbed "
+            "and abess only; scikit-learn's lasso is for numbers and two classes, and left out where a fit takes "
+            "minutes. A contender without a standard error took too long for more than one fold.",
+            table(["", "contender", "score", "variables", "seconds"], rows),
+            "Wanted of fbed as it comes: within one standard error of the best peer, with at most a third of its "
+            "variables, and faster than all peers.",
+            table(["", "within one error", "a third of the variables", "faster than all"], verdicts),
+        ]
+    )
+
+
+def _verdict(name: str, told: dict[str, tuple[float, float, float, float]]) -> list[str]:
+    peers = [told[who] for who in PEERS if who in told]
+    if not peers or "fbed" not in told:
+        return [name, "–", "–", "–"]
+    best, mine = max(peers), told["fbed"]
+    within = mine[0] >= best[0] - best[1]
+    few, fast = mine[2] <= best[2] / 3.0, mine[3] < min(peer[3] for peer in peers)
+    return [name, *("yes" if well else "no" for well in (within, few, fast))]

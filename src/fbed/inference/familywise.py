@@ -1,0 +1,259 @@
+"""`familywise`: the level at which a search finds anything in noise with a chosen probability; and is there anything?
+
+A search selects nothing exactly when the smallest p-value of its first scan is not below its level. The distribution of
+that p-value when nothing matters comes from outcomes that are permuted or simulated, one scan each and no search.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+
+from fbed.doors.problem import Problem, algorithm_name
+from fbed.errors import InvalidInput
+from fbed.inference.asked import SelectOptions, find, full_search, read
+from fbed.inference.inclusion import check_count
+from fbed.inference.nulls import Null, null_of
+from fbed.inference.results import Inference, listed
+from fbed.inference.runner import Listener, run_all
+from fbed.models.base import FittedModel
+from fbed.rules.criteria import Criterion, LikelihoodRatio
+from fbed.rules.tails import ChiSquare, ExactF, Floats
+from fbed.search.search import Plan
+from fbed.tables.table import Name
+from fbed.threads import spread, thread_count
+
+_FEWEST = 399  # draws of the outcome
+_BELOW = 20  # of them, that shall lie below the level
+_SEED = 20190109  # of the draws in `select`, which has no seed of its own
+_ANY = LikelihoodRatio(1.0 - 1e-9)  # lets the best of a scan pass, however weak it is
+
+
+@dataclass(frozen=True)
+class FamilywiseLevel:
+    """The level of every test, and how it was found."""
+
+    alpha: float
+    level: float
+    n_draws: int
+    method: str
+
+    @property
+    def note(self) -> str:
+        """What a reader of the result must know."""
+        return (
+            f"alpha = {self.alpha:.3g} was set so that anything at all is selected with probability {self.level:g} at "
+            f"most when nothing matters ({self.n_draws} {self.method}). This is weak control: once something matters, "
+            "further variables may be selected by chance more often"
+        )
+
+
+def familywise_level(problem: Problem, plan: Plan, level: float) -> FamilywiseLevel:
+    """The largest level at which a search selects anything with probability `level` at most, when nothing matters.
+
+    The k-th smallest of n such p-values, k = ⌊level·(n + 1)⌋: one more of the same kind lies below it with probability
+    k/(n + 1) or less.
+    """
+    if not (isinstance(level, (int, float)) and 0.0 < level < 1.0):
+        raise InvalidInput(f"familywise is a probability strictly between 0 and 1, got {level!r}")
+    n = max(_FEWEST, math.ceil(_BELOW / level) - 1)
+    whole, null = null_of(problem, plan.forced)
+    seeds = np.random.SeedSequence(_SEED).spawn(n)
+    best = np.sort(smallest_p_values(whole, plan, null, seeds))
+    log_alpha = float(best[math.floor(level * (n + 1) + 1e-9) - 1])
+    if log_alpha < math.log(np.finfo(float).tiny):
+        raise InvalidInput(
+            "the smallest p-values of outcomes in which nothing matters are far below any that can be a level: the "
+            "family does not fit these data; choose another"
+        )
+    return FamilywiseLevel(min(math.exp(log_alpha), 1.0 - 1e-9), level, n, null.method)
+
+
+def smallest_p_values(problem: Problem, plan: Plan, null: Null, seeds: list[np.random.SeedSequence]) -> Floats:
+    """Logarithm of the smallest p-value of the first scan, for every draw of the outcome."""
+    if _is_plain_linear(problem, plan):
+        return _by_correlations(problem, plan, null, seeds)
+
+    def one(seed: np.random.SeedSequence) -> float:
+        return first_scan(null.draw(np.random.default_rng(seed)), plan)
+
+    problem.design  # noqa: B018  # made once, before the threads start
+    return np.array(list(spread(one, seeds, thread_count(problem.n_jobs))))
+
+
+def first_scan(problem: Problem, plan: Plan) -> float:
+    """Logarithm of the smallest p-value of the first scan; 0 where the outcome is such that there is none."""
+    try:
+        scan = problem.scanner(plan, _ANY).forward(list(plan.forced), plan.candidates, everybody=False)
+    except InvalidInput:
+        return 0.0
+    return 0.0 if scan.chosen is None else scan.chosen.log_p
+
+
+def _is_plain_linear(problem: Problem, plan: Plan) -> bool:
+    single = problem.design.varying[plan.candidates] | (problem.design.width[plan.candidates] == 0)
+    return problem.model.name == "gaussian" and problem.cov is None and not plan.forced and bool(single.all())
+
+
+def _by_correlations(problem: Problem, plan: Plan, null: Null, seeds: list[np.random.SeedSequence]) -> Floats:
+    """All draws in one pass over the columns: the best p-value is that of the largest correlation."""
+    design, n = problem.design, problem.table.n_rows
+    drawn = [null.draw(np.random.default_rng(seed)) for seed in seeds]
+    offset = problem.extras.offset
+    outcomes = np.column_stack([each.outcome.values - (0.0 if offset is None else offset) for each in drawn])
+    outcomes = outcomes - outcomes.mean(axis=0)
+    outcomes /= np.sqrt((outcomes**2).sum(axis=0))
+    varying = plan.candidates[design.varying[plan.candidates]]
+    largest = np.zeros(len(seeds))
+    for start in range(0, len(varying), design.block_size):
+        columns = design.block(varying[start : start + design.block_size]) / math.sqrt(n)
+        np.maximum(largest, ((columns.T @ outcomes) ** 2).max(axis=0), out=largest)
+    statistic = -n * np.log1p(-np.minimum(largest, 1.0 - 1e-12))
+    return ExactF(float(n), n - 1.0).log_sf(statistic, np.ones(len(seeds)))
+
+
+# -- is there anything in it? -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionTest(Inference):
+    """One p-value for the selected model as a whole.
+
+    Attributes
+    ----------
+    p_value : probability of a model that explains as much or more, found by the same search, when nothing matters.
+    statistic : minus the logarithm of the naive p-value of the selected model against none.
+    drawn : the same for searches on outcomes in which nothing matters.
+    frequencies : part of those searches that selected each candidate.
+    """
+
+    kind: ClassVar[str] = "selection_test"
+    p_value: float
+    statistic: float
+    drawn: Floats
+    selected: tuple[Name, ...]
+    candidates: tuple[Name, ...]
+    frequencies: Floats
+    n_resamples: int
+    random_state: int
+    settings: Mapping[str, Any]
+    status: str
+    notes: tuple[str, ...]
+    seconds: float
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row a candidate: whether it is selected, and how often it is when nothing matters."""
+        chosen = set(self.selected)
+        order = np.argsort(-self.frequencies, kind="stable").tolist()
+        return [
+            {
+                "variable": self.candidates[i],
+                "selected": self.candidates[i] in chosen,
+                "frequency": float(self.frequencies[i]),
+            }
+            for i in order
+        ]
+
+    def words(self) -> tuple[str, ...]:
+        """What was found and what it means."""
+        empty = float(np.mean(self.drawn == 0.0)) if len(self.drawn) else 0.0
+        return (
+            f"The search selects {len(self.selected)} variables ({listed(self.selected)}). p = {self.p_value:.3g} for "
+            f"the selection as a whole, by {self.n_resamples} {self.settings['method']}.",
+            f"Of searches on such outcomes, in which nothing matters, {1.0 - empty:.0%} select something. The p-value "
+            "speaks of the model as a whole, not of its variables.",
+        )
+
+    def methods(self) -> str:
+        """Words for a methods section."""
+        return (
+            f"The p-value of the selected model as a whole, adjusted for the selection, was computed by repeating the "
+            f"whole selection ({self.settings['algorithm']}, {self.settings['criterion']}) on {self.n_resamples} "
+            f"{self.settings['method']} (Finos, Brombin and Salmaso, 2010). Seed: {self.random_state}."
+        )
+
+
+def selection_test(
+    X: Any,
+    y: Any,
+    *,
+    n_resamples: int = 199,
+    random_state: int | None = None,
+    n_jobs: int | None = None,
+    time_limit: float | None = None,
+    progress: Listener = None,
+    **options: Unpack[SelectOptions],
+) -> SelectionTest:
+    """The p-value of a selection as a whole: the same search on outcomes in which nothing matters.
+
+    Parameters
+    ----------
+    X, y
+        As in `fbed.select`.
+    n_resamples : int
+        Number of searches. The smallest p-value is 1/(n_resamples + 1).
+    random_state, n_jobs, time_limit, progress
+        As in `fbed.inclusion`.
+    **options
+        Arguments of `fbed.select`.
+
+    Returns
+    -------
+    SelectionTest
+    """
+    check_count(n_resamples, "n_resamples")
+    asked = read(X, y, options, n_seeds=n_resamples, random_state=random_state, n_jobs=n_jobs, time_limit=time_limit)
+    observed = full_search(asked)
+    whole, null = null_of(asked.problem, asked.plan.forced)
+    whole.design  # noqa: B018  # made once, before the threads start
+
+    def one(seed: np.random.SeedSequence) -> tuple[float, tuple[int, ...]]:
+        problem = null.draw(np.random.default_rng(seed))
+        found = find(problem, asked.plan, asked.criterion, describe=True)
+        return _evidence(problem, asked.plan, asked.criterion, found.selected, found.model), found.selected
+
+    done = run_all(one, asked.seeds, asked.n_threads, time_limit, progress)
+    drawn = np.array([value for value, _ in done.answers])
+    statistic = _evidence(asked.problem, asked.plan, asked.criterion, observed.selected, observed.model)
+    places = np.concatenate([np.zeros(0, np.intp), *(asked.places(selected) for _, selected in done.answers)])
+    n = len(drawn)
+    return SelectionTest(
+        p_value=(1 + int((drawn >= statistic * (1.0 - 1e-9)).sum())) / (n + 1),
+        statistic=statistic,
+        drawn=drawn,
+        selected=asked.names(observed.selected),
+        candidates=asked.candidates,
+        frequencies=np.bincount(places, minlength=len(asked.candidates)) / max(1, n),
+        n_resamples=n,
+        random_state=asked.seed,
+        settings={
+            "algorithm": algorithm_name(asked.plan),
+            "criterion": asked.criterion_text,
+            "method": null.method,
+        },
+        status=done.status,
+        notes=asked.problem.notes,
+        seconds=time.perf_counter() - asked.started,
+    )
+
+
+def _evidence(
+    problem: Problem, plan: Plan, criterion: Criterion, selected: tuple[int, ...], model: FittedModel | None
+) -> float:
+    """Minus the logarithm of the naive p-value of the selected model against the one without candidates."""
+    if not selected or model is None:
+        return 0.0
+    if not (problem.model.has_likelihood and problem.cov is None and model.terms):
+        return -first_scan(problem, replace(plan, candidates=np.sort(np.array(selected, dtype=np.intp))))
+    smaller = problem.model.describe(list(plan.forced))
+    df = np.array([float(len(model.terms) - len(smaller.terms))])
+    if problem.model.name == "gaussian":
+        n = problem.model.n
+        statistic = n * math.log(smaller.deviance / max(model.deviance, 1e-10 * model.null_deviance))
+        return -float(ExactF(n, n - len(smaller.terms)).log_sf(np.array([statistic]), df)[0])
+    return -float(ChiSquare().log_sf(np.array([smaller.deviance - model.deviance]), df)[0])

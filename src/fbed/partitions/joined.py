@@ -1,0 +1,105 @@
+"""The verbs of the engines for tall data, answered by the parts of the rows and joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.matrix.design import Design
+from fbed.matrix.row_blocks import RowBlocks, Sums
+from fbed.models.base import Indices
+from fbed.models.engines.row_sums import Looked, Sweep, events_of, null_coefficients
+from fbed.partitions.crew import Crew
+from fbed.partitions.designs import FarDesign
+from fbed.rules.tails import Floats
+
+
+class JoinedSums:
+    """The verbs of a generalised linear model. The state of the rows is the coefficients that it follows from."""
+
+    constant = True
+    stretch = 1.0
+
+    def __init__(
+        self, crew: Crew, design: FarDesign, y: Floats, weights: Floats, offset: Floats | None, counts: bool
+    ) -> None:
+        self.crew, self.blocks = crew, RowBlocks(design)
+        self.design: Design = design
+        self.n = float(weights.sum())
+        self.events = events_of(y, weights, counts)
+        self._start = null_coefficients(y, weights, offset, counts)
+
+    def start(self) -> Floats:
+        """Coefficients of the model without variables."""
+        return self._start
+
+    def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
+        """Loss, gradient, information."""
+        loss, gradient, information = self.crew.ask("sweep", _plain(selected), coefficients)
+        return Sweep(float(loss[0]), gradient, information, coefficients)
+
+    def look(self, rows: Floats, selected: Sequence[int], candidates: Indices) -> Looked:
+        """Products of candidates that are single columns of numbers."""
+        return Looked(*self.crew.ask("look", _plain(selected), rows, candidates))
+
+    def look_at_group(self, rows: Floats, selected: Sequence[int], variable: int) -> Looked:
+        """The same for a variable of several columns."""
+        return Looked(*self.crew.ask("look_at_group", _plain(selected), rows, int(variable)))
+
+    def moments(
+        self, rows: Floats, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
+    ) -> Floats:
+        """Moments and extremes of the steps of some variables."""
+        found: Floats = self.crew.ask("moments", _plain(selected), rows, variables, list(own), along)
+        return found
+
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+        found: Sums = self.crew.ask("remainder", _plain(selected), int(variable), gamma)
+        return found
+
+
+class JoinedLinear:
+    """The verbs of the linear model."""
+
+    def __init__(self, crew: Crew, design: FarDesign) -> None:
+        self.crew = crew
+        self.design: Design = design
+
+    def with_outcome(self, variables: Sequence[int]) -> Floats:
+        """Sums over the rows of the columns of variables times the outcome."""
+        found: Floats = self.crew.ask("with_outcome", _plain(variables))[0]
+        return found
+
+    def between(self, some: Sequence[int], others: Sequence[int]) -> Floats:
+        """Sums of products of the columns of some variables with those of others."""
+        found: Floats = self.crew.ask("between", _plain(some), _plain(others))[0]
+        return found
+
+
+class JoinedRows:
+    """Few columns, and what follows from them for every row."""
+
+    def __init__(self, crew: Crew) -> None:
+        self.crew = crew
+
+    def fetch(self, variables: Sequence[int]) -> list[tuple[NDArray[Any], ...]]:
+        """All rows of the columns that some variables have."""
+        parts = self.crew.gather("fetch", _plain(variables))
+        return [tuple(map(np.concatenate, zip(*column, strict=True))) for column in zip(*parts, strict=True)]
+
+    def products(self, variables: Sequence[int]) -> Floats:
+        """Sums of the products of all design columns of some variables."""
+        found: Floats = self.crew.ask("between", _plain(variables), _plain(variables))[0]
+        return found
+
+    def predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
+        """The linear predictor of every row, from coefficients of a constant and the standardised columns."""
+        return np.concatenate(self.crew.gather("predictor", _plain(selected), coefficients))
+
+
+def _plain(variables: Sequence[int]) -> tuple[int, ...]:
+    return tuple(int(v) for v in variables)

@@ -1,0 +1,185 @@
+"""The likelihood of a problem on a set of variables, in standardised columns: what penalties and shrinkage work on.
+
+Parameters are those of `fbed.families.likelihood.Regression`: for every predictor an intercept (where the family has
+one) and a coefficient a column, then further parameters. Columns in the span of earlier ones are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.doors.problem import Problem
+from fbed.errors import InvalidInput
+from fbed.models.base import Span
+from fbed.models.likelihoods.glm import BINOMIAL, Glm
+from fbed.models.likelihoods.likelihood import Regression
+from fbed.models.likelihoods.newton import Columns, Point
+from fbed.models.presentation import Estimates
+from fbed.rules.tails import Floats
+
+_MOST = 200  # iterations
+_ARRIVED = 1e-16
+
+
+class Squares(Regression):
+    """Linear regression: the deviance is the residual sum of squares."""
+
+    name = "gaussian"
+
+    def __init__(self, y: Floats, weights: Floats) -> None:
+        self.y, self.weights, self.n = y, weights, float(weights.sum())
+
+    def at(self, columns: Columns, parameters: Floats) -> SquaresPoint:
+        """Evaluate."""
+        return SquaresPoint(self, columns, parameters)
+
+
+class SquaresPoint:
+    """Residuals at given parameters; derivatives are those of −½·RSS."""
+
+    def __init__(self, squares: Squares, columns: Columns, parameters: Floats) -> None:
+        self.squares, self.columns = squares, columns
+        self.residual = squares.y[:, None] - columns.predict(parameters)
+        self.value = squares.weights @ self.residual**2
+
+    def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
+        """XᵀWr and XᵀWX."""
+        columns = columns or self.columns
+        weights = self.squares.weights[:, None]
+        return columns.inner(weights * self.residual), columns.gram(weights)
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Weighted residuals, whose variance is that of the weights."""
+        return self.squares.weights[:, None] * self.residual, self.squares.weights
+
+    def separated(self) -> NDArray[np.bool_]:
+        """Never: the coefficients are finite."""
+        return np.zeros(len(self.value), dtype=bool)
+
+
+def regression_of(problem: Problem) -> Regression:
+    """The likelihood of a problem; an error for a family whose likelihood is not one of linear predictors."""
+    name, offset = problem.model.name, problem.extras.offset
+    if name == "gaussian":
+        y = problem.outcome.numbers()
+        return Squares(y if offset is None else y - offset, problem.weights)
+    if name == "binomial" and problem.extras.trials is None:
+        return Glm(BINOMIAL, problem.outcome.zero_one(), problem.weights, offset)
+    likelihood = getattr(problem.model, "likelihood", None)
+    if not isinstance(likelihood, Regression):
+        raise InvalidInput(f"family {name!r} has maximum likelihood only: choose final='ml'")
+    return likelihood
+
+
+class Standardised:
+    """A likelihood on the standardised columns of some variables."""
+
+    def __init__(self, problem: Problem, selected: Sequence[int]) -> None:
+        design = problem.design
+        span = Span(design, selected)
+        self.likelihood = regression_of(problem)
+        self.kept = np.concatenate([np.zeros(0), *(span.offset(v) + span.independent(v) for v in selected)]).astype(int)
+        moments = [design.moments(variable) for variable in selected]
+        self.center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
+        self.scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
+        self.labels = tuple(label for variable in selected for label in design.labels(variable))
+        self.owner = np.concatenate([np.zeros(0), *(np.full(int(design.width[v]), v) for v in selected)])[self.kept]
+        self.X = design.stack(selected)[:, self.kept]
+        ones = [np.ones((design.n_rows, 1))] if self.likelihood.intercept else []
+        self.columns = Columns(np.hstack([*ones, self.X]))
+        self.n = design.n
+
+    @property
+    def start(self) -> Floats:
+        """Parameters of the null model, or near it."""
+        return self.likelihood.start(self.columns.size)
+
+    @property
+    def is_slope(self) -> NDArray[np.bool_]:
+        """Which parameters are coefficients of columns."""
+        like = self.likelihood
+        one = np.ones(self.columns.size, dtype=bool)
+        one[: int(like.intercept)] = False
+        return np.concatenate([np.tile(one, like.n_predictors), np.zeros(like.n_further, dtype=bool)])
+
+    def at(self, parameters: Floats, columns: Columns | None = None) -> Point:
+        """The likelihood at parameters of one model."""
+        return self.likelihood.at(columns or self.columns, parameters[:, None])
+
+    def presented(self, parameters: Floats, covariance: Floats | None = None) -> Estimates:
+        """Values on the user's scale, in the order of the model's terms."""
+        change, like = self._change(), self.likelihood
+        rows, columns = change.shape
+        m, further = like.n_predictors, like.n_further
+        T = np.zeros((m * rows + further, m * columns + further))
+        for j in range(m):
+            T[j * rows : (j + 1) * rows, j * columns : (j + 1) * columns] = change
+        T[m * rows :, m * columns :] = np.eye(further)
+        terms = (("(intercept)",) if like.intercept else ()) + self.labels
+        names = terms * m + tuple(f"parameter {j + 1}" for j in range(further))
+        shown = Estimates(names, T @ parameters, None if covariance is None else T @ covariance @ T.T)
+        return like.present(shown)
+
+    def _change(self) -> Floats:
+        """From coefficients of standardised columns to those of the user's."""
+        k, first = len(self.scale), int(self.likelihood.intercept)
+        change = np.zeros((first + k, first + len(self.kept)))
+        change[first + self.kept, first + np.arange(len(self.kept))] = 1.0 / self.scale[self.kept]
+        if first:
+            change[0, 0] = 1.0
+            change[0, 1:] = -self.center[self.kept] / self.scale[self.kept]
+        return change
+
+
+Evaluate = Callable[[Floats], tuple[float, Callable[[], tuple[Floats, Floats]]]]
+"""A function to make small: its value, and when asked for, minus half its gradient and half its Hessian."""
+
+
+def descend(
+    evaluate: Evaluate, start: Floats, free: NDArray[np.bool_] | None = None, arrived: float = _ARRIVED
+) -> Floats:
+    """Damped Newton steps until they no longer matter; parameters that are not `free` stay where they are.
+
+    `arrived` is the squared decrement, relative to the value, at which they end.
+    """
+    parameters = start.copy()
+    free = np.ones(len(start), dtype=bool) if free is None else free
+    value, derivatives = evaluate(parameters)
+    for _ in range(_MOST if free.any() else 0):
+        gradient, hessian = derivatives()
+        step = np.zeros_like(parameters)
+        step[free] = _solved(hessian[np.ix_(free, free)], gradient[free])
+        decrement = float(gradient @ step)
+        size = 1.0
+        while True:
+            trial, derivatives = evaluate(parameters + size * step)
+            if trial <= value + 1e-12 * max(1.0, abs(value)) or size < 1e-6:
+                break
+            size /= 2.0
+        parameters, value = parameters + size * step, trial
+        if decrement <= arrived * max(1.0, abs(value)) or size < 1e-6:
+            break
+    return parameters
+
+
+def _solved(hessian: Floats, gradient: Floats) -> Floats:
+    jitter = 1e-14 * float(np.trace(hessian)) / len(hessian) + 1e-300
+    return np.asarray(np.linalg.solve(hessian + jitter * np.eye(len(hessian)), gradient), dtype=np.float64)
+
+
+def likelihood_of(on: Standardised, columns: Columns | None = None) -> Evaluate:
+    """The deviance, for `descend`."""
+
+    def evaluate(parameters: Floats) -> tuple[float, Callable[[], tuple[Floats, Floats]]]:
+        point = on.at(parameters, columns)
+
+        def derivatives() -> tuple[Floats, Floats]:
+            gradient, hessian = point.derivatives()
+            return gradient[:, 0], hessian[0]
+
+        return float(point.value[0]), derivatives
+
+    return evaluate
