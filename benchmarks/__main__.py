@@ -13,6 +13,7 @@ from benchmarks.text import as_json
 
 PARTS = (
     "sets",
+    "shapes",
     "limit",
     "growth",
     "memory",

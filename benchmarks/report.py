@@ -9,6 +9,7 @@ from typing import Any
 
 TITLES = {
     "sets": "Real data",
+    "shapes": "Every shape",
     "limit": "Near the limit",
     "growth": "Growth",
     "memory": "Memory",
