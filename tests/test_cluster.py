@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import fbed
-from elsewhere_cases import STORAGES, as_frame, assert_same_answer, case_of, stored
+from elsewhere_cases import LIMIT, STORAGES, as_frame, assert_same_answer, case_of, stored
 from engine_cases import KINDS
 from fbed.families import builders
 from fbed.partitions import sources
+from test_checkpoint import Killed, kill_after, lines_of
 
 distributed = pytest.importorskip("distributed")
 
@@ -112,6 +113,20 @@ def test_a_worker_that_is_killed_and_one_that_joins(cluster, client, tmp_path):
     assert len(steps) > 3
     assert_same_answer(near, found)
     assert [row.statistic for row in found.trace] == [row.statistic for row in calm.trace]
+
+
+def test_a_search_goes_on_without_the_cluster_it_began_on(cluster, client, tmp_path, monkeypatch):
+    """A scheduler that dies takes a search along, but not its checkpoint."""
+    frame = data(tmp_path)
+    options = {**OPTIONS, "checkpoint": tmp_path / "run.fbed"}
+    with monkeypatch.context() as patch:
+        kill_after(patch, 3)
+        with pytest.raises(Killed):
+            fbed.select(tmp_path / "t.parquet", client=client, **options)
+    assert lines_of(tmp_path / "run.fbed") == 4
+    assert_same_answer(
+        fbed.select(frame, **OPTIONS), fbed.select(tmp_path / "t.parquet", memory_limit=LIMIT, **options)
+    )
 
 
 def test_a_file_that_goes_midway(cluster, client, tmp_path, monkeypatch):

@@ -266,3 +266,19 @@ def test_a_piece_that_waits_holds_no_more_than_it_has_room_for(tmp_path):
         kept = {tuple(piece._kept) for piece in far.crew.pieces}
         assert kept == {16: {(3,)}, 2: {(3, 4, 5)}, 1: {(4, 5, 3, 6)}}[len(candidates)]
         assert all(piece.design.table.matrix.shape[1] == 0 for piece in far.crew.pieces)
+
+
+def test_progress_tells_passes_and_bytes(tmp_path):
+    rng = np.random.default_rng(17)
+    X = rng.normal(size=(1000, 6))
+    as_frame(X).to_parquet(tmp_path / "t.parquet", row_group_size=250)
+    told = []
+    fbed.select(tmp_path / "t.parquet", X[:, 0] + rng.normal(size=1000), memory_limit=LIMIT, progress=told.append)
+    passes, read = [one.passes for one in told], [one.bytes_read for one in told]
+    assert passes == sorted(passes)
+    assert read[0] >= 2 * X.nbytes  # types and moments, then the first scan
+    assert read == sorted(read)
+    assert f"pass {passes[-1]}, {read[-1] / 1e6:.1f} MB" in str(told[-1])
+    near = []
+    fbed.select(X, X[:, 0] + rng.normal(size=1000), progress=near.append)
+    assert "pass" not in str(near[-1])

@@ -42,7 +42,10 @@ class Progress:
         )
 
     def _read(self) -> str:
-        return f", pass {self.passes}, {self.bytes_read / 1e9:.1f} GB" if self.passes else ""
+        if not self.passes:
+            return ""
+        unit, name = (1e9, "GB") if self.bytes_read >= 1e9 else (1e6, "MB")
+        return f", pass {self.passes}, {self.bytes_read / unit:.1f} {name}"
 
 
 _LINE = 78  # columns of the progress line: one that reached the edge of the terminal would wrap, and stay

@@ -6,6 +6,7 @@ bit of the answer.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -91,6 +92,13 @@ def _neighbours(answers: Iterable[Answer], join: Join[Answer]) -> list[Answer]:
     return [*out, reduce(join, some)] if some else out
 
 
+def _give_back() -> None:
+    """Have Arrow return to the system what it keeps for later."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
+
+
 class Here:
     """This process. `room` is the number of bytes for columns that are kept, `loaded` that for a thread's question."""
 
@@ -144,6 +152,7 @@ class Here:
         for found, n_bytes in spread(one, self.pieces, self.n_threads):
             self.tally.bytes_read += n_bytes
             yield found
+        _give_back()
 
 
 def together(rows: int, loaded: int) -> int:
