@@ -241,19 +241,20 @@ class TallFit:
         self, candidates: Indices, critical: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Brackets of single columns; whoever may pass after a quick look is looked at in float64."""
-        lower, upper, delicate = self._single_brackets(candidates, critical, quick=True)
-        if hasattr(self.sums, "project"):
+        lower, upper, delicate, rough = self._single_brackets(candidates, critical, quick=True)
+        if rough:
             line = float(critical(np.ones(1))[0])
             best = float(np.partition(lower, -_FEW)[-_FEW]) if len(lower) > _FEW else 0.0
             closer = np.flatnonzero(delicate | (upper > line * (1.0 - TIE)) | (upper >= best))
-            if 0 < len(closer) < len(candidates):
+            if len(closer):
                 found = self._single_brackets(candidates[closer], critical, quick=False)
-                lower[closer], upper[closer], delicate[closer] = found
+                lower[closer], upper[closer], delicate[closer], _ = found
         return lower, upper, delicate
 
     def _single_brackets(
         self, candidates: Indices, critical: Callable[[Floats], Floats], quick: bool
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    ) -> tuple[Floats, Floats, NDArray[np.bool_], bool]:
+        """Brackets, who is delicate, and whether products were rounded: then steps are no ground for closer bounds."""
         found = self._projected(candidates, quick)
         left = found.least_left
         delicate = ~(left > _DELICATE * found.own)
@@ -267,7 +268,7 @@ class TallFit:
         lower, upper = self._bracket(least, most * most / safe, furthest)
         lower[delicate], upper[delicate] = 0.0, self.deviance * (1.0 + _SLACK)
         self._keep_steps(candidates, found, lower, upper, critical)
-        return lower, upper, delicate
+        return lower, upper, delicate, found.is_rough
 
     def _projected(self, candidates: Indices, quick: bool) -> Projected:
         """What S leaves of candidates that are single columns."""
