@@ -257,14 +257,13 @@ class TallFit:
         """Brackets, who is delicate, and whether products were rounded: then steps are no ground for closer bounds."""
         found = self._projected(candidates, quick)
         left = found.least_left
-        delicate = ~(left > _DELICATE * found.own)
-        safe = np.where(delicate, 1.0, left)
         most = np.abs(found.score) + found.by_score
-        reach = self.sums.blocks.reach(candidates) + found.spread + found.by_spread
+        delicate = ~((left > _DELICATE * found.own) & np.isfinite(most))
+        safe, most = np.where(delicate, 1.0, left), np.where(delicate, 0.0, most)
+        reach = np.where(delicate, 0.0, self.sums.blocks.reach(candidates) + found.spread + found.by_spread)
         furthest = self.sums.stretch * most / safe * reach
-        least = np.maximum(np.abs(found.score) - found.by_score, 0.0) ** 2 / np.where(
-            delicate, 1.0, found.left + found.by_left
-        )
+        least = np.where(delicate, 0.0, np.maximum(2.0 * np.abs(found.score) - most, 0.0) ** 2)
+        least = least / np.where(delicate, 1.0, found.left + found.by_left)
         lower, upper = self._bracket(least, most * most / safe, furthest)
         lower[delicate], upper[delicate] = 0.0, self.deviance * (1.0 + _SLACK)
         self._keep_steps(candidates, found, lower, upper, critical)
