@@ -77,7 +77,7 @@ bench: $(STAMP) ## race against other libraries, measure growth and memory, writ
 	$(BIN)/python -m benchmarks $(PARTS)
 
 $(VENV)-glmnet/.installed: PACKAGES := 'numpy<2' python-glmnet
-$(VENV)-peers/.installed: PACKAGES := skglm abess
+$(VENV)-peers/.installed: PACKAGES := skglm abess adelie
 $(VENV)-%/.installed:
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet $(PACKAGES)

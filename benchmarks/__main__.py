@@ -13,6 +13,7 @@ from benchmarks.text import as_json
 
 PARTS = (
     "sets",
+    "shapes",
     "limit",
     "growth",
     "memory",
@@ -27,6 +28,7 @@ PARTS = (
     "elsewhere",
     "cluster",
     "faults",
+    "tuning_cost",
 )
 HERE = Path(__file__).parent
 

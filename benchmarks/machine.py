@@ -16,7 +16,7 @@ from benchmarks.race import program
 PACKAGES = {
     "own": ("numpy", "scipy", "scikit-learn", "statsmodels"),
     "glmnet": ("python-glmnet", "numpy"),
-    "peers": ("skglm", "abess", "numpy"),
+    "peers": ("skglm", "abess", "adelie", "numpy"),
 }
 ASK = "import importlib.metadata as m, json, sys; print(json.dumps({name: m.version(name) for name in sys.argv[1:]}))"
 ASK_R = 'cat(as.character(getRversion()), as.character(packageVersion("glmnet")))'

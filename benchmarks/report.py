@@ -9,6 +9,7 @@ from typing import Any
 
 TITLES = {
     "sets": "Real data",
+    "shapes": "Every shape",
     "limit": "Near the limit",
     "growth": "Growth",
     "memory": "Memory",
@@ -23,6 +24,7 @@ TITLES = {
     "elsewhere": "Larger than memory",
     "cluster": "A cluster",
     "faults": "Killed and started again",
+    "tuning_cost": "The cost of tuning",
 }
 
 

@@ -10,7 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.contenders import CONTENDERS, N_LAMBDAS, SEARCHES, largest_lambda, scaled, smallest_lambda_ratio
+from benchmarks.contenders import (
+    BY_EBIC,
+    CONTENDERS,
+    N_LAMBDAS,
+    SEARCHES,
+    largest_lambda,
+    scaled,
+    smallest_lambda_ratio,
+)
 from benchmarks.options import Options
 from benchmarks.problems import Problem, paper_files, read
 from benchmarks.race import export, race
@@ -56,7 +64,8 @@ def _answers(records: list[dict[str, Any]], who: str, engine: str) -> dict[str, 
 
 def raced(file: Path, problem: Problem, options: Options) -> list[dict[str, Any]]:
     small = not problem.is_sparse and problem.X.size <= SMALL
-    names = [name for name, contender in CONTENDERS.items() if small or not contender.slow]
+    elsewhere = {f"fbed {search}" for search in BY_EBIC}
+    names = [name for name, contender in CONTENDERS.items() if (small or not contender.slow) and name not in elsewhere]
     names = [name for name in names if not options.only or name in options.only]
     with tempfile.TemporaryDirectory() as folder:
         export(file, Path(folder))

@@ -6,6 +6,7 @@ seconds it took. Categories are expanded and numbers standardised for those who 
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import tempfile
 import time
@@ -61,9 +62,11 @@ def by_both_rules(problem: TunedSet, train: np.ndarray, test: np.ndarray) -> dic
 
 def _standardised(problem: TunedSet, train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
     wide, owners = problem.wide()
+    varying = np.ptp(wide[train], axis=0) > 0
+    wide = wide[:, varying]
     center, scale = wide[train].mean(axis=0), wide[train].std(axis=0)
-    scale[scale == 0] = 1.0
-    return (wide[train] - center) / scale, (wide[test] - center) / scale, owners
+    kept = [owner for owner, there in zip(owners, varying, strict=True) if there]
+    return (wide[train] - center) / scale, (wide[test] - center) / scale, kept
 
 
 def _used(coefficients: Any, owners: list[str]) -> int:
@@ -126,10 +129,20 @@ PEERS = ("scikit-learn lasso", "abess", *(f"cv.glmnet, {rule}" for rule in RULES
 
 def able(name: str, problem: TunedSet) -> bool:
     """Whether a contender has such outcomes, and is done in a time that a person waits."""
+    if name == "abess" and (importlib.util.find_spec("abess") is None or problem.name == "toy"):
+        return False
     if name == "scikit-learn lasso":
         wide = problem.wide()[0].size <= _WIDE_LASSO
         return problem.family == "gaussian" or (problem.family == "binomial" and wide)
     return True
+
+
+def _above_zero(problem: TunedSet) -> np.ndarray:
+    """The outcome; glmnet takes no times of 0."""
+    y = problem.y.astype(np.float64)
+    if problem.family == "cox":
+        y[:, 0] = np.maximum(y[:, 0], y[y[:, 0] > 0, 0].min() / 2.0)
+    return y
 
 
 def cv_glmnet(problem: TunedSet, folds: Iterable[np.ndarray]) -> dict[str, list[Told]]:
@@ -141,7 +154,7 @@ def cv_glmnet(problem: TunedSet, folds: Iterable[np.ndarray]) -> dict[str, list[
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         np.asfortranarray(wide).T.tofile(folder / "X.bin")
-        np.asfortranarray(problem.y.astype(np.float64)).T.tofile(folder / "y.bin")
+        np.asfortranarray(_above_zero(problem)).T.tofile(folder / "y.bin")
         np.array(tests).tofile(folder / "folds.bin")
         sizes = map(str, (*wide.shape, len(tests)))
         subprocess.run(["Rscript", str(SCRIPT), place, problem.family, *sizes], check=True, capture_output=True)

@@ -26,15 +26,15 @@ class Source:
 
 SETS = {
     "colon": Source("extra/colon.npz", "binomial"),
-    "riboflavin": Source("extra/riboflavin.npz", "gaussian"),
-    "credit_g": Source("extra/credit_g.parquet", "binomial", "class"),
-    "metabric": Source("extra/metabric.npz", "cox", ("time", "event")),
     "GLIOMA": Source("extra/GLIOMA.npz", "multinomial"),
     "wine_red": Source("extra/wine_red.parquet", "ordinal", "target"),
-    "nki70": Source("extra/nki70.parquet", "cox", ("time", "event")),
+    "metabric": Source("extra/metabric.npz", "cox", ("time", "event")),
+    "credit_g": Source("extra/credit_g.parquet", "binomial", "class"),
     "bikeshare": Source("extra/bikeshare.parquet", "poisson", "bikers", ("casual", "registered")),
-    "ames": Source("extra/ames.parquet", "gaussian", "Sale_Price"),
+    "riboflavin": Source("extra/riboflavin.npz", "gaussian"),
+    "nki70": Source("extra/nki70.parquet", "cox", ("time", "event")),
     "madelon": Source("paper/madelon.npz", "binomial"),
+    "ames": Source("extra/ames.parquet", "gaussian", "Sale_Price"),
     "arcene": Source("paper/arcene.npz", "binomial"),
 }
 SCORES = {
@@ -86,6 +86,13 @@ def load(name: str, folder: Path) -> TunedSet:
     else:
         y = np.column_stack(outcome).astype(np.float64) if len(outcome) == 2 else outcome[0].astype(np.float64)
     return TunedSet(name, source.family, frame, y)
+
+
+def toy() -> TunedSet:
+    """A set that takes a moment, and no other library."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc")).assign(kind=rng.choice(list("xy"), size=60))
+    return TunedSet("toy", "ordinal", frame, np.digitize(frame["a"] + rng.normal(size=60), [-0.5, 0.5]))
 
 
 def score(family: str, y: np.ndarray, said: Any) -> float:

@@ -23,17 +23,19 @@ from typing import Any
 import numpy as np
 
 import fbed
+from fbed.inference.asked import read as read_problem
 from fbed.inference.complementary import largest_q
+from fbed.inference.familywise import familywise_level
 from fbed.inference.resamples import halves, seeds, units_of
 
 HERE = Path(__file__).parent
 REPETITIONS = 200
 N_REAL = 5
 PFER, FDR, LEVEL = 1.0, 0.2, 0.05
-SHAPES = {"n > p": (120, 20), "n < p": (80, 120)}
-N_HALVES, N_SPLITS, N_LEVELS = 30, 20, 6
+SHAPES = {"n > p": (100, 15), "n < p": (60, 80)}
+N_HALVES, N_SPLITS, N_LEVELS, N_DRAWS = 12, 12, 4, 99  # few: they are needed 6,400 times, and no level needs more
 FAMILIES = ("gaussian", "binomial", "poisson", "cox")
-EFFECTS = {"gaussian": 0.5, "binomial": 1.0, "poisson": 0.4, "cox": 0.6}
+EFFECTS = {"gaussian": 0.7, "binomial": 1.2, "poisson": 0.4, "cox": 0.8}
 CORRELATION = 0.5  # of neighbours; it falls off with their distance
 
 Random = np.random.Generator
@@ -132,13 +134,31 @@ def _multisplit(X: np.ndarray, y: Any, cell: Cell, seed: int) -> Counts:
 
 
 def _familywise(X: np.ndarray, y: Any, cell: Cell, seed: int) -> Counts:
-    return _counted(fbed.select(X, y, family=cell.family, familywise=LEVEL).selected, cell)
+    """As `fbed.select(…, familywise=LEVEL)` does it, from fewer draws."""
+    asked = read_problem(X, y, {"family": cell.family}, n_seeds=0, random_state=seed, n_jobs=None)
+    level = familywise_level(asked.problem, asked.plan, LEVEL, N_DRAWS)
+    return _counted(fbed.select(X, y, family=cell.family, alpha=level.alpha).selected, cell)
+
+
+def working(y: Any, cell: Cell) -> np.ndarray:
+    """What the lasso of a linear model is given: the outcome, or for times its residuals when nothing matters.
+
+    Complementary pairs and knockoffs hold whatever ranks the variables, so that this costs them power at most.
+    """
+    if cell.family != "cox":
+        return np.asarray(y, dtype=float)
+    time, event = y
+    order = np.argsort(time)
+    hazard = np.empty(len(time))
+    hazard[order] = np.cumsum(event[order] / np.arange(len(time), 0, -1))
+    return event - hazard
 
 
 def _lasso_pairs(X: np.ndarray, y: Any, cell: Cell, seed: int) -> Counts:
-    """Complementary pairs with the first q variables on the path of the lasso, for numbers only."""
+    """Complementary pairs with the first q variables on the path of the lasso."""
     from sklearn.linear_model import lars_path
 
+    y = working(y, cell)
     asked = largest_q(PFER, X.shape[1], 0.75, N_HALVES // 2, "unimodal")
     counts = np.zeros(X.shape[1])
     for each in seeds(seed, N_HALVES // 2)[1]:
@@ -153,7 +173,7 @@ def _knockoffs(X: np.ndarray, y: Any, cell: Cell, seed: int) -> Counts:
     """Gaussian knockoffs from the true covariance; W from the entries of the lasso's path; knockoff+ threshold."""
     from sklearn.linear_model import lars_path
 
-    n, p = X.shape
+    (n, p), y = X.shape, working(y, cell)
     rng = np.random.default_rng([seed, 1])
     place = np.arange(p)
     sigma = CORRELATION ** np.abs(place[:, None] - place) if cell.columns == "correlated" else np.eye(p)
@@ -184,10 +204,8 @@ METHODS: dict[str, Callable[[np.ndarray, Any, Cell, int], Counts]] = {
 
 
 def methods_of(cell: Cell) -> list[str]:
-    """Familywise levels speak of the null only; the lasso's path is that of a linear model."""
-    left_out = set() if cell.family == "gaussian" else {"lasso pairs", "knockoffs"}
-    left_out |= {"familywise"} if cell.truth != "null" else set()
-    return [name for name in METHODS if name not in left_out]
+    """Familywise levels speak of the null only."""
+    return [name for name in METHODS if name != "familywise" or cell.truth == "null"]
 
 
 # -- running and keeping -----------------------------------------------------------------------------------------------
@@ -253,7 +271,7 @@ def rate(values: Sequence[float]) -> Rate:
 
 
 def errors(rows: Sequence[dict[str, Any]], method: str) -> dict[str, Rate]:
-    """PFER, FWER, FDR, power and misses of intervals of one method."""
+    """PFER, FWER, FDR, power and the rate of intervals that miss (none where none was given) of one method."""
     found = [row[method] for row in rows if method in row]
     out = {
         "PFER": rate([each["false"] for each in found]),
@@ -261,7 +279,9 @@ def errors(rows: Sequence[dict[str, Any]], method: str) -> dict[str, Rate]:
         "FDR": rate([each["false"] / max(1, each["true"] + each["false"]) for each in found]),
         "true": rate([each["true"] for each in found]),
     }
-    missed = [1 - each["covering"] / each["intervals"] for each in found if each.get("intervals")]
+    missed = [
+        (each["intervals"] - each["covering"]) / max(1, each["intervals"]) for each in found if "covering" in each
+    ]
     return out | ({"missed": rate(missed)} if missed else {})
 
 
@@ -287,6 +307,12 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
         if some:
             shown = [_shown(errors(some, name), name) if name in some[0] else "" for name in METHODS]
             lines.append(f"| {cell.key} | {len(some)} | " + " | ".join(shown) + " |")
+    for family, truth in itertools.product(FAMILIES, ("null", "sparse")):
+        keys = {cell.key for cell in cells() if (cell.family, cell.truth) == (family, truth)}
+        some = [row for row in rows if row["cell"] in keys]
+        if some:
+            shown = [_shown(errors(some, name), name) if name in some[0] else "" for name in METHODS]
+            lines.append(f"| **{family}, {truth}, together** | {len(some)} | " + " | ".join(shown) + " |")
     return "\n".join(lines)
 
 
@@ -308,8 +334,17 @@ Simulated by `python -m experiments inference`, which says how; {total:,} repeti
 below. Promised are: complementary pairs (`fbed.stability`) PFER ≤ 1, integrated paths (`fbed.ipss`) FDR ≤ .2, many
 splits (`fbed.multisplit`) FWER ≤ .05 and intervals that miss ≤ .05, `familywise=.05` P(any | nothing matters) ≤ .05.
 A value more than 3 standard errors above what is promised is marked. `true` is the mean number of real variables found,
-of {real}. Plain FBED^1 at .05 promises nothing; lasso pairs (complementary pairs with the lasso's path) and knockoffs
-(with the true covariance) are there to compare with, for numbers only.
+of {real}. Plain FBED^1 at .05 promises nothing. Lasso pairs (complementary pairs with the lasso's path) and knockoffs
+(with the true covariance, the lasso's path, FDR ≤ .2) are there to compare with; theirs is the lasso of a linear model
+whatever the outcome, of residuals for times. The last rows put all cells of a family together, for smaller errors.
+
+What holds only under conditions: the bound of complementary pairs counts variables that a half selects no more often
+than by lot, and is the number of false ones where noise is exchangeable; neighbours of real variables in correlated
+columns are selected more often, and are counted as false here. Many splits promise something where the first half finds
+all that matters. Here it does not (with 60 rows a half of 30 finds one or two of five), and what is missed is part of
+the noise of the second half: the residual variance of a linear model takes it up, and so does the dispersion that is
+estimated for counts. Without it, Poisson models gave false selections in .44 to .50 of the repetitions (80 rows, 120
+columns) instead of .05. Correlates of missed variables remain: they are selected in their place, and no split can tell.
 
 """
 

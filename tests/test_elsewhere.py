@@ -102,9 +102,27 @@ def test_every_kind_of_column(family, missing, rows, tmp_path):
         assert replace(one, scale=1.0, fill=None, means=()) == replace(other, scale=1.0, fill=None, means=())
         assert one.means == pytest.approx(other.means, rel=1e-9, abs=1e-12 * other.scale)
         assert (one.fill or 0.0, one.scale) == pytest.approx((other.fill or 0.0, other.scale), rel=1e-12)
-    assert [c.terms for c in far.glance.columns] == [c.terms for c in near.glance.columns]
+    assert far.glance.columns == near.glance.columns
+    assert far.model.null_log_likelihood == pytest.approx(near.model.null_log_likelihood, rel=1e-12)
+    assert len(far.model.checks) == len(near.model.checks) == (family == "poisson")
+    for one, other in zip(far.model.checks, near.model.checks, strict=True):
+        assert (one.assumption, one.df) == (other.assumption, other.df)
+        assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
     np.testing.assert_allclose(far.glance.correlations, near.glance.correlations, rtol=1e-5, atol=1e-9)
     assert far.glance.outcome == near.glance.outcome
+
+
+def test_successes_out_of_trials(tmp_path):
+    rng = np.random.default_rng(16)
+    frame = as_frame(rng.normal(size=(500, 6)))
+    frame["trials"] = rng.integers(1, 9, len(frame))
+    frame["y"] = rng.binomial(frame["trials"], 1 / (1 + np.exp(-frame["x0"])))
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=120)
+    near = fbed.select(frame, "y", trials="trials")
+    far = fbed.select(tmp_path / "t.parquet", "y", trials="trials", memory_limit=LIMIT)
+    assert_same_answer(near, far)
+    assert far.model.log_likelihood == pytest.approx(near.model.log_likelihood, rel=1e-10)
+    assert far.model.checks[0].statistic == pytest.approx(near.model.checks[0].statistic, rel=1e-9)
 
 
 def test_threads_and_memory_change_nothing(tmp_path):

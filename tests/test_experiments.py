@@ -404,3 +404,19 @@ def test_simulations_need_no_data(tmp_path, monkeypatch):
     monkeypatch.delenv("FBED_DATA_DIR", raising=False)
     assert command.main(["null", "--quick", "--repetitions", "2", "--output", str(tmp_path)]) == 0
     assert len(pd.read_csv(tmp_path / "null.csv")) >= 12
+
+
+def test_the_simulation_of_honesty_goes_on_where_it_was(tmp_path, monkeypatch):
+    from experiments import tuning
+
+    monkeypatch.setattr(tuning, "CASES", (tuning.Case("toy", "gaussian", 40, 3, (1.0,)),))
+    monkeypatch.setattr(tuning, "N_TEST", 500)
+    text = tuning.run(tmp_path / "tuning.csv", 2)
+    assert "| toy (40 × 3) | 2 |" in text
+    monkeypatch.setattr(tuning, "one", None)  # nothing is simulated again
+    assert tuning.run(tmp_path / "tuning.csv", 2) == text
+    honest, low, high, naive, nested, truth = tuning._kept(tmp_path / "tuning.csv")["toy", 0]
+    assert low <= honest <= high
+    assert honest <= naive + 1e-6
+    assert 0 < truth < 1
+    assert nested < 1

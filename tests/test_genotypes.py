@@ -277,3 +277,24 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     assert "fbed.genotypes('cohort', 'pheno.txt')" in result.origin.python()
     assert main(["select", "pheno.tsv", "--pheno", "pheno.tsv", "--target", "linear"]) == 2
     assert "beside PLINK's genotypes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.05])
+def test_genotypes_are_tuned_saved_and_predicted(missing, tmp_path, capsys):
+    rng = np.random.default_rng(12)
+    codes = random_codes(rng, 150, 30, missing)
+    stem = written(tmp_path / "cohort", codes)
+    y = imputed(codes)[:, 10] + rng.normal(size=150)
+    pd.DataFrame({"IID": [f"I{i}" for i in range(150)], "y": y}).to_csv(tmp_path / "pheno.tsv", sep="\t", index=False)
+    grid = {"alphas": (0.01,), "gammas": (), "ks": (0,), "fbs": False, "n_bootstraps": 20}
+    made = fbed.tune(fbed.genotypes(stem, tmp_path / "pheno.tsv"), "y", **grid)
+    assert "rs10" in made.result.selected
+    assert np.isfinite(made.out_of_fold.mean).all()
+    if not missing:  # a missing one has the mean of the rows that a fold was fitted on
+        twin = fbed.tune(imputed(codes), y, **grid)
+        np.testing.assert_allclose(made.out_of_fold.mean, twin.out_of_fold.mean, atol=1e-9)
+    made.result.to_json(tmp_path / "model.json")
+    files = [str(tmp_path / "model.json"), f"{stem}.bed", "--pheno", str(tmp_path / "pheno.tsv")]
+    assert main(["predict", *files, "--unseen", "mean"]) == 0
+    told = np.array([float(line) for line in capsys.readouterr().out.splitlines()[1:]])
+    np.testing.assert_allclose(told, made.model.predict(imputed(codes)), atol=1e-6)

@@ -10,7 +10,7 @@ import pytest
 
 import fbed
 from fbed.inference.inclusion import binomial_interval
-from fbed.inference.resamples import bootstrap, halves, seeds, subsample, units_of
+from fbed.inference.resamples import Resample, bootstrap, halves, seeds, subsample, units_of
 
 
 def data(n: int = 120, seed: int = 1) -> tuple[pd.DataFrame, np.ndarray]:
@@ -223,3 +223,44 @@ def test_command_line(tmp_path, capsys):
     assert main([*command, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["n_resamples"] == 9
     assert main([*command, "--fraction", "2"]) == 2
+
+
+# R's abe 5.1.2, backward elimination without augmentation (tau = Inf, alpha = 0.05, F tests), on the draws below:
+# frequency, estimate and standard error of the full model, RMSD ratio, relative conditional bias.
+ABE = {
+    "a": (1.0, 0.41534270973190890, 0.0825538575477634, 1.06429463589725, 0.044785613120147616),
+    "b": (1.0, 0.39792897140273314, 0.0835751340826321, 0.95256272719449, -0.000876554450271905),
+    "c": (0.3, -0.09116197509955530, 0.0827007721438607, 1.36298274559561, 1.534435161007302373),
+    "d": (0.125, 0.11814147631641092, 0.0807132459367833, 1.42272754570364, 0.713391163945285456),
+    "e": (0.45, -0.15635115924450999, 0.0840495912641574, 1.47541283660127, 0.363786011106534746),
+}
+
+
+def test_numbers_are_those_of_abe(monkeypatch):
+    n, count = 120, 40
+    i = np.arange(1, n + 1)
+    made = {"a": np.sin(i * 1.3), "b": np.cos(i * 2.1), "c": np.sin(i * 0.37 + 1)}
+    table = pd.DataFrame({**made, "d": np.cos(i * i * 0.11), "e": np.sin(i * i * 0.07)})
+    y = 0.5 * table["a"] + 0.25 * table["b"] - 0.2 * table["c"] + 0.9 * np.sin(i * i * 0.313)
+    draws = iter(range(1, count + 1))
+
+    def drawn(units, seed):
+        k = next(draws)
+        return Resample(np.sort((i * 37 + k * 101 + (i * i * (k + 3)) % 89) % n))
+
+    monkeypatch.setattr("fbed.inference.inclusion.bootstrap", drawn)
+    found = fbed.inclusion(table, y, resampling="bootstrap", n_resamples=count, n_bootstrap=count, random_state=1)
+    assert found.selected == ("a", "b")
+    assert [(set(names), times) for names, times in found.models[:3]] == [
+        ({"a", "b", "e"}, 16),
+        ({"a", "b"}, 11),
+        ({"a", "b", "c"}, 8),
+    ]
+    joint = found.joint(["c", "d", "e"])[1]
+    np.testing.assert_allclose(joint, [[0.3, 0.1, 0.025], [0.1, 0.125, 0.05], [0.025, 0.05, 0.45]], atol=1e-12)
+    terms = {term.term: term for term in found.terms}
+    for name, (frequency, estimate, error, rmsd, bias) in ABE.items():
+        own = terms[name]
+        assert found.frequencies[found.candidates.index(name)] == pytest.approx(frequency, abs=1e-12)
+        np.testing.assert_allclose((own.full_estimate, own.full_error, own.rmsd_ratio), (estimate, error, rmsd), 1e-9)
+        assert own.relative_bias == pytest.approx(100 * bias, rel=1e-7)

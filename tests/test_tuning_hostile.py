@@ -10,6 +10,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 import fbed
+from fbed.doors.elsewhere import Far
 from fbed.errors import InvalidInput
 
 RNG = np.random.default_rng
@@ -32,7 +33,12 @@ def few(n: int) -> np.ndarray:
         ("as many groups", lambda: fbed.FBEDClassifier(**GRID).fit(X, Y, groups=np.zeros(60))),
         ("rows out that it is fitted on", lambda: fbed.FBEDClassifier(cv=[(few(60), few(60))] * 2, **GRID).fit(X, Y)),
         ("holds a single row", lambda: fbed.FBEDCox(cv=60, **GRID).fit(X, (TIME, few(60)))),
-        ("holds a single row", lambda: fbed.FBEDClassifier(cv=60, scoring="roc_auc", **GRID).fit(X, Y)),
+        (
+            "holds a single row",
+            lambda: fbed.FBEDClassifier(family="ordinal", cv=60, scoring="c_index", **GRID).fit(
+                X, few(30).astype(int) + few(9)
+            ),
+        ),
         ("the name of a score", lambda: fbed.FBEDClassifier(scoring=len, **GRID).fit(X, Y)),
         ("cannot be written", lambda: fbed.FBEDClassifier(resume="no/such/folder/f.npz", **GRID).fit(X, Y)),
         ("unseen must be", lambda: fbed.FBEDClassifier(unseen="zero", **GRID).fit(X, Y)),
@@ -84,10 +90,12 @@ def test_survival_is_known_where_hazards_do_not_fit_on_one_scale():
 
 
 def test_scores_that_folds_of_one_row_cannot_have_are_named():
-    model = fbed.FBEDClassifier(cv=60, alphas=(0.05,), gammas=(), ks=(0,), fbs=False, n_bootstraps=20).fit(X, Y)
+    grid = {"alphas": (0.05,), "gammas": (), "ks": (0,), "fbs": False, "n_bootstraps": 20}
+    model = fbed.FBEDClassifier(family="ordinal", cv=60, **grid).fit(X, few(30).astype(int) + few(9))
     assert np.isnan(model.bbc_score_)
-    assert any("area under the ROC curve is not known" in note for note in model.result_.notes)
+    assert any("concordance index is not known" in note for note in model.result_.notes)
     assert np.isfinite(model.bbc_scores_["neg_log_loss"]).all()
+    assert np.isfinite(fbed.FBEDClassifier(cv=60, **grid).fit(X, Y).bbc_score_)  # probabilities are on one scale
 
 
 def test_levels_that_were_not_seen_are_refused_filled_or_left_out():
@@ -103,8 +111,20 @@ def test_levels_that_were_not_seen_are_refused_filled_or_left_out():
 
 
 def test_tuning_reads_files(tmp_path):
+    polars, dataset = pytest.importorskip("polars"), pytest.importorskip("pyarrow.dataset")
     frame = pd.DataFrame(X, columns=list("abcde")).assign(y=Y)
     frame.to_csv(tmp_path / "data.csv", index=False)
-    assert (
-        fbed.tune(tmp_path / "data.csv", "y", **GRID).result.selected == fbed.tune(frame, "y", **GRID).result.selected
-    )
+    expected = fbed.tune(frame, "y", **GRID).result.selected
+    assert fbed.tune(tmp_path / "data.csv", "y", **GRID).result.selected == expected
+    polars.from_pandas(frame).write_parquet(tmp_path / "data.parquet")
+    for table in (polars.scan_parquet(tmp_path / "data.parquet"), dataset.dataset(tmp_path / "data.parquet")):
+        assert fbed.tune(table, "y", **GRID).result.selected == expected
+        assert fbed.path(table, "y", alphas=(0.1,), gammas=(), ks=(0,))[0].selected
+
+
+def test_rows_that_do_not_fit_in_memory_are_refused(monkeypatch):
+    monkeypatch.setattr("fbed.doors.elsewhere.far_or_near", lambda *_: object.__new__(Far))
+    with pytest.raises(InvalidInput, match="tuning needs the rows in memory"):
+        fbed.tune(X, Y, **GRID)
+    with pytest.raises(InvalidInput, match="a path needs the rows in memory"):
+        fbed.path(X, Y)

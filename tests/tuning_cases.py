@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+import fbed
+
 FAMILIES = (
     "gaussian",
     "binomial",
@@ -61,3 +63,12 @@ def outcome(family: str, frame: pd.DataFrame, seed: int = 1) -> Any:
 def extras(family: str, n: int) -> dict[str, Any]:
     """What else a family needs."""
     return {"cluster": np.arange(n) // 5} if family == "mixed" else {}
+
+
+def tuned(family: str, missing: bool = False, **more: Any) -> fbed.tuning.Tuned:
+    """Tuning over a small grid."""
+    frame = table(missing=missing)
+    how = {"missing": "indicator"} if missing else {}
+    return fbed.tune(
+        frame, outcome(family, frame), family=family, **extras(family, len(frame)), **how, **{**SMALL, **more}
+    )

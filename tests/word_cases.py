@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+sys.path.insert(0, str(Path(__file__).parent))
 
-from benchmarks.words import Corpus, documents  # noqa: E402
+from benchmarks.words import Corpus, documents
 
-from engine_cases import ALGORITHMS, CRITERIA, Case, mostly_zero, trail_of  # noqa: E402
-from fbed.models.engines import sparse_logistic  # noqa: E402
+from engine_cases import ALGORITHMS, CRITERIA, Case, mostly_zero, trail_of
+from fbed.models.engines import sparse_logistic
 
 
 def words(rng: np.random.Generator) -> Case:

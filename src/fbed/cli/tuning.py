@@ -122,6 +122,7 @@ def _add_new_rows(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--decimal", metavar="CHAR", help="decimal point of a text file (default: '.')")
     parser.add_argument("--encoding", metavar="NAME", help="of a text file, such as latin-1 (default: utf-8)")
     parser.add_argument("--na-values", nargs="+", action="extend", metavar="WORD", help="words that mean 'missing'")
+    parser.add_argument("--pheno", metavar="FILE", help="phenotypes and covariates, with a column IID, of genotypes")
     parser.add_argument("--offset", metavar="COLUMN", help="known part of the linear predictor, if the model has one")
     parser.add_argument("--exposure", metavar="COLUMN", help="size or duration that counts refer to")
     parser.add_argument(

@@ -119,6 +119,14 @@ _ROW = 96  # bytes that every row takes whatever is read: outcome, weights, stat
 _LEAST = 2**25  # bytes with which something can be read
 
 
+def in_memory(X: Any, what: str) -> Any:
+    """The table for what needs all rows at hand; an error where they are too many, or on the workers of a cluster."""
+    found = far_or_near(X, None, None, None)
+    if isinstance(found, Far):
+        raise InvalidInput(f"{what} needs the rows in memory, where these do not fit: give a sample of the rows")
+    return found
+
+
 def far_or_near(X: Any, memory_limit: Any, client: Any, n_jobs: int | None) -> Far | Any:
     """The table as it is to be read: part by part, or where it fits, and nobody asked for anything else, in memory."""
     limit = None if memory_limit is None else size_in_bytes(memory_limit)

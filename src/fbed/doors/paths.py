@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from fbed.doors.elsewhere import in_memory
 from fbed.doors.problem import DataOptions, Listener, Memos, check_search_options, make_plan, read_problem
 from fbed.doors.selection import select
 from fbed.errors import InvalidInput
@@ -23,7 +24,6 @@ from fbed.result.result import Result
 from fbed.result.saved import check_fields, read_object
 from fbed.rules.criteria import EBIC, Criterion, LikelihoodRatio
 from fbed.tables.genotypes import considered
-from fbed.tables.readers import opened
 from fbed.tables.table import Name, as_list
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def path(
     (3, 7)
     """
     include, exclude = as_list(include), as_list(exclude)
-    X = considered(opened(X), include, data.get("groups"))
+    X = considered(in_memory(X, "a path"), include, data.get("groups"))
     common = {"y": y, "backward": backward, "max_features": max_features, "n_jobs": n_jobs, **data}
     started = time.perf_counter()
     grid = settings_grid(alphas, gammas, ks, fbs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypedDict
@@ -177,11 +178,13 @@ class Problem:
         """The model that tests them so: it needs a basis of the variables, which the one for tall data has not."""
         return ManyLevels(getattr(self.model, "careful", self.model), self.sparse)
 
-    def scanner(self, plan: Plan, criterion: Criterion, memo: Memo | None = None) -> Scanner:
+    def scanner(
+        self, plan: Plan, criterion: Criterion, memo: Memo | None = None, decides_only: bool = False
+    ) -> Scanner:
         """What answers a search by one plan and criterion."""
         model = self.paired_model if self.pairs_rows(criterion) else self.model
         rule = criterion.bind(model.n, self.design.n_varying(plan.candidates))
-        return Scanner(model, rule, len(plan.forced), thread_count(self.n_jobs), memo)
+        return Scanner(model, rule, len(plan.forced), thread_count(self.n_jobs), memo, decides_only)
 
     def search(
         self,
@@ -189,10 +192,12 @@ class Problem:
         criterion: Criterion,
         time_limit: float | None = None,
         memo: Memo | None = None,
+        decides_only: bool = False,
     ) -> tuple[Trail, Scanner]:
         """What a search finds, without a result around it; a memo shares work with others on the same problem."""
-        scanner, trail = self.scanner(plan, criterion, memo), Trail(list(plan.forced))
-        with one_blas_thread(), Clock(time_limit).running():
+        scanner, trail = self.scanner(plan, criterion, memo, decides_only), Trail(list(plan.forced))
+        # without a limit of its own, a search goes by the clock of those that it is one of
+        with one_blas_thread(), nullcontext() if time_limit is None else Clock(time_limit).running():
             search(scanner, plan, trail)
         return trail, scanner
 

@@ -5,7 +5,6 @@ Everything that `fbed.select` takes is taken here, too, and means the same.
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -57,7 +56,7 @@ class Asked:
     units: Units
     seed: int
     seeds: list[np.random.SeedSequence]
-    n_threads: int
+    n_workers: int
     started: float
 
     @property
@@ -85,19 +84,19 @@ class Asked:
         time_limit: float | None = None,
         progress: Listener = None,
     ) -> Done[Any]:
-        """Work on all items in the threads that were asked for."""
-        return run_all(work, list(items), self.n_threads, time_limit, progress)
+        """Work on all items, as many at a time as was asked for."""
+        return run_all(work, list(items), self.n_workers, time_limit, progress)
 
     def sibling(self, resample: Resample) -> Problem:
         """The problem on a resample; rows that repeat become frequencies where the family has them."""
         problem, rows = self.problem, resample.rows
         if resample.cluster is not None:
             cluster = resample.cluster if problem.extras.cluster is not None else None
-            return problem.on_rows(rows, cluster=cluster)
+            return problem.on_rows(rows, cluster=cluster, n_jobs=1)
         if not problem.kind.weights or len(rows) <= 1 or np.all(np.diff(rows) > 0):
-            return problem.on_rows(rows)
+            return problem.on_rows(rows, n_jobs=1)
         once, counts = np.unique(rows, return_counts=True)
-        return problem.on_rows(once, problem.weights[once] * counts)
+        return problem.on_rows(once, problem.weights[once] * counts, n_jobs=1)
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ def _classes(problem: Problem) -> NDArray[Any]:
 def find(problem: Problem, plan: Plan, criterion: Criterion, describe: bool = False, memo: Memo | None = None) -> Found:
     """One search, without the trouble of a whole result; what cannot be searched finds nothing."""
     try:
-        trail, scanner = problem.search(plan, criterion, memo=memo)
+        trail, scanner = problem.search(plan, criterion, memo=memo, decides_only=True)
     except InvalidInput as error:
         return Found((), failed=str(error))
     if trail.status == "interrupted":
@@ -207,10 +206,9 @@ def refuse_failures(found: list[Found], what: str) -> tuple[str, ...]:
     )
 
 
-def full_search(asked: Asked) -> Found:
+def full_search(asked: Asked, describe: bool = False) -> Found:
     """The same search on all rows."""
-    whole = dataclasses.replace(asked.problem, n_jobs=asked.n_threads)
-    found = find(whole, asked.plan, asked.criterion, describe=True)
+    found = find(asked.problem, asked.plan, asked.criterion, describe)
     if found.failed is not None:
         raise InvalidInput(found.failed)
     return found

@@ -191,7 +191,7 @@ def equivalents(
     def one(variable: int) -> list[tuple[int, Floats]]:
         return _replacements(problem, asked, selected, variable, redundant, level)
 
-    done = run_all(one, selected, asked.n_threads, time_limit, progress)
+    done = run_all(one, selected, asked.n_workers, time_limit, progress)
     found = dict(zip(selected, done.answers, strict=False))
     classes = {variable: tuple(by for by, _ in found.get(variable, [])) for variable in selected}
     count, exact = count_signatures(classes)

@@ -26,7 +26,7 @@ from fbed.rules.criteria import Criterion, LikelihoodRatio
 from fbed.rules.tails import ChiSquare, ExactF, Floats
 from fbed.search.search import Plan
 from fbed.tables.table import Name
-from fbed.threads import spread, thread_count
+from fbed.threads import thread_count
 
 _FEWEST = 399  # draws of the outcome
 _BELOW = 20  # of them, that shall lie below the level
@@ -53,15 +53,15 @@ class FamilywiseLevel:
         )
 
 
-def familywise_level(problem: Problem, plan: Plan, level: float) -> FamilywiseLevel:
+def familywise_level(problem: Problem, plan: Plan, level: float, n_draws: int | None = None) -> FamilywiseLevel:
     """The largest level at which a search selects anything with probability `level` at most, when nothing matters.
 
     The k-th smallest of n such p-values, k = ⌊level·(n + 1)⌋: one more of the same kind lies below it with probability
-    k/(n + 1) or less.
+    k/(n + 1) or less, whatever n is; more draws make the level itself less of a matter of luck.
     """
     if not (isinstance(level, (int, float)) and 0.0 < level < 1.0):
         raise InvalidInput(f"familywise is a probability strictly between 0 and 1, got {level!r}")
-    n = max(_FEWEST, math.ceil(_BELOW / level) - 1)
+    n = max(_FEWEST, math.ceil(_BELOW / level) - 1) if n_draws is None else max(n_draws, math.ceil(1.0 / level) - 1)
     whole, null = null_of(problem, plan.forced)
     seeds = np.random.SeedSequence(_SEED).spawn(n)
     best = np.sort(smallest_p_values(whole, plan, null, seeds))
@@ -82,8 +82,11 @@ def smallest_p_values(problem: Problem, plan: Plan, null: Null, seeds: list[np.r
     def one(seed: np.random.SeedSequence) -> float:
         return first_scan(null.draw(np.random.default_rng(seed)), plan)
 
-    problem.design  # noqa: B018  # made once, before the threads start
-    return np.array(list(spread(one, seeds, thread_count(problem.n_jobs))))
+    problem.design  # noqa: B018  # made once, before the workers start
+    done = run_all(one, seeds, thread_count(problem.n_jobs))
+    if done.status == "interrupted":
+        raise KeyboardInterrupt  # a part of the draws says nothing about the level
+    return np.array(done.answers)
 
 
 def first_scan(problem: Problem, plan: Plan) -> float:
@@ -208,7 +211,7 @@ def selection_test(
     """
     check_count(n_resamples, "n_resamples")
     asked = read(X, y, options, n_seeds=n_resamples, random_state=random_state, n_jobs=n_jobs, time_limit=time_limit)
-    observed = full_search(asked)
+    observed = full_search(asked, describe=True)
     whole, null = null_of(asked.problem, asked.plan.forced)
     whole.design  # noqa: B018  # made once, before the threads start
 
@@ -217,7 +220,7 @@ def selection_test(
         found = find(problem, asked.plan, asked.criterion, describe=True)
         return _evidence(problem, asked.plan, asked.criterion, found.selected, found.model), found.selected
 
-    done = run_all(one, asked.seeds, asked.n_threads, time_limit, progress)
+    done = run_all(one, asked.seeds, asked.n_workers, time_limit, progress)
     drawn = np.array([value for value, _ in done.answers])
     statistic = _evidence(asked.problem, asked.plan, asked.criterion, observed.selected, observed.model)
     places = np.concatenate([np.zeros(0, np.intp), *(asked.places(selected) for _, selected in done.answers)])

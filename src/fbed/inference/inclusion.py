@@ -218,7 +218,7 @@ def inclusion(
     random_state : int, optional
         Makes the same draws again; the answer does not depend on `n_jobs`.
     n_jobs : int, optional
-        Searches at the same time, in threads; −1 for all processors.
+        Searches at the same time, in processes where those can be forked, else in threads; −1 for all processors.
     time_limit : float, optional
         Seconds after which no further search begins.
     progress : bool or callable, optional
@@ -251,7 +251,7 @@ def inclusion(
     part = fraction if resampling == "subsample" else 1.0
     drawn_from = {"fraction": part, "stratify": stratify, "units": units, "time_limit": time_limit}
     asked = read(X, y, options, n_seeds=most, random_state=random_state, n_jobs=n_jobs, **drawn_from)
-    full = full_search(asked)
+    full = full_search(asked, describe=True)
     reference = full_model(asked.problem, asked.plan) if n_bootstrap != 0 else None
     extra = 0 if reference is None else n_resamples if n_bootstrap is None else n_bootstrap
     again = resampling == "bootstrap"

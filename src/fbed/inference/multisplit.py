@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
+from scipy import stats
 
 from fbed.doors.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
@@ -20,7 +21,8 @@ from fbed.inference.inclusion import check_count
 from fbed.inference.resamples import halves
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener
-from fbed.models.base import Indices
+from fbed.models.base import FittedModel, Indices
+from fbed.rules.criteria import Evidence
 from fbed.rules.tails import Floats
 from fbed.tables.table import Name
 
@@ -111,6 +113,12 @@ class MultisplitResult(Inference):
             f"The search on all rows selects {len(self.plain)}, without such a guarantee.",
         )
 
+    @property
+    def _about_counts(self) -> str:
+        if not self.settings["counts"]:
+            return ""
+        return " Tests on the second half were quasi-likelihood F tests, with the dispersion estimated there."
+
     def methods(self) -> str:
         """Words for a methods section."""
         kind = "familywise error rate" if self.error == "fwer" else "false discovery rate"
@@ -119,7 +127,7 @@ class MultisplitResult(Inference):
             f"{self.n_resamples} random splits of the data into halves, variables were selected on one half by "
             f"{self.settings['algorithm']} (Borboudakis and Tsamardinos, 2019; {self.settings['criterion']}) and "
             f"tested on the other, with Bonferroni's correction for the number selected; p-values were combined over "
-            f"splits by quantiles (γ from 0.05). The {kind} was controlled at {self.level:g}. "
+            f"splits by quantiles (γ from 0.05).{self._about_counts} The {kind} was controlled at {self.level:g}. "
             f"Seed: {self.random_state}."
         )
 
@@ -215,6 +223,7 @@ def multisplit(
             "algorithm": algorithm_name(asked.plan),
             "criterion": asked.criterion_text,
             "family": asked.problem.model.name,
+            "counts": are_counts(asked.problem),
         },
         status=done.status,
         notes=(*asked.problem.notes, *notes),
@@ -258,19 +267,57 @@ def _tested(problem: Problem, forced: Sequence[int], tested: tuple[int, ...], fo
     model = [*forced, *tested]
     fit = problem.model.fit(model)
     evidence = fit.losses(np.array(tested, dtype=np.intp))
-    p_values = np.where(evidence.df > 0, np.exp(evidence.log_p), 1.0)  # no df: constant, or in the span of others
+    rest = problem.model.n - 1.0 - float(sum(problem.design.width[v] for v in model))
+    dispersion = _dispersion(problem, fit, rest)
+    p_values = np.where(evidence.df > 0, _p_of(evidence, dispersion, rest), 1.0)  # no df: constant, or in the span
     described = problem.model.describe(model, fit)
-    estimates, degrees = {}, math.inf
-    if described.terms and described.standard_errors is not None:
-        place = {term: i for i, term in enumerate(described.terms)}
-        for variable in tested:
-            labels = problem.design.labels(variable)
-            at = place.get(labels[0]) if len(labels) == 1 and problem.design.width[variable] == 1 else None
-            if at is not None and described.standard_errors[at] > 0 and math.isfinite(described.coefficients[at]):
-                estimates[variable] = described.coefficients[at], described.standard_errors[at]
-        if problem.model.name == "gaussian":
-            degrees = problem.model.n - 1.0 - float(sum(problem.design.width[v] for v in model))
-    return Split(found, tested, p_values, estimates, degrees)
+    estimates = _estimates(problem, tested, described, 1.0 if dispersion is None else math.sqrt(dispersion))
+    exact = problem.model.name == "gaussian" or dispersion is not None
+    return Split(found, tested, p_values, estimates, rest if exact and estimates else math.inf)
+
+
+def are_counts(problem: Problem) -> bool:
+    """Whether the outcome may vary more than its model says, and nobody asked for a variance that allows for it."""
+    return problem.cov is None and (problem.model.name == "poisson" or problem.extras.trials is not None)
+
+
+def _dispersion(problem: Problem, fit: Any, rest: float) -> float | None:
+    """How much more counts vary than their model says, at least 1; None for outcomes that are no counts.
+
+    A real variable that the first half missed makes counts vary more than a Poisson model allows, as real counts do
+    anyway, and everything else would look like an effect. The mean of (y − μ)²/μ has rows of large means count too
+    little: what matters for a coefficient are sums, Σ(y − μ)²/Σμ.
+    """
+    if not are_counts(problem) or rest <= 0:
+        return None
+    residual, variance = fit.row_scores()
+    squared = residual[:, 0] ** 2
+    informed = variance > 0
+    by_row = float((squared[informed] / variance[informed]).sum()) / rest
+    in_sum = float(squared.sum() / variance.sum()) * problem.model.n / rest
+    return max(1.0, by_row, in_sum)
+
+
+def _p_of(evidence: Evidence, dispersion: float | None, rest: float) -> Floats:
+    if dispersion is None:
+        return np.exp(evidence.log_p)
+    df = np.maximum(evidence.df, 1.0)
+    return stats.f.sf(evidence.statistic / (df * dispersion), df, rest)
+
+
+def _estimates(
+    problem: Problem, tested: Sequence[int], model: FittedModel, factor: float
+) -> dict[int, tuple[float, float]]:
+    """Single coefficients with their standard errors, times a factor."""
+    if not model.terms or model.standard_errors is None:
+        return {}
+    place, out = {term: i for i, term in enumerate(model.terms)}, {}
+    for variable in tested:
+        labels = problem.design.labels(variable)
+        at = place.get(labels[0]) if len(labels) == 1 and problem.design.width[variable] == 1 else None
+        if at is not None and model.standard_errors[at] > 0 and math.isfinite(model.coefficients[at]):
+            out[variable] = model.coefficients[at], factor * model.standard_errors[at]
+    return out
 
 
 def _with_room(problem: Problem, forced: Sequence[int], selected: Sequence[int]) -> tuple[int, ...]:

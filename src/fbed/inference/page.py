@@ -71,7 +71,7 @@ def _bars(found: Inference) -> Html | None:
         parts += [
             text(_NAME - 6.0, top + 11.0, shortened(str(row["variable"]), 16), anchor="end"),
             rectangle(_NAME, top, axis(frequency) - _NAME, _BAR - 5.0, "bar"),
-            text(min(axis(frequency) + 3.0, 325.0), top + 11.0, f"{frequency:.2f}", "quiet"),
+            text(min(axis(frequency) + 3.0, 325.0), top + 11.0, f"{frequency:.2f}"),
         ]
     if threshold is not None:
         at, bottom = axis(threshold), 6.0 + len(rows) * _BAR
@@ -85,8 +85,9 @@ def _table(found: Inference) -> Html:
     rows = found.rows()
     if not rows:
         return tag("p", "There is nothing to list.")
-    heads = [Head(name.replace("_", " "), _is_number(rows[0][name])) for name in rows[0]]
-    body = [[_cell(name, value) for name, value in row.items()] for row in rows[:_MOST_ROWS]]
+    names = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+    heads = [Head(name.replace("_", " "), any(_is_number(row[name]) for row in rows)) for name in names]
+    body = [[_cell(name, row[name]) for name in names] for row in rows[:_MOST_ROWS]]
     more = f", the first {_MOST_ROWS} of {len(rows):,}" if len(rows) > _MOST_ROWS else ""
     return table(f"All candidates{more}" if found.kind != "equivalents" else f"Replacements{more}", heads, body)
 

@@ -18,6 +18,8 @@ SCHEMA = 1
 """Version of the JSON form."""
 
 _WIDTH = 80
+_HEADS = {"bias_percent": "bias %", "rmsd_ratio": "RMSD"}  # words that would make a table too wide
+_PARTS = ("frequency", "lower", "upper", "same_sign")  # columns of numbers between 0 and 1, of which none is tiny
 _MOST_ROWS = 30  # of a table for people; programs get all of them
 
 
@@ -69,12 +71,11 @@ class Inference:
         rows = self.rows()
         if not rows:
             return ["nothing to show"]
-        head = list(rows[0])
-        shown = [[_shown(row[name]) for name in head] for row in rows[:most]]
-        numeric = [isinstance(rows[0][name], (int, float)) and not isinstance(rows[0][name], bool) for name in head]
-        aligned = "".join(">" if number else "<" for number in numeric)
+        head = [name for name in rows[0] if any(row[name] is not None for row in rows)]
+        shown = [[_shown(row[name], name) for name in head] for row in rows[:most]]
+        aligned = "".join(">" if any(_is_number(row[name]) for row in rows) else "<" for name in head)
         more = [f"… and {len(rows) - most:,} more"] if len(rows) > most else []
-        return [*text_table([[name.replace("_", " ") for name in head], *shown], aligned, name_column=0), *more]
+        return [*text_table([[_HEADS.get(name, name.replace("_", " ")) for name in head], *shown], aligned, 0), *more]
 
     def __str__(self) -> str:
         return self.summary()
@@ -86,9 +87,15 @@ class Inference:
         return write(self, path)
 
 
-def _shown(value: Any) -> str:
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _shown(value: Any, column: str) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
+    if column in _PARTS:
+        return f"{value:.3f}"
     if isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, float):

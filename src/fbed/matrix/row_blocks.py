@@ -1,7 +1,9 @@
 """The columns of a design, read block of rows after block of rows, and what is found in the blocks joined in order.
 
-Blocks are used while they are in the cache, and forgotten: no copy of a column is kept. How the rows are cut does not
-depend on the number of threads, and answers are joined in the order of the rows, so that neither changes a number.
+Blocks are used while they are in the cache, and forgotten: no copy of a column is kept, but for models with categories,
+which take longer to expand than to read: blocks of the last few are kept while they are small. How the rows are cut
+does not depend on the number of threads, and answers are joined in the order of the rows, so that neither changes a
+number.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from fbed.threads import spread
 _BLOCK_VALUES = 2**17  # float64 values of a block: a megabyte stays in the cache of a core
 _LEAST_ROWS, _MOST_ROWS = 256, 8192
 _CHUNKS = 32  # parts of the rows that threads share
+_KEPT_MODELS, _KEPT_BYTES = 4, 2**25  # blocks that are kept: of so many models, if one of them takes no more than this
 
 Sums = tuple[Floats, ...]
 Indices = NDArray[np.intp]
@@ -33,6 +36,8 @@ class RowBlocks:
     def __init__(self, design: Design) -> None:
         self.design = design
         self._moments: dict[int, tuple[Floats, Floats]] = {}
+        self._tables: dict[int, Floats] = {}
+        self._kept: dict[tuple[tuple[int, ...], bool], dict[tuple[int, int], Floats]] = {}
 
     def width(self, variables: Sequence[int]) -> int:
         """Number of design columns."""
@@ -45,9 +50,51 @@ class RowBlocks:
             where = design.positions(selected)
             return lambda part: self.gather(where, part, constant)
         ones = 1 if constant else 0
-        return lambda part: np.asfortranarray(
-            np.hstack([np.ones((part.stop - part.start, ones)), *(self.variable(v, part) for v in selected)])
-        )
+
+        def expand(part: slice) -> Floats:
+            out = np.ones((part.stop - part.start, ones + self.width(selected)), order="F")
+            self._fill(out.T[ones:], selected, part)
+            return out
+
+        if 8 * design.n_rows * (ones + self.width(selected)) > _KEPT_BYTES:
+            return expand
+        kept = self._blocks_of(tuple(selected), constant)
+
+        def read(part: slice) -> Floats:
+            key = part.start, part.stop
+            if key not in kept:
+                kept[key] = expand(part)
+            return kept[key]
+
+        return read
+
+    def _blocks_of(self, selected: tuple[int, ...], constant: bool) -> dict[tuple[int, int], Floats]:
+        """Where blocks of a model are kept; the model that was not asked for the longest makes room for a new one."""
+        key = selected, constant
+        self._kept[key] = self._kept.pop(key, {})
+        while len(self._kept) > _KEPT_MODELS:
+            del self._kept[next(iter(self._kept))]
+        return self._kept[key]
+
+    def _fill(self, out: Floats, selected: Sequence[int], part: slice) -> None:
+        """Write the columns of variables into the rows of an array."""
+        first = 0
+        for variable in selected:
+            own = out[first : first + int(self.design.width[variable])]
+            codes = self.codes(variable)
+            if codes is None:
+                own[:] = self.variable(variable, part).T
+            else:
+                np.take(self._levels(variable), codes[part], axis=1, out=own, mode="clip")
+            first += len(own)
+
+    def _levels(self, variable: int) -> Floats:
+        """What every level of a category has in the design columns, a row each."""
+        if variable not in self._tables:
+            center, scale = self.center_scale(variable)
+            is_level = np.eye(len(center) + 1)[1:]
+            self._tables[variable] = (is_level - center[:, None]) / scale[:, None]
+        return self._tables[variable]
 
     def variable(self, variable: int, part: slice) -> Floats:
         """All design columns of one variable, of some rows."""

@@ -17,7 +17,7 @@ from fbed.clock import check_time
 from fbed.models.engines.row_sums import joined_moments
 from fbed.partitions.outline import Outline
 from fbed.partitions.parts import Part
-from fbed.partitions.piece import Outcome, Piece
+from fbed.partitions.piece import Outcome, Piece, joined_spread
 from fbed.threads import spread
 
 BRANCHES = 8
@@ -63,7 +63,12 @@ def added(one: Any, other: Any) -> Any:
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
-JOINS: dict[str, Join[Any]] = {"moments": joined_moments}
+def added_each(one: list[Any], other: list[Any]) -> list[Any]:
+    """Sums of two parts, of several variables."""
+    return [added(a, b) for a, b in zip(one, other, strict=True)]
+
+
+JOINS: dict[str, Join[Any]] = {"moments": joined_moments, "spread": joined_spread, "look_at_groups": added_each}
 """How the answers to a verb are joined, where they are not sums."""
 
 

@@ -29,8 +29,13 @@ class DescribedDesign(Design):
         self.n, self.n_rows = outline.n, len(weights)
         self.is_sparse = self.by_support = False
         self.center, self.scale, self.low, self.high = outline.center, outline.scale, outline.low, outline.high
-        self.mostly_zero = np.zeros(len(self.center), dtype=bool)
+        self._count_stored()
         self._name_columns()
+
+    def _count_stored(self) -> None:
+        """No column counts as mostly 0: how many values are not was never asked."""
+        self.mostly_zero = np.zeros(len(self.center), dtype=bool)
+        self.stored = np.full(len(self.center), float(self.n_rows))
 
 
 class PartDesign(DescribedDesign):
@@ -55,13 +60,17 @@ class PartDesign(DescribedDesign):
             arrays += [plain_numbers(np.ascontiguousarray(array)) for array in found]
         about = (outline.center, outline.scale, outline.low, outline.high)
         self.center, self.scale, self.low, self.high = (np.ascontiguousarray(values[places]) for values in about)
-        self.mostly_zero = np.zeros(len(places), dtype=bool)
+        self._count_stored()
         empty = np.empty((self.n_rows, 0))
         matrix = ColumnsApart(arrays) if arrays else empty
         self.matrix = DenseColumns(arrays, self.n_rows) if arrays else DenseColumns(empty)
         self.table = replace(
             outline.table, matrix=matrix, position=position, factors=factors, indicators=indicators, n_rows=self.n_rows
         )
+
+
+Spread = tuple[Floats, tuple[float, ...] | None]
+"""Weight of the rows with the smallest value, with the largest and with 0; the whole numbers there are, if few."""
 
 
 class Rows(Protocol):
@@ -73,8 +82,11 @@ class Rows(Protocol):
     def products(self, variables: Sequence[int]) -> Floats:
         """Sums of the products of all design columns of some variables."""
 
-    def predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
-        """The linear predictor of every row, from coefficients of a constant and the standardised columns."""
+    def pearson(self, selected: Sequence[int], coefficients: Floats) -> float:
+        """Pearson's χ², from coefficients of a constant and the standardised columns."""
+
+    def spread(self, variables: Sequence[int], low: Floats, high: Floats) -> list[Spread]:
+        """How the values of columns of numbers are spread between their extremes."""
 
 
 class Estimated(Protocol):
@@ -100,14 +112,19 @@ class FarDesign(DescribedDesign):
         """Weighted means of the products of all design columns of some variables."""
         return self.rows.products(variables) / self.n
 
-    def predictors(self, model: Estimated, selected: Sequence[int]) -> Floats:
-        """The linear predictor of every row, n × 1, without its offset."""
+    def spread(self, variables: Sequence[int]) -> list[Spread]:
+        """How the values of variables that are single columns of numbers are spread."""
+        places = self.positions(variables)
+        return self.rows.spread(variables, self.low[places], self.high[places])
+
+    def pearson(self, model: Estimated, selected: Sequence[int]) -> float:
+        """Pearson's χ² of a model."""
         values = np.array(model.reached or model.coefficients)
         moments = [self.moments(variable) for variable in selected]
         center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
         scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
         standardised = np.concatenate([[values[0] + center @ values[1:]], scale * values[1:]])
-        return self.rows.predictors(selected, standardised)[:, None]
+        return self.rows.pearson(selected, standardised)
 
     def fill(self, column: int) -> float:
         """The value that missing numbers of a column are set to."""

@@ -13,7 +13,7 @@ from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.row_sums import Looked, Sweep, events_of, null_coefficients
 from fbed.partitions.crew import Crew
-from fbed.partitions.designs import FarDesign
+from fbed.partitions.designs import FarDesign, Spread
 from fbed.rules.tails import Floats
 
 
@@ -47,7 +47,12 @@ class JoinedSums:
 
     def look_at_group(self, rows: Floats, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns."""
-        return Looked(*self.crew.ask("look_at_group", _plain(selected), rows, int(variable)))
+        return self.look_at_groups(rows, selected, np.array([variable], dtype=np.intp))[0]
+
+    def look_at_groups(self, rows: Floats, selected: Sequence[int], variables: Indices) -> list[Looked]:
+        """The same for several of them in one pass."""
+        found = self.crew.ask("look_at_groups", _plain(selected), rows, variables)
+        return [Looked(*sums) for sums in found]
 
     def moments(
         self, rows: Floats, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
@@ -96,9 +101,14 @@ class JoinedRows:
         found: Floats = self.crew.ask("between", _plain(variables), _plain(variables))[0]
         return found
 
-    def predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
-        """The linear predictor of every row, from coefficients of a constant and the standardised columns."""
-        return np.concatenate(self.crew.gather("predictor", _plain(selected), coefficients))
+    def pearson(self, selected: Sequence[int], coefficients: Floats) -> float:
+        """Pearson's χ², from coefficients of a constant and the standardised columns."""
+        return float(self.crew.ask("pearson", _plain(selected), coefficients)[0])
+
+    def spread(self, variables: Sequence[int], low: Floats, high: Floats) -> list[Spread]:
+        """How the values of columns of numbers are spread between their extremes."""
+        found: list[Spread] = self.crew.ask("spread", _plain(variables), low, high)
+        return found
 
 
 def _plain(variables: Sequence[int]) -> tuple[int, ...]:

@@ -15,12 +15,16 @@ from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.row_sums import Looked, Rows, RowSums
 from fbed.models.engines.tall_linear import LinearSums
-from fbed.partitions.designs import Columns, PartDesign
+from fbed.partitions.designs import Columns, PartDesign, Spread
 from fbed.partitions.digest import batches, read
 from fbed.partitions.outline import Outline
 from fbed.partitions.parts import Part
 from fbed.rules.tails import Floats
 
+FEW_VALUES = 20
+"""Different whole numbers up to which they may be codes, and are told."""
+
+_WIDEST = 10_000  # range of such numbers
 _LOADED = 2**26  # bytes of columns that a question loads at a time
 
 
@@ -164,11 +168,14 @@ class Piece:
             np.concatenate([part.own for part in parts]),
         )
 
-    def look_at_group(self, selected: tuple[int, ...], coefficients: Floats, variable: int) -> Sums:
-        """The same for a variable of several columns."""
+    def look_at_groups(self, selected: tuple[int, ...], coefficients: Floats, variables: Indices) -> list[Sums]:
+        """The same for variables of several columns."""
         rows = self._rows(selected, coefficients)
-        found: Looked = self._asked(selected, [variable], lambda: self.sums.look_at_group(rows, selected, variable))
-        return found.score, found.cross, found.own
+        found: list[Looked] = []
+        for some in self._some(variables):
+            self._put(selected, some)
+            found += [self.sums.look_at_group(rows, selected, int(variable)) for variable in some]
+        return [(looked.score, looked.cross, looked.own) for looked in found]
 
     def moments(
         self,
@@ -194,12 +201,11 @@ class Piece:
         found: Sums = self._asked(selected, [variable], lambda: self.sums.remainder(selected, variable, gamma))
         return found
 
-    def predictor(self, selected: tuple[int, ...], coefficients: Floats) -> Floats:
-        """The linear predictor of every row, without its offset."""
-        self._put(selected)
-        model = RowBlocks(self.design).model(selected)
-        rows = RowBlocks(self.design).parts(len(coefficients))
-        return np.concatenate([np.zeros(0), *(model(part) @ coefficients for part in rows)])
+    def pearson(self, selected: tuple[int, ...], coefficients: Floats) -> Sums:
+        """Pearson's χ²: squared residuals over variances, both weighted."""
+        rows = self._rows(selected, coefficients)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return (np.asarray(rows.residual @ (rows.residual / rows.weight)),)
 
     # --- verbs of the linear model ------------------------------------------------------------------------------------
 
@@ -238,6 +244,20 @@ class Piece:
         found = self._read(wanted)
         return [found[j] for j in wanted]
 
+    def spread(self, variables: Sequence[int], low: Floats, high: Floats) -> list[Spread]:
+        """How the values of columns of numbers are spread between their extremes."""
+        found = []
+        for variable, least, most in zip(variables, low.tolist(), high.tolist(), strict=True):
+            self._put([], [variable])
+            x = self.design.table.matrix[:, 0].astype(np.float64)
+            found.append((self._weights_near(x, least, most), few_whole(x, least, most)))
+        return found
+
+    def _weights_near(self, x: Floats, low: float, high: float) -> Floats:
+        near = 1e-9 * max(abs(low), abs(high))
+        there = [(x >= at - near) & (x <= at + near) if low <= at <= high else x != x for at in (low, high, 0.0)]
+        return np.array([float(self.weights[rows].sum()) for rows in there])
+
     def _some(self, variables: Indices, share: int = 1) -> list[Indices]:
         """Variables some at a time, as many as may be loaded together."""
         size = max(1, self._together() // share)
@@ -246,6 +266,26 @@ class Piece:
     def _asked(self, model: Iterable[int], others: Iterable[int], ask: Callable[[], Any]) -> Any:
         self._put(model, others)
         return ask()
+
+
+def few_whole(x: Floats, low: float, high: float) -> tuple[float, ...] | None:
+    """The different values of whole numbers, when there are few; None when there are many, or others."""
+    if high - low > _WIDEST or (np.abs(x - np.round(x)) > 1e-6).any():
+        return None
+    present = np.unique(np.round(x))
+    return tuple(present.tolist()) if len(present) <= FEW_VALUES else None
+
+
+def joined_spread(one: list[Spread], other: list[Spread]) -> list[Spread]:
+    """Of two parts of the rows together."""
+    return [(a[0] + b[0], _joined_values(a[1], b[1])) for a, b in zip(one, other, strict=True)]
+
+
+def _joined_values(one: tuple[float, ...] | None, other: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    if one is None or other is None:
+        return None
+    both = tuple(sorted({*one, *other}))
+    return both if len(both) <= FEW_VALUES else None
 
 
 def _size(columns: Iterable[tuple[NDArray[Any], ...]]) -> int:

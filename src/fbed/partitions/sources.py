@@ -20,6 +20,7 @@ from fbed.tables.readers import opened
 ROWS = 2**16
 """Rows that a part has at least, where its storage leaves a choice: enough to make up for asking it."""
 
+_LIBRARIES = 2**26  # bytes of programs in use, pages of files that stay
 _BLOCK = 2**25  # bytes of a part of a matrix by rows, which is read whole
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -66,9 +67,10 @@ def available_memory() -> int:
 
 
 def used_memory() -> int:
-    """Bytes of memory that this process has now."""
+    """Bytes of memory that this process has now, without pages of files, which the system takes back when it must."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+        resident, shared = (int(pages) for pages in Path("/proc/self/statm").read_text().split()[1:3])
+        return (resident - shared) * os.sysconf("SC_PAGESIZE") + _LIBRARIES
     except (OSError, ValueError):
         return 2**28
 

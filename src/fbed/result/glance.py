@@ -123,8 +123,8 @@ def glance(design: Design, outcome: Outcome, selected: Sequence[int]) -> Glance:
 def _columns(design: Design, selected: Sequence[int]) -> tuple[Column, ...]:
     """Those that are single numbers are looked at together, as many as leave memory for others."""
     numeric = [variable for variable in selected if design.varying[variable]]
-    size = max(1, _VALUES // max(1, design.n_rows))
-    found = [column for i in range(0, len(numeric), size) for column in _numbers(design, numeric[i : i + size])]
+    size = len(numeric) if isinstance(design, FarDesign) else max(1, _VALUES // max(1, design.n_rows))
+    found = [column for i in range(0, len(numeric), size or 1) for column in _numbers(design, numeric[i : i + size])]
     numbers = dict(zip(numeric, found, strict=True))
     return tuple(numbers.get(variable) or _column(design, variable) for variable in selected)
 
@@ -151,6 +151,13 @@ def _numbers(design: Design, variables: Sequence[int]) -> list[Column]:
         return []
     places = design.positions(variables)
     names = [str(design.table.column_name(variable)) for variable in variables]
+    if isinstance(design, FarDesign):
+        about = (_rounded(part[places]) for part in (design.scale, design.center, design.low, design.high))
+        rows = zip(names, *about, design.spread(variables), strict=True)
+        return [
+            Column((name,), (sd,), mean=m, low=lo, high=hi, uncommon=design.n - float(near.max()), values=few or ())
+            for name, sd, m, lo, hi, (near, few) in rows
+        ]
     found = _spread(design, names, design.block(variables), design.center[places], design.scale[places])
     ends = zip(_rounded(design.low[places]), _rounded(design.high[places]), strict=True)
     return [replace(column, low=low, high=high) for column, (low, high) in zip(found, ends, strict=True)]

@@ -172,7 +172,7 @@ class _Work:
             statistic = np.minimum(statistic, 1e300)
             if (df == df[0]).all():  # all have the same df, and merit rises with the statistic
                 return statistic
-            return self.asked.rule.merit(Evidence(statistic, df, reference.log_sf(statistic, df), reference), k)
+            return self.asked.rule.merit(Evidence(statistic, df, None, reference), k)
 
         def resolve(some: Indices) -> None:
             lower[some], upper[some], df[some] = self._statistics(

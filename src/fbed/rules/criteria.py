@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,15 +26,28 @@ its critical value fails."""
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a family found about some variables: one statistic, df and log p-value each."""
+    """What a family found about some variables: one statistic, df and log p-value each.
+
+    Log p-values that follow from the statistic (`known_log_p` is None) are computed when they are asked for: most
+    variables fail by their statistic, and nobody looks at their tail.
+    """
 
     statistic: Floats
     df: Floats
-    log_p: Floats
+    known_log_p: Floats | None
     reference: Reference | None = field(default=None)  # None: only the log p-value says what the statistic means
 
+    @cached_property
+    def log_p(self) -> Floats:
+        """Log p-value of each variable."""
+        if self.known_log_p is not None:
+            return self.known_log_p
+        assert self.reference is not None
+        return self.reference.log_sf(self.statistic, self.df)
+
     def __getitem__(self, rows: Any) -> Evidence:
-        return Evidence(self.statistic[rows], self.df[rows], self.log_p[rows], self.reference)
+        known = None if self.known_log_p is None else self.known_log_p[rows]
+        return Evidence(self.statistic[rows], self.df[rows], known, self.reference)
 
 
 class Rule(Protocol):

@@ -9,6 +9,7 @@ tests, `ExactF` for the linear model, where the statistic n·log(RSS₀/RSS₁) 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -95,13 +96,13 @@ class ExactF:
 
     def isf(self, alpha: float, df: ArrayLike) -> Floats:
         """Critical value of n·log(RSS₀/RSS₁) at level alpha; +inf where there is nothing left to test."""
-        df = np.asarray(df, dtype=float)
-        denominator = self._denominator(df)
-        testable = (df > 0) & (denominator > 0)
-        shape = np.where(testable, denominator, 1.0) / 2.0
-        x = special.betaincinv(shape, np.where(testable, df, 1.0) / 2.0, alpha)
-        with np.errstate(divide="ignore"):
-            return np.where(testable, -self.n * np.log(x), np.inf)
+        found = _by_df(self._critical, alpha, df)
+        return np.where(np.isnan(found), np.inf, found)
+
+    def _critical(self, alpha: float, df: float) -> float:
+        denominator = self.residual_df if self.shares_larger else self.residual_df - df
+        x = float(special.betaincinv(denominator / 2.0, df / 2.0, alpha)) if df > 0 and denominator > 0 else 0.0
+        return -self.n * math.log(x) if x > 0 else math.inf
 
     def _denominator(self, df: Floats) -> Floats:
         return np.full(df.shape, self.residual_df) if self.shares_larger else self.residual_df - df

@@ -37,7 +37,7 @@ class Intervals:
     def exact(cls, candidates: Indices, evidence: Evidence) -> Intervals:
         """Intervals that are points, for a family that computes its statistics."""
         out = cls.__new__(cls)
-        out.candidates, out.reference, out.exact_log_p = candidates, evidence.reference, evidence.log_p
+        out.candidates, out.reference, out.exact_log_p = candidates, evidence.reference, evidence.known_log_p
         out.lower = out.upper = evidence.statistic
         out.df = evidence.df
         return out
@@ -46,7 +46,8 @@ class Intervals:
         """Log p-values of some candidates, from the lower ends of their intervals."""
         if self.exact_log_p is not None:
             return self.exact_log_p[rows]
-        return self.fit.reference.log_sf(self.lower[rows], self.df[rows])
+        assert self.reference is not None
+        return self.reference.log_sf(self.lower[rows], self.df[rows])
 
     def put(self, rows: Indices | slice, lower: Floats, upper: Floats, df: Floats | None = None) -> None:
         """Keep narrower intervals for some candidates, here and for other searches that come to the same set."""
@@ -59,7 +60,7 @@ class Intervals:
     def evidence(self, statistic: Floats, rows: Indices) -> Evidence:
         """Evidence as it would be if some candidates had these statistics."""
         df, reference = self.df[rows], self.fit.reference
-        return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+        return Evidence(statistic, df, None, reference)
 
 
 def _nothing(count: int) -> tuple[Floats, Floats, Floats]:
@@ -67,11 +68,18 @@ def _nothing(count: int) -> tuple[Floats, Floats, Floats]:
 
 
 def best_by_intervals(
-    known: Intervals, rule: Rule, k: int, mapped: Mapped, n_runners_up: int, everybody: bool = True
+    known: Intervals,
+    rule: Rule,
+    k: int,
+    mapped: Mapped,
+    n_runners_up: int,
+    everybody: bool = True,
+    exact: bool = True,
 ) -> list[int]:
     """Positions of the winner and the runners-up among those who pass; sets `known.passes`.
 
-    When not everybody has to be told whether he passes, those who are certain to lose may be left out.
+    When not everybody has to be told whether he passes, those who are certain to lose may be left out; and when nobody
+    looks at the winner's statistic, it stays an interval.
     """
     fit = known.fit
 
@@ -91,18 +99,37 @@ def best_by_intervals(
         return statistic if race else rule.merit(known.evidence(statistic, rows), k)
 
     lower, upper = known.lower[rows], known.upper[rows]
-    low, high = value(lower), value(upper)
-    best = low.max()
-    contenders = np.flatnonzero(high >= _near(float(best)))
-    contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
-    lower[contenders], upper[contenders] = fit.contest(
-        known.candidates[rows[contenders]], lower[contenders], upper[contenders], race
-    )
-    known.put(rows, lower, upper)
+    if exact or int((value(upper) >= _near(float(value(lower).max()))).sum()) > 1:
+        (_race if race else _contest)(known, rows, lower, upper, value)
+        known.put(rows, lower, upper)
     tied = np.flatnonzero(tied_with_best(value(lower), lower) if not race else lower >= _near(float(lower.max())))
     winner = int(tied[np.argmin(known.candidates[rows[tied]])])
     others = np.argsort(-value(upper), kind="stable")[: n_runners_up + 1].tolist()
     return [int(rows[i]) for i in (winner, *(i for i in others if i != winner))][: n_runners_up + 1]
+
+
+Value = Callable[[Floats], Floats]
+
+
+def _race(known: Intervals, rows: Indices, lower: Floats, upper: Floats, value: Value) -> None:
+    """Narrow the intervals of those who may be best, all of the same df."""
+    contenders = np.flatnonzero(value(upper) >= _near(float(value(lower).max())))
+    contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
+    found = known.fit.contest(known.candidates[rows[contenders]], lower[contenders], upper[contenders], True)
+    lower[contenders], upper[contenders] = found
+
+
+def _contest(known: Intervals, rows: Indices, lower: Floats, upper: Floats, value: Value) -> None:
+    """The same for several df: whoever leads first, then those who may still be better, until nobody is."""
+    unseen = lower < upper
+    while True:
+        low, high = value(lower), value(upper)
+        unknown = np.flatnonzero(unseen & (high >= _near(float(low.max()))))
+        if len(unknown) == 0:
+            return
+        i = unknown[[int(np.argmax(low[unknown]))]]
+        lower[i], upper[i] = known.fit.contest(known.candidates[rows[i]], lower[i], upper[i], False)
+        unseen[i] = False
 
 
 def _near(best: float) -> float:

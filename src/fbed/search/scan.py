@@ -70,7 +70,11 @@ _RUNNERS_UP = 5  # near ties kept of each scan, for people who ask what else cou
 
 
 class Scanner:
-    """Asks a model about candidates under a rule."""
+    """Asks a model about candidates under a rule.
+
+    Where only decisions matter and nobody looks at statistics (`decides_only`), p-values are not computed (NaN), and
+    the statistic of a clear winner stays an interval.
+    """
 
     def __init__(
         self,
@@ -79,12 +83,14 @@ class Scanner:
         n_forced: int,
         n_threads: int = 1,
         memo: Memo | None = None,
+        decides_only: bool = False,
     ) -> None:
         self.model = model
         self.rule = rule
         self.n_forced = n_forced
         self.n_threads = n_threads
         self.memo = memo
+        self.decides_only = decides_only
         self._last: tuple[tuple[int, ...], Fit] | None = None
         self._last_loss: tuple[frozenset[int], Scan] | None = None
 
@@ -104,15 +110,22 @@ class Scanner:
         k = len(selected) - self.n_forced
         if is_certified(fit):
             known = Intervals(fit, candidates, self.memo.gains(selected) if self.memo else None)
-            order = best_by_intervals(known, self.rule, k, self._mapped, _RUNNERS_UP, everybody)
+            few = 0 if self.decides_only else _RUNNERS_UP
+            order = best_by_intervals(known, self.rule, k, self._mapped, few, everybody, not self.decides_only)
             passes = known.passes
         else:
             evidence = self._computed(fit.gains, candidates, self.memo.gains(selected) if self.memo else None)
             passes = self.rule.passes(evidence, k)
-            merit = np.where(passes, self.rule.merit(evidence, k), -np.inf)
+            merit = np.full(len(candidates), -np.inf)
+            merit[passes] = self._merit(evidence[passes], k)
             order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
             known = Intervals.exact(candidates, evidence)
         return self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
+
+    def _merit(self, evidence: Evidence, k: int) -> Floats:
+        """What those who pass are ranked by: the statistic where all have the same df, since merit rises with it."""
+        race = evidence.known_log_p is None and len(evidence.df) > 0 and bool((evidence.df == evidence.df[0]).all())
+        return evidence.statistic if race else self.rule.merit(evidence, k)
 
     def backward(self, selected: Sequence[int], variables: Indices) -> Scan:
         """Who would be kept, and whose removal costs least? `chosen` is None when every variable is kept."""
@@ -157,20 +170,20 @@ class Scanner:
         """Evidence of a family that computes its statistics, for variables whose evidence is not known yet."""
         if memory is None:
             return self._gather(evaluate, variables)
-        unknown = variables[np.isnan(memory.recall(variables)[3])]
+        unknown = variables[np.isnan(memory.recall(variables)[2])]
         if len(unknown):
             new = self._gather(evaluate, unknown)
-            memory.remember(unknown, new.statistic, new.statistic, new.df, new.log_p)
+            memory.remember(unknown, new.statistic, new.statistic, new.df, new.known_log_p)
             memory.reference = new.reference
         statistic, _, df, log_p = memory.recall(variables)
-        return Evidence(statistic, df, log_p, memory.reference)
+        return Evidence(statistic, df, None if np.isnan(log_p).any() else log_p, memory.reference)
 
     def _gather(self, evaluate: Callable[[Indices], Evidence], variables: Indices) -> Evidence:
         parts = self._mapped(evaluate, variables)
         return Evidence(
             np.concatenate([part.statistic for part in parts]),
             np.concatenate([part.df for part in parts]),
-            np.concatenate([part.log_p for part in parts]),
+            None if parts[0].known_log_p is None else np.concatenate([part.log_p for part in parts]),
             parts[0].reference,
         )
 
@@ -201,7 +214,7 @@ class Scanner:
         """`order` holds the positions of the best few; the first is chosen when that is allowed."""
         few = np.array(order, dtype=np.intp)
         statistic, upper, df = known.lower[few], known.upper[few], known.df[few]
-        log_p = known.log_p(few)
+        log_p = np.full(len(few), np.nan) if self.decides_only else known.log_p(few)
         reference = known.reference
 
         def critical(df: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from fbed.result.figures import figure
@@ -11,7 +12,7 @@ from fbed.show.text import paragraph, table
 LOSSES = {
     "neg_log_loss": "log loss",
     "neg_brier_score": "Brier score",
-    "neg_mean_squared_error": "mean squared error",
+    "neg_mean_squared_error": "root mean squared error",  # in the unit of the outcome
     "neg_mean_absolute_error": "mean absolute error",
 }
 """Scores that are shown without their sign: less is better."""
@@ -20,6 +21,7 @@ NAMES = {
     "roc_auc": "area under the ROC curve",
     "accuracy": "classified rightly",
     "d2": "deviance explained",
+    "scaled_brier_score": "scaled Brier score",
     "r2": "R²",
     "c_index": "concordance index",
     "deviance": "−deviance, a row or event",
@@ -79,9 +81,11 @@ def score_lines(scores: Sequence[Honest], naive: bool) -> list[str]:
 
 def signed(score: Honest) -> tuple[str, str, str, str]:
     """Figures of a score; losses without their sign, the smaller end of the interval first."""
-    values = (score.value, score.low, score.high, score.naive)
+    values: tuple[float, ...] = (score.value, score.low, score.high, score.naive)
     if score.name in LOSSES:
         values = (-score.value, -score.high, -score.low, -score.naive)
+    if score.name == "neg_mean_squared_error":
+        values = tuple(math.sqrt(v) if v >= 0 else v for v in values)  # NaN stays what it is
     value, low, high, naive = (figure(v) for v in values)
     return value, low, high, naive
 

@@ -6,6 +6,7 @@ the number of copies of the first allele of the .bim file; a missing one counts 
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -96,6 +97,13 @@ class Genotypes:
                 raise InvalidInput(f"{name!r} is no variant and no column beside them: {hint(name, [*known, *place])}")
         return pd.DataFrame(columns)
 
+    def named(self, names: Iterable[str]) -> dict[str, Any]:
+        """Variants and columns beside them of some names, as far as they are there; NaN for missing genotypes."""
+        place = {name: j for j, name in enumerate(self.variants)}
+        known = set(self.columns)
+        found = {name: self.packed.values(np.array([place[name]]))[:, 0] for name in names if name in place}
+        return {**found, **{name: self[name] for name in names if name in known}}
+
 
 def genotypes(path: str | Path, pheno: Any = None) -> Genotypes:
     """Open PLINK genotypes for `fbed.select`.
@@ -126,7 +134,7 @@ def genotypes(path: str | Path, pheno: Any = None) -> Genotypes:
 
 def is_plink(path: str | Path) -> bool:
     """Whether a name is that of PLINK's files: of one of them, or of what their names have in common."""
-    return Path(path).suffix == ".bed" or (not Path(path).is_file() and Path(f"{path}.bed").is_file())
+    return Path(path).suffix == ".bed" or (not os.path.isfile(path) and os.path.isfile(f"{path}.bed"))
 
 
 def stem_of(path: str | Path) -> str:

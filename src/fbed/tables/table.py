@@ -136,11 +136,26 @@ class Table:
         return replace(self, matrix=_some_rows(self.matrix, keep), factors=factors, n_rows=len(keep))
 
     def by_columns(self) -> Table:
-        """The same table with a matrix of which rows are quickly taken: column after column, unless that is large."""
+        """The same table with a matrix of which rows are quickly taken, unless it is large.
+
+        It lies column after column, and small whole numbers take a byte each.
+        """
         matrix = self.matrix
-        if not isinstance(matrix, np.ndarray) or matrix.flags.f_contiguous or matrix.nbytes > _TURNED:
+        if not isinstance(matrix, np.ndarray) or matrix.nbytes > _TURNED:
             return self
-        return replace(self, matrix=np.asfortranarray(matrix))
+        return replace(self, matrix=np.asfortranarray(_as_bytes(matrix)))
+
+
+def _as_bytes(matrix: NDArray[Any]) -> NDArray[Any]:
+    """A byte a value, where that holds all of them."""
+    if matrix.dtype.itemsize == 1 or not matrix.size:
+        return matrix
+    for rows in (matrix[:1], matrix):  # most matrices that do not fit show it in their first row
+        with np.errstate(invalid="ignore"):
+            small = rows.astype(np.int8)
+        if not np.array_equal(small, rows):
+            return matrix
+    return small
 
 
 def _some_rows(matrix: Matrix, keep: NDArray[np.intp]) -> Matrix:

@@ -40,7 +40,9 @@ def calibrate(
     keep = np.isfinite(risk) & (seen.weights > 0)
     if family in ("multinomial", "ordinal") or keep.sum() < 3 or np.ptp(risk[keep]) == 0:
         return None
-    risk, mean = np.clip(risk[keep], -700, 700), mean[keep]
+    risk, mean = risk[keep], mean[keep]
+    if family not in ("gaussian", "mixed"):  # whose predictor is no exponent
+        risk = np.clip(risk, -700, 700)
     seen = Observed(
         seen.y[keep],
         seen.weights[keep],
@@ -56,8 +58,8 @@ def _line(family: str, risk: Floats, seen: Observed, strata: Rows | None) -> tup
     if like is None:
         return None, None
     first = int(like.intercept)
-    spread = float(np.std(risk)) or 1.0
-    Z = (risk / spread)[:, None] if not first else np.column_stack([np.ones(len(risk)), risk / spread])
+    center, spread = float(np.mean(risk)), float(np.std(risk)) or 1.0
+    Z = np.column_stack([np.ones((len(risk), first)), (risk - center) / spread])
     columns = Columns(Z)
 
     def evaluate(parameters: Floats) -> tuple[float, Callable[[], tuple[Floats, Floats]]]:
@@ -69,15 +71,14 @@ def _line(family: str, risk: Floats, seen: Observed, strata: Rows | None) -> tup
 
         return float(point.value[0]), derivatives
 
-    start = np.zeros(first + 1)
-    start[first] = spread
+    start = np.array([center, spread] if first else [spread])
     sigma2 = _dispersion(family, risk, seen)
     both = descend(evaluate, start)
     slope = _estimate(both[first] / spread, evaluate(both)[1]()[1], first, sigma2, spread)
     if not first:
         return slope, None
     shifted = descend(evaluate, start, np.array([True, False]))
-    return slope, _estimate(shifted[0], evaluate(shifted)[1]()[1][:1, :1], 0, sigma2, 1.0)
+    return slope, _estimate(shifted[0] - center, evaluate(shifted)[1]()[1][:1, :1], 0, sigma2, 1.0)
 
 
 def _estimate(value: float, information: Floats, place: int, sigma2: float, spread: float) -> Estimate:

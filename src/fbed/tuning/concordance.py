@@ -2,8 +2,8 @@
 
     C = Σ w_i w_j [1(r_i > r_j) + ½·1(r_i = r_j)] / Σ w_i w_j   over pairs in which i has its event before j's time
 
-Rows are compared within their fold only, since predictions of different models need not be on one scale. The area under
-the ROC curve is the same with 'positive' for 'event first'.
+Risks are compared within their fold only, since those of different models are not on one scale. The area under the ROC
+curve is the same with 'positive' for 'event first'; probabilities are on one scale.
 """
 
 from __future__ import annotations
@@ -19,14 +19,22 @@ _PAIRS = 2**24  # of a fold, up to which a matrix of all pairs is made
 
 def area_parts(positive: NDArray[np.bool_], risk: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Concordant and all pairs of a positive and a negative row, for every row of `weights` (weightings × rows)."""
+    won, pairs = area_of_rows(positive, risk, weights)
+    return won.sum(axis=1), pairs.sum(axis=1)
+
+
+def area_of_rows(positive: NDArray[np.bool_], risk: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """The same by the positive row of a pair: weightings × rows, 0 for negative ones."""
     order = np.argsort(risk, kind="stable")
     w, up = weights[:, order], positive[order]
     below, level = _ties(risk[order])
     negative = np.where(up, 0.0, w)
     before = np.concatenate([np.zeros((len(w), 1)), np.cumsum(negative, axis=1)], axis=1)
     at_risk = 0.5 * (before[:, below] + before[:, level])  # lower risk counts fully, the same risk half
-    won = np.einsum("ij,ij->i", np.where(up, w, 0.0), at_risk)
-    return won, w[:, up].sum(axis=1) * before[:, -1]
+    own = np.where(positive, weights, 0.0)
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return own * at_risk[:, back], own * before[:, -1:]
 
 
 def _ties(values: Floats) -> tuple[Rows, Rows]:

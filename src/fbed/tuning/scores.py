@@ -1,6 +1,6 @@
 """Scores of out-of-fold predictions, more being better, for many weightings of the rows at once.
 
-A score is a ratio Σ_f N_f / Σ_f D_f of parts that come from single folds: N_f / D_f is the score of fold f, and the
+A score is a ratio Σ_f N_f / Σ_f D_f of parts that belong to single folds: N_f / D_f is the score of fold f, and the
 spread of these tells the standard error. Bootstrap samples are weightings, so that they need no further predictions.
 """
 
@@ -82,8 +82,22 @@ class OutOfFold:
         return some
 
 
-Weighted = Callable[[OutOfFold, Rows, Floats], tuple[Floats, Floats]]
-"""Parts N (weightings × configurations) and D (the same, or weightings × 1) of a fold's entries."""
+Parts = Callable[[OutOfFold, Floats], tuple[Floats, Floats]]
+"""N and D, folds × weightings × configurations, for weightings of all entries (weightings × entries)."""
+
+OfFold = Callable[[OutOfFold, Rows, Floats], tuple[Floats, Floats]]
+"""N (weightings × configurations) and D (the same, or weightings × 1) of a fold's entries."""
+
+
+def fold_by_fold(one: OfFold) -> Parts:
+    """A score of which every fold has its own parts."""
+
+    def parts(found: OutOfFold, w: Floats) -> tuple[Floats, Floats]:
+        made = [one(found, part, w[:, part]) for part in found.parts]
+        shape = (len(w), found.n_configurations)
+        return np.stack([m[0] for m in made]), np.stack([np.broadcast_to(m[1], shape) for m in made])
+
+    return parts
 
 
 @dataclass(frozen=True)
@@ -92,15 +106,13 @@ class Score:
 
     name: str
     words: str
-    parts: Weighted
+    parts: Parts
     families: tuple[str, ...] = ()  # all, when empty
-    pairs: bool = False  # whether rows of a fold are compared with each other
+    pairs: bool = False  # whether rows are compared with others of their fold
 
     def by_fold(self, found: OutOfFold, weights: Floats) -> tuple[Floats, Floats]:
         """N and D, folds × weightings × configurations, for weightings of the rows (weightings × rows)."""
-        made = [self.parts(found, part, weights[:, found.row[part]]) for part in found.parts]
-        shape = (len(weights), found.n_configurations)
-        return np.stack([m[0] for m in made]), np.stack([np.broadcast_to(m[1], shape) for m in made])
+        return self.parts(found, weights[:, found.row])
 
     def values(self, found: OutOfFold, weights: Floats) -> tuple[Floats, Floats]:
         """Score and its standard error over the folds, weightings × configurations."""
@@ -119,23 +131,23 @@ def combined(N: Floats, D: Floats, folds_a_row: float = 1.0) -> tuple[Floats, Fl
 # -- means over rows -------------------------------------------------------------------------------------------------
 
 
-def _mean_of(gain: Callable[[OutOfFold, Rows], Floats]) -> Weighted:
+def _mean_of(gain: Callable[[OutOfFold, Rows], Floats]) -> Parts:
     """A score that is a mean over rows."""
 
     def parts(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Floats]:
         return w @ gain(found, part), w.sum(axis=1, keepdims=True)
 
-    return parts
+    return fold_by_fold(parts)
 
 
-def _against(gain: Callable[[OutOfFold, Rows], Floats], null: Callable[[OutOfFold, Rows, Floats], Floats]) -> Weighted:
+def _against(gain: Callable[[OutOfFold, Rows], Floats], null: Callable[[OutOfFold, Rows, Floats], Floats]) -> Parts:
     """1 − loss / loss of a reference."""
 
     def parts(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Floats]:
         base = null(found, part, w)[:, None]
         return base + w @ gain(found, part), base
 
-    return parts
+    return fold_by_fold(parts)
 
 
 def _deviance(found: OutOfFold, part: Rows) -> Floats:
@@ -170,6 +182,16 @@ def _brier(found: OutOfFold, part: Rows) -> Floats:
     return -np.square(found.mean[part] - own[:, None, :]).sum(axis=2)
 
 
+def _brier_of_shares(found: OutOfFold, part: Rows, w: Floats) -> Floats:
+    """The Brier score of those who predict the shares of the classes in all rows."""
+    y, n_classes = found.seen.y.astype(np.intp), max(2, len(found.labels))
+    count = np.bincount(y, found.weights[found.row], n_classes)
+    share = count / count.sum()
+    own = y[part, None] == np.arange(n_classes)
+    loss = np.square(own - share).sum(axis=1)
+    return np.asarray(w @ (loss / 2.0 if found.mean.ndim == 2 else loss))  # of two classes one counts
+
+
 def _squares(found: OutOfFold, part: Rows) -> Floats:
     return -((found.seen.y[part][:, None] - found.mean[part]) ** 2)
 
@@ -195,20 +217,24 @@ def _each(found: OutOfFold, w: Floats, one: Callable[[Floats], tuple[Floats, Flo
     return np.column_stack([m[0] for m in made]), np.column_stack([m[1] for m in made])
 
 
-def _area(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Floats]:
-    positive = found.seen.y[part] == 1
-    made: tuple[Floats, Floats] = _each(found, w, lambda risk: concordance.area_parts(positive, risk, w), part)
-    return made
+def _area(found: OutOfFold, w: Floats) -> tuple[Floats, Floats]:
+    """Pairs of a positive and a negative row of any folds, as BBC-CV has them; they count for the positive one's."""
+    positive, own = found.seen.y == 1, found.fold[:, None] == np.arange(len(found.parts))
+    N, D = (np.empty((own.shape[1], len(w), found.n_configurations)) for _ in range(2))
+    for c in range(found.n_configurations):
+        won, pairs = concordance.area_of_rows(positive, found.risk[:, c], w)
+        N[:, :, c], D[:, :, c] = (won @ own).T, (pairs @ own).T
+    return N, D
 
 
-def _within(one: Weighted) -> Weighted:
+def _within(one: OfFold) -> Parts:
     """A score of pairs, over pairs of the same stratum only."""
 
     def parts(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Floats]:
         made = [one(found, part[some], w[:, some]) for some in found.comparable(part)]
         return np.sum([m[0] for m in made], axis=0), np.sum([m[1] for m in made], axis=0)
 
-    return parts
+    return fold_by_fold(parts)
 
 
 def _concordance(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Floats]:
@@ -262,9 +288,10 @@ SCORES = {
     score.name: score
     for score in (
         DEVIANCE,
-        Score("roc_auc", "area under the ROC curve", _area, ("binomial",), pairs=True),
+        Score("roc_auc", "area under the ROC curve", _area, ("binomial",)),
         Score("neg_log_loss", "mean log probability of the observed class", _mean_of(_log_probability), _CLASSES),
         Score("neg_brier_score", "minus the Brier score", _mean_of(_brier), _CLASSES),
+        Score("scaled_brier_score", "scaled Brier score", _against(_brier, _brier_of_shares), _CLASSES),
         Score("accuracy", "part of the rows classified rightly", _mean_of(_right), _CLASSES),
         Score("r2", "R²", _against(_squares, _spread), _NUMBERS),
         Score("neg_mean_squared_error", "minus the mean squared error", _mean_of(_squares), _NUMBERS),
@@ -276,8 +303,8 @@ SCORES = {
 """Scores that are computed for all bootstrap samples at once; others of scikit-learn are called one by one."""
 
 SHOWN = {
-    "binomial": ("roc_auc", "neg_log_loss", "neg_brier_score", "d2", "accuracy"),
-    "multinomial": ("neg_log_loss", "accuracy", "neg_brier_score", "d2"),
+    "binomial": ("roc_auc", "neg_log_loss", "neg_brier_score", "scaled_brier_score", "d2", "accuracy"),
+    "multinomial": ("neg_log_loss", "accuracy", "neg_brier_score", "scaled_brier_score", "d2"),
     "ordinal": ("c_index", "neg_log_loss", "accuracy", "d2"),
     "cox": ("c_index",),  # a partial likelihood depends on how many rows are compared: samples are not comparable
     "weibull": ("c_index", "deviance"),
@@ -347,7 +374,7 @@ def _from_sklearn(name: Any) -> Score:
                     N[b, c] = value * D[b, c]
         return N, D
 
-    return Score(str(name), str(name).replace("_", " "), parts)
+    return Score(str(name), str(name).replace("_", " "), fold_by_fold(parts))
 
 
 def _asked(scorer: Any, y: Floats, said: NDArray[Any], w: Floats) -> float:

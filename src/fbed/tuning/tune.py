@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from fbed.doors.elsewhere import in_memory
 from fbed.doors.paths import settings_grid
 from fbed.doors.problem import DataOptions, Problem, check_search_options, read_problem
 from fbed.doors.progress import Progress
@@ -21,7 +22,7 @@ from fbed.result.origin import origin
 from fbed.result.performance import Performance
 from fbed.result.result import Result
 from fbed.rules.tails import Floats
-from fbed.tables.readers import opened
+from fbed.tables.genotypes import considered
 from fbed.tables.table import Name, as_list, take_column
 from fbed.tuning import choice
 from fbed.tuning.bbc import Bootstrapped, bootstrapped
@@ -174,7 +175,8 @@ def tune(
     True
     """
     started = time.perf_counter()
-    X = opened(X)
+    include, exclude = as_list(include), as_list(exclude)
+    X = considered(in_memory(X, "tuning"), include, data.get("groups"))
     choice.check_rule(choose)
     if resume is not None:
         check_place(Path(resume))
@@ -182,7 +184,6 @@ def tune(
     grid = settings_grid(alphas, gammas, ks, fbs)
     for setting in grid:
         check_search_options(0 if setting.k is None else setting.k, max_features, time_limit)
-    include, exclude = as_list(include), as_list(exclude)
     groups, left_out = _fold_groups(X, fold_groups, data)
     exclude = [*exclude, *(name for name in left_out if name not in exclude)]
     problem = read_problem(X, y, [s.as_criterion() for s in grid], exclude, n_jobs=n_jobs, **data)

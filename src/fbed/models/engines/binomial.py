@@ -480,4 +480,4 @@ def _damped(
 
 def _evidence(difference: Floats, df: Floats) -> Evidence:
     statistic = np.where(df > 0, np.maximum(difference, 0.0), 0.0)
-    return Evidence(statistic, df, ChiSquare().log_sf(statistic, df), ChiSquare())
+    return Evidence(statistic, df, None, ChiSquare())

@@ -17,7 +17,7 @@ ordinary model of the family answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -208,13 +208,13 @@ class TallFit:
         """Statistics by fits."""
         found = [self._gain(int(v)) for v in candidates]
         statistic, df = np.array([f[0] for f in found]), np.array([f[1] for f in found])
-        return Evidence(statistic, df, self.reference.log_sf(statistic, df), self.reference)
+        return Evidence(statistic, df, None, self.reference)
 
     def losses(self, variables: Indices) -> Evidence:
         """Statistics by fits."""
         found = np.array([self.resolve_loss(int(v), np.inf)[0] for v in variables])
         df = self._widths(variables)
-        return Evidence(found, df, self.reference.log_sf(found, df), self.reference)
+        return Evidence(found, df, None, self.reference)
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Brackets from a pass over the columns, moments, fits: each for those whom the one before left in doubt."""
@@ -223,15 +223,19 @@ class TallFit:
         delicate = np.zeros(len(candidates), dtype=bool)
         if len(single):
             lower[single], upper[single], delicate[single] = self._brackets(candidates[single], critical)
-        for i in np.flatnonzero((df > 0) & ~self.model.design.varying[candidates]):
-            lower[i], upper[i], delicate[i] = self._group_bracket(int(candidates[i]))
+        groups = np.flatnonzero((df > 0) & ~self.model.design.varying[candidates])
+        for i, looked in zip(groups, self._looked_at(candidates[groups]), strict=True):
+            lower[i], upper[i], delicate[i] = self._group_bracket(int(candidates[i]), looked)
         for i in np.flatnonzero(delicate):
             lower[i], df[i] = self._gain(int(candidates[i]))
             upper[i] = lower[i]
         line = critical(df)
         self._narrow(candidates, lower, upper, _in_doubt(lower, upper, line))
-        for width in np.unique(df[df > 0]):
-            self._narrow_leaders(candidates, lower, upper, np.flatnonzero((df == width) & (lower > line)))
+        passing = np.flatnonzero((df > 0) & (lower > line))
+        if len(np.unique(df[passing])) > 1:
+            self._narrow(candidates, lower, upper, passing)  # whose p-value is smallest, wide brackets would not tell
+        else:
+            self._narrow_leaders(candidates, lower, upper, passing)
         for i in _in_doubt(lower, upper, line):
             lower[i], df[i] = self._gain(int(candidates[i]), doubtful=False)
             upper[i] = lower[i]
@@ -297,8 +301,15 @@ class TallFit:
         for j, variable in enumerate(candidates[kept].tolist()):
             self._steps[variable] = delta[j : j + 1], gamma[:, j] * delta[j]
 
-    def _group_bracket(self, variable: int) -> tuple[float, float, bool]:
-        looked = self.sums.look_at_group(self.sweep.rows, self.selected, variable)
+    def _looked_at(self, variables: Indices) -> Iterable[Looked]:
+        """Variables of several columns, one after another, or together where every question is a pass over files."""
+        together = getattr(self.sums, "look_at_groups", None)
+        if together is not None:
+            found: list[Looked] = together(self.sweep.rows, self.selected, variables) if len(variables) else []
+            return found
+        return (self.sums.look_at_group(self.sweep.rows, self.selected, int(v)) for v in variables)
+
+    def _group_bracket(self, variable: int, looked: Looked) -> tuple[float, float, bool]:
         step = self._group_step(looked)
         if step is None:
             return 0.0, np.inf, True

@@ -199,7 +199,7 @@ class TallGaussianFit:
         if delicate.any():
             found = self._careful.gains(candidates[delicate])
             statistic[delicate], df[delicate] = found.statistic, found.df
-        return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+        return Evidence(statistic, df, None, reference)
 
     def _explained(self, candidates: Indices) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Part of the mean square that each explains, its df, and who must be looked at with care."""
@@ -239,7 +239,7 @@ class TallGaussianFit:
             added[i] = coefficients[place] @ np.linalg.solve(inverse[place, place], coefficients[place])
         statistic = n_log_ratio(self.model.linear, self.rss + self.model.n * added, self.rss)
         reference = ExactF(self.model.n, self.residual_df, shares_larger=True)
-        return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+        return Evidence(statistic, df, None, reference)
 
     @cached_property
     def _careful(self) -> Fit:

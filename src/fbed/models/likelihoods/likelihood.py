@@ -346,4 +346,4 @@ def inverse_information(fit: RegressionFit) -> Floats | None:
 def evidence(statistic: Floats, df: Floats) -> Evidence:
     """Evidence of a χ² test; a statistic of 0 without degrees of freedom."""
     statistic = np.where(df > 0, np.maximum(statistic, 0.0), 0.0)
-    return Evidence(statistic, df, ChiSquare().log_sf(statistic, df), ChiSquare())
+    return Evidence(statistic, df, None, ChiSquare())

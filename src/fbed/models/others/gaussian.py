@@ -82,7 +82,7 @@ class GaussianFit:
         explained[self.residual_df - df < 1] = 0.0  # a perfect fit for want of residuals is no evidence
         statistic = self._statistic(self.rss, self.rss - explained)
         reference = ExactF(self.model.n, self.residual_df)
-        return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+        return Evidence(statistic, df, None, reference)
 
     def _single_gains(self, candidates: Indices) -> tuple[Floats, Floats]:
         unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates))
@@ -100,7 +100,7 @@ class GaussianFit:
     def _loss_evidence(self, added: Floats, df: Floats) -> Evidence:
         statistic = self._statistic(self.rss + added, self.rss)
         reference = ExactF(self.model.n, self.residual_df, shares_larger=True)
-        return Evidence(statistic, df, reference.log_sf(statistic, df), reference)
+        return Evidence(statistic, df, None, reference)
 
     def _statistic(self, smaller: Floats | float, larger: Floats | float) -> Floats:
         return n_log_ratio(self.model, smaller, larger)

@@ -55,7 +55,13 @@ def overdispersion(y: Floats, mean: Floats, variance: Floats, weights: Floats, n
     df = float(weights.sum()) - n_parameters
     if df <= 0 or not (variance > 0).all():
         return None
-    statistic = float(weights @ ((y - mean) ** 2 / variance))
+    return dispersion(float(weights @ ((y - mean) ** 2 / variance)), df)
+
+
+def dispersion(statistic: float, df: float) -> Check | None:
+    """The same from Pearson's χ²."""
+    if df <= 0 or not math.isfinite(statistic):
+        return None
     return Check("no overdispersion", None, statistic, df, float(special.chdtrc(df, statistic)), statistic / df)
 
 

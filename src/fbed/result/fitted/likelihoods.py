@@ -88,6 +88,22 @@ def mixed(seen: Observed, sd_cluster: float, sd_residual: float) -> float:
     return -0.5 * (spread + float(np.log1p(sizes * ratio).sum()))
 
 
+def of_deviance(family: str, seen: Observed, deviance: float, null_deviance: float) -> float | None:
+    """The log-likelihood without a look at predictions: that of rows explained perfectly, less half the deviance."""
+    y, weights, trials = seen.y, seen.weights, seen.trials
+    if family == "gaussian":
+        return gaussian(deviance, seen.n) if deviance > _PERFECT * null_deviance else None
+    if family == "poisson":
+        best = float(weights @ (special.xlogy(y, y) - y - special.gammaln(y + 1.0)))
+    elif trials is None:
+        best = 0.0
+    else:
+        lost = trials - y
+        ways = special.gammaln(trials + 1.0) - special.gammaln(y + 1.0) - special.gammaln(lost + 1.0)
+        best = float(weights @ (ways + special.xlogy(y, y / trials) + special.xlogy(lost, lost / trials)))
+    return best - 0.5 * deviance
+
+
 _PERFECT = 1e-9  # part of the null deviance below which a fit is perfect, and its likelihood has no bound
 
 

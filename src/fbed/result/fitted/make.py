@@ -13,7 +13,7 @@ from fbed.models.base import FittedModel, correlation_of
 from fbed.models.likelihoods.glm import gamma_twice_negative
 from fbed.partitions.designs import FarDesign
 from fbed.result.fitted import likelihoods, responses
-from fbed.result.fitted.checks import Check, CoxRows, overdispersion
+from fbed.result.fitted.checks import Check, CoxRows, dispersion, overdispersion
 from fbed.result.fitted.columns import on_training_rows, plain, read_columns
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.model import FinalModel
@@ -97,9 +97,10 @@ def _classes(problem: Problem) -> tuple[object, ...]:
 
 def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> FinalModel:
     """Log-likelihoods, number of parameters, checks and baseline, from one look at the rows."""
-    design = problem.design
-    terms = np.empty((0, 0)) if isinstance(design, FarDesign) else on_training_rows(design, selected)
-    eta = design.predictors(model, selected) if isinstance(design, FarDesign) else responses.predictors(model, terms)
+    if isinstance(problem.design, FarDesign):
+        return _with_far_fit(problem, problem.design, model, selected)
+    terms = on_training_rows(problem.design, selected)
+    eta = responses.predictors(model, terms)
     offset = problem.extras.offset
     if offset is not None:
         eta = eta + offset[:, None]
@@ -116,6 +117,22 @@ def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> F
         found = likelihoods.log_likelihood(model.family, eta, mean, seen, known)
     model = replace(model, log_likelihood=found, null_log_likelihood=_null(model, found))
     return replace(model, checks=tuple(_checks(model, seen, mean)))
+
+
+def _with_far_fit(problem: Problem, design: FarDesign, model: FinalModel, selected: Sequence[int]) -> FinalModel:
+    """The same where the rows are elsewhere: from deviances and sums."""
+    seen = observed(problem, model.family)
+    found = likelihoods.of_deviance(model.family, seen, model.deviance, model.null_deviance)
+    model = replace(
+        model,
+        n_parameters=_n_parameters(model),
+        log_likelihood=found,
+        null_log_likelihood=_null(model, found),
+    )
+    if model.family != "poisson" and seen.trials is None:
+        return model
+    check = dispersion(design.pearson(model, selected), float(seen.weights.sum()) - len(model.terms))
+    return replace(model, checks=() if check is None else (check,))
 
 
 def _n_parameters(model: FinalModel) -> int:

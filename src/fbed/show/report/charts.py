@@ -76,8 +76,8 @@ def number(value: float) -> str:
     """A number on an axis."""
     if value == 0:
         return "0"
-    plain = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:g}" if abs(value) < 1e6 else f"{value:.0e}"
-    return plain.replace("-", "−")
+    plain = f"{value:,.0f}" if 1000 <= abs(value) < 1e6 else f"{value:g}" if abs(value) < 1e6 else f"{value:.3g}"
+    return plain.replace("e+0", "e").replace("e+", "e").replace("-", "−")
 
 
 def text(x: float, y: float, content: object, class_: str = "", anchor: str = "start") -> Html:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fbed.result.performance import Calibration, Estimate, Honest, Performance
+import math
+
+from fbed.result.performance import Calibration, Estimate, Honest, Performance, Point
 from fbed.result.result import Result
 from fbed.show.performance import LOSSES, NAMES, setting_words, signed
 from fbed.show.report import charts, curves
@@ -13,6 +15,7 @@ from fbed.show.text import shortened
 _MOST_BARS = 30
 _MOST_ROWS = 200
 _EVENTS = ("cox", "weibull")
+_SQUARED = ("gaussian", "mixed")  # whose deviance is the squared error
 
 
 def performance(result: Result) -> Html | None:
@@ -48,7 +51,7 @@ def _opening(told: Performance) -> str:
 
 
 def _scores(told: Performance) -> Html:
-    heads = [Head("score"), Head("honest estimate", True), Head("95% interval", True), Head("naive", True)]
+    heads = [Head("score"), Head("honest", True), Head("95% interval", True), Head("naive", True)]
     caption = (
         f"Honest: BBC-CV with {told.n_bootstraps:,} bootstrap samples, which repeats the choice of the configuration. "
         "Naive: the cross-validated score of the chosen configuration, which is partly luck."
@@ -63,10 +66,25 @@ def _score_row(score: Honest) -> list[object]:
     return [f"{name}{less}", Cell(value, score.value), Cell(f"{low} to {high}"), Cell(naive, score.naive)]
 
 
+def _by_what(told: Performance) -> str:
+    """The score by which the configuration was chosen, as it is shown."""
+    if told.selected_by == "deviance" and told.family in _SQUARED:
+        return "−root mean squared error"
+    return NAMES.get(told.selected_by, told.selected_by)
+
+
+def _readable(told: Performance, point: Point) -> tuple[float, float]:
+    """Score and standard error of a configuration; squared errors in the unit of the outcome."""
+    if told.selected_by != "deviance" or told.family not in _SQUARED or not point.score < 0:
+        return point.score, point.error
+    root = math.sqrt(-point.score)
+    return -root, 0.5 * point.error / root
+
+
 def _sizes(told: Performance) -> Html:
-    score = NAMES.get(told.selected_by, told.selected_by)
+    score = _by_what(told)
     points = [
-        (p.n_selected, p.score, p.error, setting_words(p.algorithm, p.criterion, p.parameter, p.penalty))
+        (p.n_selected, *_readable(told, p), setting_words(p.algorithm, p.criterion, p.parameter, p.penalty))
         for p in told.points
     ]
     size, value, _, name = points[told.chosen]
@@ -159,11 +177,10 @@ def _configurations(told: Performance) -> Html:
                 Cell(parameter, p.parameter),
                 *([Cell(number(p.penalty), p.penalty)] if penalised else []),
                 Cell(f"{p.n_selected:.1f}", p.n_selected),
-                Cell(number(p.score, 4), p.score),
-                Cell(number(p.error), p.error),
+                *(Cell(number(value, digits), value) for value, digits in zip(_readable(told, p), (4, 3), strict=True)),
                 Cell(f"{p.chosen_share:.0%}", p.chosen_share),
             ]
         )
     more = f" The first {_MOST_ROWS} of {len(told.points):,}." if len(told.points) > _MOST_ROWS else ""
-    caption = f"Score: {NAMES.get(told.selected_by, told.selected_by)}, out of fold; higher is better.{more}"
+    caption = f"Score: {_by_what(told)}, out of fold; higher is better.{more}"
     return tag("details", tag("summary", "All configurations"), table(caption, heads, rows))
