@@ -82,7 +82,7 @@ class Design:
     def _one_pass(self, n_threads: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Centre, scale, extremes and number of values other than 0 of every column; refuses what is not finite."""
         p = self.table.matrix.shape[1]
-        step = max(16, -(-p // 64))
+        step = max(16, -(-p // 64)) if not self.is_on_device else max(1, p)  # a device cuts them by itself
         ranges = [(start, min(start + step, p)) for start in range(0, p, step)]
         parts = list(spread(lambda r: self.matrix.stats(self.weights, self.n, *r), ranges, n_threads))
         stats = np.concatenate(parts) if parts else np.empty((0, 6))

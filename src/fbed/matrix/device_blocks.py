@@ -9,11 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from fbed.matrix.array_library import Array, on_host
+from fbed.matrix.beside_columns import Places
 from fbed.matrix.design import Design
 from fbed.matrix.device_columns import ROUGH, DeviceColumns, Quick
 from fbed.matrix.row_blocks import Indices, RowBlocks
 from fbed.rules.tails import Floats
 
+_NEARLY = 0.75  # part of the columns from which it is as well to read all
 _MODELS = 3  # of which the columns are kept side by side: one, and those that are tried beside it
 
 
@@ -108,8 +110,7 @@ class DeviceBlocks(RowBlocks):
         """Products with bounds on what they are wrong by; columns in memory are multiplied exactly."""
         inside = self._is_stored(variables)
         if inside.all():
-            where = self.design.positions(variables)
-            return self.kernel.quick(where, self._center, self._scale, self._norm[where], V, own)
+            return self._quick(self.design.positions(variables), V, own)
         found, rest = self.quick(variables[inside], V, own), self.exact(variables[~inside], V)
         back = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
         xp, order = self.place.xp, self.place.put(back)
@@ -121,6 +122,17 @@ class DeviceBlocks(RowBlocks):
             found.by_vector,
             np.concatenate([found.by_own, nothing])[back],
         )
+
+    def _quick(self, where: Places, V: Array, own: bool) -> Quick:
+        """Where nearly all columns are wanted, all are read: picking them would copy them first."""
+        whole = len(where) >= _NEARLY * self.kernel.p
+        read = np.arange(self.kernel.p, dtype=np.int64) if whole else where
+        found = self.kernel.quick(read, self._center, self._scale, self._norm[read], V, own)
+        if not whole or (len(where) == self.kernel.p and bool((where == read).all())):
+            return found
+        at = self.place.put(where)
+        picked = None if found.own is None else found.own[at]
+        return Quick(found.along[at], picked, found.by_column[where], found.by_vector, found.by_own[where])
 
     def exact(self, variables: Indices, V: Array) -> Exact:
         """Products in float64."""

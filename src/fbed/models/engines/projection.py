@@ -33,6 +33,11 @@ class Projected:
     by_spread: Floats | float = 0.0
 
     @property
+    def is_rough(self) -> bool:
+        """Whether rounding is more than that of float64."""
+        return isinstance(self.by_score, np.ndarray)
+
+    @property
     def least_left(self) -> Floats:
         """What S leaves at least."""
         return self.left - self.by_left

@@ -245,33 +245,33 @@ class TallFit:
         self, candidates: Indices, critical: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Brackets of single columns; whoever may pass after a quick look is looked at in float64."""
-        lower, upper, delicate = self._single_brackets(candidates, critical, quick=True)
-        if hasattr(self.sums, "project"):
+        lower, upper, delicate, rough = self._single_brackets(candidates, critical, quick=True)
+        if rough:
             line = float(critical(np.ones(1))[0])
             best = float(np.partition(lower, -_FEW)[-_FEW]) if len(lower) > _FEW else 0.0
             closer = np.flatnonzero(delicate | (upper > line * (1.0 - TIE)) | (upper >= best))
-            if 0 < len(closer) < len(candidates):
+            if len(closer):
                 found = self._single_brackets(candidates[closer], critical, quick=False)
-                lower[closer], upper[closer], delicate[closer] = found
+                lower[closer], upper[closer], delicate[closer], _ = found
         return lower, upper, delicate
 
     def _single_brackets(
         self, candidates: Indices, critical: Callable[[Floats], Floats], quick: bool
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    ) -> tuple[Floats, Floats, NDArray[np.bool_], bool]:
+        """Brackets, who is delicate, and whether products were rounded: then steps are no ground for closer bounds."""
         found = self._projected(candidates, quick)
         left = found.least_left
-        delicate = ~(left > _DELICATE * found.own)
-        safe = np.where(delicate, 1.0, left)
         most = np.abs(found.score) + found.by_score
-        reach = self.sums.blocks.reach(candidates) + found.spread + found.by_spread
+        delicate = ~((left > _DELICATE * found.own) & np.isfinite(most))
+        safe, most = np.where(delicate, 1.0, left), np.where(delicate, 0.0, most)
+        reach = np.where(delicate, 0.0, self.sums.blocks.reach(candidates) + found.spread + found.by_spread)
         furthest = self.sums.stretch * most / safe * reach
-        least = np.maximum(np.abs(found.score) - found.by_score, 0.0) ** 2 / np.where(
-            delicate, 1.0, found.left + found.by_left
-        )
+        least = np.where(delicate, 0.0, np.maximum(2.0 * np.abs(found.score) - most, 0.0) ** 2)
+        least = least / np.where(delicate, 1.0, found.left + found.by_left)
         lower, upper = self._bracket(least, most * most / safe, furthest)
         lower[delicate], upper[delicate] = 0.0, self.deviance * (1.0 + _SLACK)
         self._keep_steps(candidates, found, lower, upper, critical)
-        return lower, upper, delicate
+        return lower, upper, delicate, found.is_rough
 
     def _projected(self, candidates: Indices, quick: bool) -> Projected:
         """What S leaves of candidates that are single columns."""
