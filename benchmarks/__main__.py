@@ -25,6 +25,9 @@ PARTS = (
     "resampling",
     "tuning",
     "tuning_cost",
+    "elsewhere",
+    "cluster",
+    "faults",
 )
 HERE = Path(__file__).parent
 

@@ -21,6 +21,9 @@ TITLES = {
     "classes": "Classes",
     "tuning": "Tuned predictions",
     "tuning_cost": "The cost of tuning",
+    "elsewhere": "Larger than memory",
+    "cluster": "A cluster",
+    "faults": "Killed and started again",
 }
 
 

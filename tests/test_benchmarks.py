@@ -101,6 +101,9 @@ def test_the_grid_is_measured_together_and_one_by_one(dense_file, tmp_path):
         "resampling",
         "tuning",
         "tuning_cost",
+        "elsewhere",
+        "cluster",
+        "faults",
     ],
 )
 def test_other_parts_at_toy_size(part, tmp_path):

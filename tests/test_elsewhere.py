@@ -230,3 +230,21 @@ def test_models_next_to_collinear_need_their_columns_in_memory(tmp_path, monkeyp
     model = elsewhere.read_problem_elsewhere(read, y, [fbed.BIC()]).model
     with pytest.raises(fbed.InvalidInput, match="raise memory_limit"):
         model.fit([0])
+
+
+def test_a_piece_that_waits_holds_no_more_than_it_has_room_for(tmp_path):
+    from fbed.doors import elsewhere
+
+    rng = np.random.default_rng(15)
+    X = rng.normal(size=(1000, 20))
+    y = (X[:, 0] + rng.logistic(size=1000) > 0).astype(int)
+    as_frame(X).to_parquet(tmp_path / "t.parquet", row_group_size=250)
+    far = elsewhere.far_or_near(tmp_path / "t.parquet", LIMIT, None, None)
+    far.crew.room = 4 * 8 * 1000  # four columns
+    model = elsewhere.read_problem_elsewhere(far, y, [fbed.BIC()]).model
+    fit = model.fit([3])
+    for candidates in (np.arange(4, 20), np.array([4, 5]), np.array([6])):
+        fit.sums.look(fit.sweep.rows, fit.selected, candidates)
+        kept = {tuple(piece._kept) for piece in far.crew.pieces}
+        assert kept == {16: {(3,)}, 2: {(3, 4, 5)}, 1: {(4, 5, 3, 6)}}[len(candidates)]
+        assert all(piece.design.table.matrix.shape[1] == 0 for piece in far.crew.pieces)

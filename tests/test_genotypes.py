@@ -13,6 +13,11 @@ from fbed._kernels import PackedColumns
 from fbed.cli.command import main
 from fbed.errors import InvalidInput
 from fbed.families import builders
+from fbed.matrix.design import Design
+from fbed.matrix.stored_blocks import PackedBlocks
+from fbed.models.engines import packed_sums
+from fbed.tables.beside import Packed
+from fbed.tables.table import read_table
 from plink_files import imputed, packed, random_codes, written
 
 
@@ -50,6 +55,37 @@ def test_kernels_equal_numpy(n, weighted):
     np.testing.assert_array_equal(kernel.rows(keep), packed(codes[keep]))
 
 
+@pytest.mark.parametrize("n", [3, 7, 2048, 5003])
+def test_sums_of_digits_equal_numpy(n):
+    rng = np.random.default_rng(n)
+    codes = rng.integers(0, 4, (n, 7)).astype(np.uint8)
+    digits, which = rng.integers(-64, 65, (6, n)).astype(np.int8), np.array([6, 0, 3])
+    found = PackedColumns(packed(codes), n).digit_sums(which, digits, 2, 4)
+    kinds, whole = codes[:, which], digits.astype(int).T
+    copies = np.array([2, 0, 1, 0])[kinds]
+    expected = np.hstack([copies.T @ whole, (kinds == 0).T @ whole[:, 2:4], (kinds == 1).T @ whole])
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n", [5, 3103])
+def test_quick_products_are_no_further_off_than_they_say(n, weighted):
+    rng = np.random.default_rng(n)
+    codes = random_codes(rng, n, 40, missing=0.03)
+    weights = rng.integers(1, 5, n).astype(float) if weighted else np.ones(n)
+    names = tuple(f"rs{j}" for j in range(40))
+    table = read_table(fbed.Genotypes(Packed(packed(codes), n), names, tuple(map(str, range(n)))))
+    blocks = PackedBlocks(Design(table, weights, 2))
+    which = np.flatnonzero(blocks.design.varying)
+    X = blocks.gather(which, slice(0, n))
+    V = rng.normal(size=(n, 4)) * [1.0, 0.2, 1e-6, 0.0]
+    V[:, 1] = np.abs(V[:, 1])
+    found = blocks.quick(which, V)
+    assert (np.abs(found.along - X.T @ V) <= found.by_column[:, None] * found.by_vector).all()
+    assert (np.abs(found.own - (X**2).T @ V[:, 1]) <= found.by_own + 1e-12 * n).all()
+    assert found.by_vector[0] < 1e-3 * math.sqrt(n)
+
+
 def cohort(tmp_path, rng, n, p=40):
     """Files, a table beside them in another order and with a sample more, and the same as a data frame."""
     codes = random_codes(rng, n, p)
@@ -85,8 +121,9 @@ def same(one, other):
 )
 @pytest.mark.parametrize(("family", "target"), [("gaussian", "linear"), ("binomial", "case"), ("poisson", "events")])
 def test_equals_the_dense_answer(tmp_path, monkeypatch, family, target, options, wide):
-    if wide:  # products of columns are kept in rows rather than in a table
+    if wide:  # products of columns are kept in rows rather than in a table, and looks are quick ones first
         monkeypatch.setattr(builders, "_MOST_PRODUCTS", 0)
+        monkeypatch.setattr(packed_sums, "_MANY", 1)
     rng = np.random.default_rng([len(family), len(options)])
     _, stem, table, frame = cohort(tmp_path, rng, 1501)
     common = {"family": family, "include": ["age", "sex"], **options}
@@ -96,7 +133,8 @@ def test_equals_the_dense_answer(tmp_path, monkeypatch, family, target, options,
     assert any("mean of their variant" in note for note in found.notes)
 
 
-def test_weights_and_groups(tmp_path):
+def test_weights_and_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr(packed_sums, "_MANY", 1)
     rng = np.random.default_rng(7)
     codes, stem, table, frame = cohort(tmp_path, rng, 999)
     frame[[f"rs{j}" for j in range(codes.shape[1])]] = imputed(codes, frame["copies"])
@@ -108,7 +146,8 @@ def test_weights_and_groups(tmp_path):
     )
 
 
-def test_many_rows_and_threads(tmp_path):
+def test_many_rows_and_threads(tmp_path, monkeypatch):
+    monkeypatch.setattr(packed_sums, "_MANY", 1)
     rng = np.random.default_rng(8)
     _, stem, table, frame = cohort(tmp_path, rng, 20_003, 12)
     unused = ["pc1", "linear", "events", "copies"]

@@ -12,9 +12,10 @@ from scipy import sparse
 
 import fbed
 from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, trail_of
-from fbed._kernels import SparseColumns, SparseModel, fit_logistic
+from fbed._kernels import LogisticNull, SparseColumns, SparseModel, fit_logistic
 from fbed.models.engines import sparse_logistic
 from test_certified import assert_same, combination
+from word_cases import outliers, trails
 
 N_SEEDS = 6
 
@@ -66,7 +67,7 @@ def test_the_engine_is_asked(always):
 @pytest.mark.parametrize("counts", [True, False], ids=["counts", "presence"])
 @pytest.mark.parametrize("length", [4.0, 12.0, 40.0])
 def test_words_equal_exhaustive(length, counts, seed, always):
-    X, y = documents(Corpus(150, 80, length, first_class=0.4, topics=2, counts=counts), seed)
+    X, y = documents(Corpus(110, 50, length, first_class=0.4, topics=2, counts=counts), seed)
     names = list(CRITERIA)
     criterion = names[seed % len(names)]
     case = Case(X, y, None, ())
@@ -91,3 +92,55 @@ def test_a_fit_equals_that_of_a_matrix():
     np.testing.assert_allclose(model.moved(np.asfortranarray(np.eye(6))), Z, rtol=1e-15)
     rows, kept = np.array([3, 7, 100]), np.array([0, 2, 4])
     np.testing.assert_allclose(model.part(rows, kept).moved(np.asfortranarray(np.eye(3))), Z[rows][:, kept])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_hard_words_equal_exhaustive(seed, always):
+    """Doubles, small types, offsets, forced columns, outliers, pure columns, tables that are not stored sparsely."""
+    assert_same(*trails(seed))
+
+
+def test_a_step_that_leads_nowhere_gives_no_bound(always):
+    """A step of 1e54 was taken, and sums of 1e52 cancelled to an upper bound below what was attained."""
+    rng = np.random.default_rng([99, 5089])
+    case = outliers(rng, -4.0, 6.0)
+    criterion = fbed.LikelihoodRatio(0.2, 0.01)
+    kept = [trail_of(case, "binomial", criterion, engine, k=0) for engine in ("exhaustive", "certified")]
+    assert_same(*kept)
+
+
+def test_equal_rows_of_different_classes_stay_equal():
+    """Two candidates explain the same rows; far out, rounding put one of them above the other."""
+    rng = np.random.default_rng([5, 593])
+    n, p = int(rng.integers(40, 120)), int(rng.integers(30, 80))
+    y = (rng.random(n) < 0.4).astype(float)
+    y[:4] = [0.0, 1.0, 0.0, 1.0]
+    X = (rng.random((n, p)) < rng.uniform(0.03, 0.3, p)).astype(float)
+    X[1] = X[0]
+    exhaustive, dense = (fbed.select(X, y, k=np.inf, alpha=0.1, engine=e) for e in ("exhaustive", "certified"))
+    assert dense.selected == exhaustive.selected
+    assert fbed.select(sparse.csc_matrix(X), y, k=np.inf, alpha=0.1).selected == dense.selected
+
+
+def test_columns_that_depend_on_each_other_where_rows_count():
+    """Columns that differ in saturated rows only are free in a direction; the basis stays on the columns."""
+    rng = np.random.default_rng(4)
+    X = (rng.random((60, 5)) < 0.3).astype(float)
+    X[:, 4] = X[:, 3]
+    X[50:, 4] = 1.0 - X[50:, 3]
+    y = (rng.random(60) < 0.5).astype(float)
+    columns = SparseModel(SparseColumns(*_csc(X), 60), np.arange(5), np.ones(5))
+    active = np.where(np.arange(60) < 50, 1.0, 0.0)
+    eta = np.zeros(60)
+    null = LogisticNull.of_sparse_rows(columns, np.ones(60), y, eta, active, 60 * 2 * np.log(2), 20 * np.log(2))
+    Z = np.column_stack([np.ones(60), X])
+    basis = Z[:50] @ null.whitener
+    np.testing.assert_allclose(basis.T @ (0.25 * basis), np.eye(5), atol=1e-12)
+    np.testing.assert_allclose(Z[:50] @ null.free, 0.0, atol=1e-12)
+    assert null.free.shape == (6, 1)
+    np.testing.assert_allclose(np.abs(null.free[4:, 0]), np.sqrt(0.5))
+
+
+def _csc(X):
+    stored = sparse.csc_matrix(X)
+    return stored.indptr, stored.indices, stored.data

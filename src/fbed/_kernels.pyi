@@ -58,6 +58,8 @@ class PackedColumns:
         """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def products(self, which: Which, center: Floats, scale: Floats, first: int, vectors: Floats) -> Floats:
         """Products of standardised columns with vectors v of the rows from `first` on, then Σ v·column² of one."""
+    def digit_sums(self, which: Which, digits: NDArray[np.int8], first: int, last: int) -> Floats:
+        """Σ copies·d of digits d, a row each; Σ d over rows with two copies, of some; Σ d over missing rows, of all."""
     def rows(self, keep: Which) -> NDArray[np.uint8]:
         """The same columns on some rows, packed."""
 

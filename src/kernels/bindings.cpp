@@ -467,6 +467,7 @@ NB_MODULE(_kernels, m) {
         .def("gather", &PackedColumns::gather)
         .def("gather_rows", &PackedColumns::gather_rows)
         .def("products", &PackedColumns::products)
+        .def("digit_sums", &PackedColumns::digit_sums)
         .def("rows", &PackedColumns::rows);
     nb::class_<SparseModel>(m, "SparseModel")
         .def(nb::init<const SparseColumns&, Which, Vector>())

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "arrays.hpp"
+#include "digits.hpp"
 #include "packed.hpp"
 
 namespace fbed {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Digits = nb::ndarray<const int8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using OutBytes = nb::ndarray<nb::numpy, uint8_t, nb::ndim<2>>;
 
 struct PackedColumns {
@@ -50,6 +52,21 @@ struct PackedColumns {
         nb::gil_scoped_release release;
         look_up();
         PackedProducts(m, first, rows, vectors.data(), count).run(which.data(), which.shape(0), center.data(), scale.data(), data);
+        return out;
+    }
+
+    // A row a column: see `DigitSums`. `digits` has a row for every digit of a vector.
+    OutMatrix digit_sums(Which which, Digits digits, int64_t first, int64_t last) const {
+        check_range(which, m.p);
+        const int64_t count = static_cast<int64_t>(digits.shape(0));
+        require(static_cast<int64_t>(digits.shape(1)) == m.n && 0 <= first && first <= last && last <= count, "digits");
+        const size_t width = static_cast<size_t>(2 * count + last - first);
+        double* data = new double[which.shape(0) * width];
+        nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+        OutMatrix out(data, {which.shape(0), width}, owner);
+        nb::gil_scoped_release release;
+        look_up();
+        DigitSums(m, digits.data(), count, first, last).run(which.data(), which.shape(0), data);
         return out;
     }
 

@@ -23,6 +23,9 @@ constexpr double kShortest = 1e-12;
 // Steps of a refinement.
 constexpr int kMost = 60;
 
+// Rounding in a linear predictor, beside the largest one.
+constexpr double kBlur = 2e-15;
+
 // One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves. Where the model's columns are
 // mostly 0, theta is theirs, and G stands for them.
 class Refinement {
@@ -77,6 +80,7 @@ class Refinement {
                 if (last || question.settled(out)) return out;
             }
             value = advance(value);
+            if (lost_) return out;
         }
         return out;
     }
@@ -158,9 +162,12 @@ class Refinement {
         return gain;
     }
 
-    // What the coefficients attain over all rows: the idle rows may have lost something.
+    // What the coefficients attain over all rows: the idle rows may have lost something. Far out, rounding tells rows apart
+    // that are equal but for their class, and what it seems to gain by that is taken off.
     double attained(double gain) const {
-        double lost = 0;
+        double lost = 0, pull = 0;
+        for (int64_t i = 0; i < f_.n; ++i) pull += std::abs(k_.values[i]);
+        gain -= pull * kBlur * reach_;
         if (f_.has_idle) {
             for (int64_t i = 0; i < f_.n; ++i)
                 if (f_.a[i] == 0.0) lost += f_.weight[i] * (k_.left[i] - f_.dev[i]);
@@ -326,13 +333,19 @@ class Refinement {
     }
 
     // Take the step, halved until the likelihood rises. Towards infinity, where rows are being separated, steps are all alike
-    // and each adds 1 to a margin: there, double them.
+    // and each adds 1 to a margin: there, double them. A step that leads nowhere, however short, is not taken: bounds are sums
+    // that would cancel there.
     double advance(double value) {
         remember();
         double t = 1.0, now = at(t);
-        while ((now < value - 1e-12 * std::abs(value) - 1e-14 || reach_ > kFurthest) && t > kShortest) {
+        const auto fails = [&] { return !(now >= value - 1e-12 * std::abs(value) - 1e-14) || reach_ > kFurthest; };
+        while (fails() && t > kShortest) {
             t *= 0.5;
             now = at(t);
+        }
+        if (fails()) {
+            lost_ = true;
+            return at(0.0);
         }
         if (t == 1.0 && iterations >= 3 && decrement_ > 0.1 * last_decrement_) {
             while (t < 64.0 && !separated_) {
@@ -375,7 +388,7 @@ class Refinement {
     double reach_ = 0;              // largest linear predictor, in size
     double recent_[3] = {0, 0, 0};  // decrements of the last iterations
     double value_ = 0;              // log-likelihood gained, where it has been evaluated
-    bool separated_ = false, started_ = false, evaluated_ = false;
+    bool separated_ = false, started_ = false, evaluated_ = false, lost_ = false;
 };
 
 }  // namespace fbed

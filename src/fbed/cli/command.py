@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from fbed import __version__
-from fbed.cli import blanket, completion, inference, tuning
+from fbed.cli import blanket, completion, inference, large, tuning
 from fbed.cli import report as report
 from fbed.doors import explain
 from fbed.doors.paths import path
@@ -53,6 +53,7 @@ examples:
   fbed select data.csv --target y --categorical grade --group dose=d1,d2
   fbed select cohort.bed --pheno pheno.tsv --target bmi --include age sex pc1
   zcat data.csv.gz | fbed select - --target y --sep ';'
+  fbed select 'big/*.parquet' --target y --memory-limit 2GB --checkpoint run.fbed
 
 The target is a column of the table. For svmlight and .npz files it is the
 array y of the file, and --target may be left out. Variables of a file without
@@ -188,7 +189,9 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_data_options(choosing)
     _add_search_options(choosing)
+    large.add_options(choosing)
     _add_output_options(choosing)
+    choosing.add_argument("--device", metavar="NAME", help="search on a GPU: cuda, or cuda:1 (needs PyTorch)")
     choosing.set_defaults(run=run_select)
     gridding = commands.add_parser(
         "path",
@@ -388,11 +391,15 @@ def run_select(arguments: argparse.Namespace) -> int:
     for written in (arguments.report, arguments.save):
         if written:
             report.check_path(written, arguments.file)
-    data = read_data(arguments)
+    data = large.read(arguments, _levels(arguments) is not None) or read_data(arguments)
     result = select(
         **about_data(data, arguments),
+        memory_limit=arguments.memory_limit,
+        checkpoint=arguments.checkpoint,
+        client=arguments.dask,
         criterion=criterion,
         familywise=arguments.familywise,
+        device=arguments.device,
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
     )
@@ -428,7 +435,10 @@ def with_origin(result: Result, arguments: argparse.Namespace, data: readers.Dat
         options = {"sample_weight": arguments.weights, **{name: getattr(arguments, name) for name in _EXTRAS}}
         vectors = {"y": tuple(_outcome(data, arguments).values())}
         vectors |= {name: (column,) for name, column in options.items() if column is not None}
-    lines = readers.python_lines(arguments.file, arguments.sep, vectors, _levels(arguments), **_form(arguments))
+    if isinstance(data, large.FileData):
+        lines: tuple[str, ...] = (f"X = {arguments.file!r}",)
+    else:
+        lines = readers.python_lines(arguments.file, arguments.sep, vectors, _levels(arguments), **_form(arguments))
     return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
 
 

@@ -19,7 +19,7 @@ from fbed.matrix.design import Design
 from fbed.models.base import Model
 from fbed.models.others.own import ConditionalTest, TestFunction
 from fbed.partitions.cluster import OnDask, connected, current_client
-from fbed.partitions.crew import Crew, Here, together
+from fbed.partitions.crew import Crew, Here, Tally, together
 from fbed.partitions.designs import FarDesign
 from fbed.partitions.digest import Digest, Wanted, complete, digest
 from fbed.partitions.joined import JoinedRows
@@ -71,6 +71,11 @@ class FarProblem(Problem):
         assert self.where is not None
         request = families.Request(self.design, self.outcome, self.extras, self.test, self.cov, self.link)
         return model_elsewhere(self.kind, request, self.where)
+
+    @property
+    def tally(self) -> Tally | None:
+        """Passes over the rows, and bytes of columns read for them."""
+        return None if self.where is None else self.where.crew.tally
 
     def pairs_rows(self, criterion: Criterion) -> bool:
         """No p-value comes from pairs of rows, since they are not at hand."""
@@ -154,7 +159,8 @@ def far_or_near(X: Any, memory_limit: Any, client: Any, n_jobs: int | None) -> F
             f"row take {needed:,} bytes before the first column is read; allow twice that"
         )
     threads = max(2, thread_count(n_jobs))  # one reads while another computes
-    return Far(source, Here(source.parts, threads, int(0.35 * free), free // 5), free // 5, free // 3)
+    loaded = free // (8 * threads)  # reading and computing take as much again
+    return Far(source, Here(source.parts, threads, free // 4, loaded), loaded, free // 3)
 
 
 def _kind(X: Any) -> str:
@@ -273,7 +279,9 @@ class _Reading:
         keeps = [None if mask.all() else mask for mask in self.cut(keep)]
         by_part = np.split(weights, np.cumsum(self.lengths(keeps))[:-1])
         own = [(None if (w == 1.0).all() else w, mask) for w, mask in zip(by_part, keeps, strict=True)]
-        return self.crew.joined(digest, (self.wanted, self._together), own, Digest.joined), keeps
+        found = self.crew.joined(digest, (self.wanted, self._together), own, Digest.joined)
+        self.crew.tally.bytes_read += found.n_bytes
+        return found, keeps
 
 
 def _added(counts: Iterable[dict[int, int]]) -> dict[int, int]:

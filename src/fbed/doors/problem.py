@@ -22,9 +22,11 @@ from fbed.doors.progress import Progress, reporting
 from fbed.errors import InvalidInput
 from fbed.families.registry import Family
 from fbed.matrix.design import Design
+from fbed.matrix.device_storage import moved
 from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.many_levels import ManyLevels, sparse_categories
 from fbed.models.others.own import ConditionalTest, TestFunction
+from fbed.partitions.crew import Tally
 from fbed.result.fitted.make import finish
 from fbed.result.glance import glance
 from fbed.result.result import Result, build
@@ -74,6 +76,7 @@ class DataOptions(TypedDict, total=False):
     missing: str
     rare_levels: float | None
     engine: str
+    device: str | None
 
 
 @dataclass(frozen=True)
@@ -154,6 +157,11 @@ class Problem:
         )
         return self.kind.build(request)
 
+    @property
+    def tally(self) -> Tally | None:
+        """What is read of a table that is not in memory."""
+        return None
+
     @cached_property
     def sparse(self) -> tuple[int, ...]:
         """Categories with too many levels for χ²."""
@@ -209,7 +217,7 @@ class Problem:
         written: Checkpoint | None = None
         latest: Fit | None = None
         look_closer: Closer | None = None
-        with one_blas_thread(), reporting(progress, self.table.name) as listen:
+        with one_blas_thread(), reporting(progress, self.table.name, self.tally) as listen:
             trail = Trail(list(plan.forced), listen)
             with late.running(), keeping(trail):
                 model = self.paired_model if self.pairs_rows(criterion) else self.model
@@ -335,6 +343,7 @@ def read_problem(
     missing: str = "error",
     rare_levels: float | None = None,
     engine: str = "certified",
+    device: str | None = None,
     n_jobs: int | None = None,
     **extras: Any,
 ) -> Problem:
@@ -371,6 +380,8 @@ def read_problem(
         table, told = with_rare_levels_joined(table, weights, rare_levels)
         notes += told
     notes += few_rows(table, weights)
+    if device is not None:
+        table = moved(table, device)
     kind, told = find_family(
         outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=sample_weight is not None
     )

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from fbed.partitions.crew import Tally
 from fbed.search.search import Trail
 from fbed.show.text import shortened
 from fbed.tables.table import Name
@@ -28,6 +29,8 @@ class Progress:
     tests: int
     variable: Name | None
     seconds: float
+    passes: int = 0  # over the rows of a table that is not in memory, and bytes of columns read for them
+    bytes_read: int = 0
 
     def __str__(self) -> str:
         phase = self.phase if self.run is None else f"run {self.run}"
@@ -35,8 +38,11 @@ class Progress:
         last = "" if self.variable is None else f", {sign}{shortened(str(self.variable), 16)}"
         return (
             f"{phase}, step {self.step}: {self.n_selected} selected, {self.remaining:,} remaining, "
-            f"{self.tests:,} tests{last}"
+            f"{self.tests:,} tests{last}{self._read()}"
         )
+
+    def _read(self) -> str:
+        return f", pass {self.passes}, {self.bytes_read / 1e9:.1f} GB" if self.passes else ""
 
 
 _LINE = 78  # columns of the progress line: one that reached the edge of the terminal would wrap, and stay
@@ -46,18 +52,23 @@ Tell = Callable[[Progress], None]
 
 
 @contextmanager
-def reporting(progress: bool | Tell | None, name: Callable[[int], Name]) -> Iterator[Callable[[Trail], None]]:
-    """What the search calls after every scan; however the search ends, nothing is left on the screen."""
+def reporting(
+    progress: bool | Tell | None, name: Callable[[int], Name], tally: Tally | None = None
+) -> Iterator[Callable[[Trail], None]]:
+    """What the search calls after every scan; however the search ends, nothing is left on the screen.
+
+    `tally` counts what is read of a table that is not in memory.
+    """
     if progress is None or progress is False:
         yield lambda trail: None
     elif progress is True:
         with display() as tell:
-            yield _listener(tell, name)
+            yield _listener(tell, name, tally or Tally())
     else:
-        yield _listener(progress, name)
+        yield _listener(progress, name, tally or Tally())
 
 
-def _listener(tell: Tell, name: Callable[[int], Name]) -> Callable[[Trail], None]:
+def _listener(tell: Tell, name: Callable[[int], Name], tally: Tally) -> Callable[[Trail], None]:
     started = time.perf_counter()
     tests = 0
 
@@ -76,6 +87,8 @@ def _listener(tell: Tell, name: Callable[[int], Name]) -> Callable[[Trail], None
                 tests,
                 None if chosen is None else name(chosen.variable),
                 time.perf_counter() - started,
+                tally.passes,
+                tally.bytes_read,
             )
         )
 

@@ -61,6 +61,7 @@ def select(
     n_jobs: int | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     engine: str = "certified",
+    device: str | None = None,
     memory_limit: int | str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     client: Any = None,
@@ -158,6 +159,9 @@ def select(
     client : `dask.distributed.Client` or the address of a scheduler, optional
         A cluster whose workers read the table and keep their parts of it; for Dask collections the current client by
         default. The answer does not depend on the number of workers.
+    device : str, optional
+        'cuda' (or 'cuda:1') moves the numbers of the table to a GPU and searches there with PyTorch; 'cpu' does the
+        same arithmetic without one. Tensors and CuPy arrays that are on a GPU stay there. The answer is the same.
 
     Returns
     -------
@@ -195,7 +199,10 @@ def select(
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
         plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
         return _select_on_graph(perfect, plan, chosen, asked, n_jobs, time_limit, progress)
+    if isinstance(X, Far) and device is not None:
+        raise InvalidInput("device= holds the whole table: it does not go with data that are read part by part")
     read = read_problem_elsewhere if isinstance(X, Far) else read_problem
+    elsewhere: dict[str, Any] = {} if isinstance(X, Far) else {"device": device}
     with closing(X) if isinstance(X, Far) else nullcontext():
         problem = read(
             X,
@@ -214,6 +221,7 @@ def select(
             rare_levels=rare_levels,
             engine=engine,
             n_jobs=n_jobs,
+            **elsewhere,
             **extras,
         )
         plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)

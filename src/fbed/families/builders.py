@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput, SlowSearch
 from fbed.families.registry import Family, Request
+from fbed.matrix.device_blocks import DeviceBlocks
 from fbed.matrix.row_blocks import RowBlocks
-from fbed.matrix.stored_blocks import blocks_of
+from fbed.matrix.stored_blocks import PackedBlocks, blocks_of
 from fbed.models.base import Model
+from fbed.models.engines.array_sums import ArraySums
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.brackets import BracketedFit
+from fbed.models.engines.packed_sums import PackedSums
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
 from fbed.models.engines.row_sums import RowSums
@@ -129,7 +132,13 @@ def _is_tall(request: Request) -> bool:
 def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
     """An engine by sums over rows, and the ordinary model for what is next to collinear or separated."""
     counts = name == "poisson"
-    sums = RowSums(blocks_of(request.design), y, weights, request.extras.told_offset, counts)
+    blocks = blocks_of(request.design)
+    offset = request.extras.told_offset
+    if isinstance(blocks, DeviceBlocks):
+        return TallModel(name, ArraySums(blocks, y, weights, offset, counts), careful)
+    if isinstance(blocks, PackedBlocks):
+        return TallModel(name, PackedSums(blocks, y, weights, offset, counts), careful)
+    sums = RowSums(blocks, y, weights, offset, counts)
     return TallModel(name, sums, careful)
 
 

@@ -24,6 +24,7 @@ from fbed.rules.criteria import Criterion, as_criterion
 from fbed.search.memo import Memo
 from fbed.search.search import Plan
 from fbed.tables.extras import read_extras
+from fbed.tables.genotypes import considered
 from fbed.tables.readers import opened
 from fbed.tables.table import Name, as_list
 from fbed.threads import thread_count
@@ -127,7 +128,8 @@ def read(
 ) -> Asked:
     """Read and check everything; `plan` overrides what the options say about the search."""
     started = time.perf_counter()
-    X = opened(X)
+    include, exclude = as_list(options.get("include", ())), as_list(options.get("exclude", ()))
+    X = considered(opened(X), include, options.get("groups"))
     if is_wanted(X, options.get("family")):
         raise InvalidInput("a graph has no rows that could be drawn: use fbed.select(graph, target)")
     given: dict[str, Any] = {**options, **plan}
@@ -138,7 +140,7 @@ def read(
         given.pop("alpha_backward", None),
     )
     search_options = {name: given.pop(name) for name in _SEARCH if name in given}
-    include, exclude = as_list(given.pop("include", ())), as_list(given.pop("exclude", ()))
+    include, exclude = as_list(given.pop("include", include)), as_list(given.pop("exclude", exclude))
     check_search_options(search_options.get("k", 1), search_options.get("max_features"), time_limit)
     problem = read_problem(X, y, [criterion], exclude, n_jobs=n_jobs, **given)
     planned = make_plan(problem.table, include, exclude, **search_options)

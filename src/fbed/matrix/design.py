@@ -18,11 +18,14 @@ from scipy import sparse
 
 from fbed._kernels import DenseColumns, SparseColumns
 from fbed.matrix.beside_columns import BesideColumns
+from fbed.matrix.device_columns import DeviceColumns
+from fbed.matrix.device_storage import device_columns
 from fbed.rules.tails import Floats
 from fbed.tables.apart import ColumnsApart
 from fbed.tables.beside import Beside
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import Codes
+from fbed.tables.on_device import OnDevice
 from fbed.tables.table import Matrix, Table, refuse_not_finite
 from fbed.threads import spread
 
@@ -87,6 +90,11 @@ class Design:
     def is_stored(self) -> bool:
         """Whether columns are stored in their own way, and read by their own kernels."""
         return isinstance(self.table.matrix, Beside)
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether they are on a device."""
+        return self.is_stored and isinstance(self.matrix.stored, DeviceColumns)
 
     @property
     def block_size(self) -> int:
@@ -220,7 +228,8 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
 def _kernel_columns(matrix: Matrix) -> Any:
     if isinstance(matrix, Beside):
         plain = _kernel_columns(matrix.plain)
-        return BesideColumns(matrix.stored.kernel(), matrix.n_stored, plain, matrix.shape[0])
+        stored = device_columns(matrix.stored) if isinstance(matrix.stored, OnDevice) else matrix.stored.kernel()
+        return BesideColumns(stored, matrix.n_stored, plain, matrix.shape[0])
     if isinstance(matrix, ColumnsApart):
         return DenseColumns([plain_numbers(column) for column in matrix.columns], matrix.shape[0])
     if not sparse.issparse(matrix):

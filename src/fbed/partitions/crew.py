@@ -87,11 +87,11 @@ def _neighbours(answers: Iterable[Answer], join: Join[Answer]) -> list[Answer]:
 
 
 class Here:
-    """This process. `room` is the number of bytes that columns may take which are kept, `loaded` a question's."""
+    """This process. `room` is the number of bytes for columns that are kept, `loaded` that for a thread's question."""
 
     def __init__(self, parts: Sequence[Part], n_threads: int, room: int, loaded: int) -> None:
         self.parts, self.n_threads, self.room = list(parts), n_threads, room
-        self.loaded = max(1, loaded // n_threads)
+        self.loaded = max(1, loaded)
         self.tally = Tally()
         self.pieces: list[Piece] = []
 

@@ -111,13 +111,20 @@ class Digest:
     moments: Moments
     values: dict[int, Values]
     n_rows: int
+    n_bytes: int  # that were read
 
     def joined(self, other: Digest) -> Digest:
         """Of both parts together; a column is of one kind everywhere."""
         if self.numeric != other.numeric:
             return _of_one_kind(self, other)
         values = {j: found.joined(other.values[j]) for j, found in self.values.items()}
-        return Digest(self.numeric, self.moments.joined(other.moments), values, self.n_rows + other.n_rows)
+        return Digest(
+            self.numeric,
+            self.moments.joined(other.moments),
+            values,
+            self.n_rows + other.n_rows,
+            self.n_bytes + other.n_bytes,
+        )
 
 
 def _of_one_kind(one: Digest, other: Digest) -> Digest:
@@ -138,11 +145,12 @@ def digest(
     """The first look at a part, some columns at a time, at the rows that are kept."""
     numeric: dict[int, Floats] = {}
     values: dict[int, Values] = {}
-    n = part.n_rows if keep is None else int(keep.sum())
+    n_bytes, n = 0, part.n_rows if keep is None else int(keep.sum())
     weight = np.ones(n) if weights is None else weights
     for some in batches(list(wanted), together):
         arrays: dict[int, NDArray[Any]] = {}
         for j, found in zip(some, read(part, [wanted[j] for j in some], keep), strict=True):
+            n_bytes += found.codes.nbytes if isinstance(found, Encoded) else found.nbytes
             if isinstance(found, Encoded):
                 values[j] = _values(found, weight)
             elif wanted[j].coded:
@@ -151,7 +159,7 @@ def digest(
                 arrays[j] = found
         numeric |= dict(zip(arrays, _moments(list(arrays.values()), weight), strict=True))
     columns = np.array([numeric[j] for j in sorted(numeric)]).reshape(-1, 7).T
-    return Digest(tuple(sorted(numeric)), Moments(*columns), values, n)
+    return Digest(tuple(sorted(numeric)), Moments(*columns), values, n, n_bytes)
 
 
 def batches(items: Sequence[int], size: int) -> list[list[int]]:

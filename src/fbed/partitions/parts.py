@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import local
 from typing import Any, Protocol
 
 import narwhals.stable.v1 as nw
@@ -91,13 +92,49 @@ class FragmentRows:
     stamp: Stamp | None
 
     def columns(self, names: Sequence[Name]) -> list[Any]:
-        """Only these are read."""
-        with _explained(self.stamp):
-            table = self.fragment.to_table(columns=[str(name) for name in names], schema=self.schema)
-        if table.num_rows != self.n_rows:
-            where = self.stamp.path if self.stamp else "a file"
-            raise InvalidInput(f"{where} has {table.num_rows:,} rows where {self.n_rows:,} were found before")
-        return [nw.from_native(table.column(str(name)), series_only=True) for name in names]
+        """Only these are read, some at a time: what Arrow keeps while it reads is several times what it gives."""
+        size = max(1, _TOGETHER // (8 * self.n_rows))
+        found = []
+        for start in range(0, len(names), size):
+            some = [str(name) for name in names[start : start + size]]
+            with _explained(self.stamp):
+                table = self._read(some)
+            if table.num_rows != self.n_rows:
+                where = self.stamp.path if self.stamp else "a file"
+                raise InvalidInput(f"{where} has {table.num_rows:,} rows where {self.n_rows:,} were found before")
+            found += [nw.from_native(table.column(name), series_only=True) for name in some]
+        return found
+
+    def _read(self, names: list[str]) -> Any:
+        """From the file itself where it has these columns as they are, which costs a third of a dataset's ways."""
+        if self.stamp is not None and hasattr(self.fragment, "row_groups"):
+            file = _opened(self.stamp)
+            if all(_is_same(file.schema_arrow, self.schema, name) for name in names):
+                return file.read_row_groups([group.id for group in self.fragment.row_groups], names, use_threads=False)
+        return self.fragment.to_table(columns=names, schema=self.schema)
+
+
+_TOGETHER = 2**24  # bytes of columns that Arrow reads at a time
+_MOST_OPEN = 64  # files that a thread keeps open
+_files = local()  # what each thread has opened: readers of files are not to be shared
+
+
+def _opened(stamp: Stamp) -> Any:
+    """A Parquet file, whose description is read once."""
+    import pyarrow.parquet
+
+    known = _files.__dict__.setdefault("by_stamp", {})
+    if stamp not in known:
+        if len(known) >= _MOST_OPEN:
+            known.clear()
+        known[stamp] = pyarrow.parquet.ParquetFile(stamp.path)
+    return known[stamp]
+
+
+def _is_same(physical: Any, logical: Any, name: str) -> bool:
+    """Whether a file has a column exactly as the dataset has it."""
+    place = physical.get_field_index(name)
+    return place >= 0 and physical.field(place).type == logical.field(name).type
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ class Piece:
         """What a verb finds in these rows, and how many bytes were read for it."""
         self._bytes = 0
         found = getattr(self, verb)(*arguments)
+        self.design.put({})  # a piece that waits for its next question keeps what it has room for, and nothing else
         return found, self._bytes
 
     # --- columns ----------------------------------------------------------------------------------------------------
@@ -94,6 +95,7 @@ class Piece:
         _ = self.sums
         first, rest = self.outline.columns_of(model), self.outline.columns_of(others)
         wanted = list(dict.fromkeys([*first, *rest]))
+        self.design.put({})  # the columns before make room
         found = self._read(wanted)
         self.design.put(found)
         self._keep({j: found[j] for j in wanted}, first)

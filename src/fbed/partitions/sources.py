@@ -132,8 +132,9 @@ def _files_of(path: str) -> list[str]:
         raise InvalidInput(f"{path}: no file has such a name")
     kinds = sorted({Path(name).suffix.lower() for name in found})
     if len({_FORMATS.get(kind) for kind in kinds}) > 1 or kinds[0] not in _FORMATS:
+        what = "this is a folder of" if os.path.isdir(path) else "this stands for"
         raise InvalidInput(
-            f"{path} stands for files of the kinds {listing(kinds)}: several files are read together when all of them "
+            f"{path}: {what} files of the kinds {listing(kinds)}; several files are read together when all of them "
             "are Parquet (.parquet) or Feather (.feather)"
         )
     return found

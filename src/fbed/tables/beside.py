@@ -27,8 +27,8 @@ class Stored(Protocol):
     def rows(self, keep: NDArray[np.intp]) -> Stored:
         """The same columns on some rows."""
 
-    def values(self, which: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Some columns as numbers, NaN where they are missing."""
+    def column(self, j: int) -> NDArray[Any]:
+        """One of them as numbers in memory."""
 
 
 class Packed:
@@ -51,21 +51,23 @@ class Packed:
         """What reads them."""
         return PackedColumns(self.bytes, self.n_rows)
 
+    def column(self, j: int) -> NDArray[np.float64]:
+        """Copies of the first allele of one variant, the missing at the mean."""
+        alone = PackedColumns(self.bytes[j : j + 1], self.n_rows)
+        mean = alone.stats(np.ones(self.n_rows), float(self.n_rows), 0, 1)[0, :1]
+        values = alone.gather(np.zeros(1, dtype=np.int64), mean, np.ones(1))[:, 0] + mean
+        whole = np.rint(values)
+        return np.where(np.abs(values - whole) < 1e-9, whole, values)
+
     def rows(self, keep: NDArray[np.intp]) -> Packed:
         """The same variants on some samples, packed anew."""
         return Packed(self.kernel().rows(keep.astype(np.int64)), len(keep))
-
-    def values(self, which: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Copies of the first allele, NaN where they are missing."""
-        away = np.full(len(self.bytes), -1.0)  # from which 0, a missing value's distance, is never 0 copies away
-        distance = self.kernel().gather(which.astype(np.int64), away, np.ones(len(self.bytes)))
-        return np.where(distance == 0.0, np.nan, distance - 1.0)
 
 
 class Beside:
     """A matrix whose first columns are stored in their own way and whose others are an array.
 
-    Read like an array: `[:, j]` is one of the latter, `[:, [j]]` any of them, `[rows]` all columns on some rows.
+    Read like an array: `[:, j]` is a column, `[:, [j, …]]` an array of some, `[rows]` all columns on some rows.
     """
 
     ndim = 2
@@ -92,7 +94,6 @@ class Beside:
         if not isinstance(key, tuple):
             return Beside(self.stored.rows(np.asarray(key)), self.plain[key])
         rows, which = key
-        some = np.atleast_1d(which)
-        if np.ndim(which) == 1 and len(some) and (some < self.n_stored).all():
-            return self.stored.values(some)[rows]
-        return self.plain[rows, np.asarray(which) - self.n_stored]
+        places = np.atleast_1d(which)
+        found = [self.stored.column(j) if j < self.n_stored else self.plain[:, j - self.n_stored] for j in places]
+        return np.column_stack(found)[rows] if np.ndim(which) else found[0][rows]

@@ -89,26 +89,12 @@ class Genotypes:
         columns = {}
         for name in names:
             if name in place:
-                columns[name] = self._copies(place[name])
+                columns[name] = self.packed.column(place[name])
             elif name in known and self.beside is not None:
                 columns[name] = self.beside[name].to_numpy()
             else:
                 raise InvalidInput(f"{name!r} is no variant and no column beside them: {hint(name, [*known, *place])}")
         return pd.DataFrame(columns)
-
-    def named(self, names: Iterable[str]) -> dict[str, Any]:
-        """Variants and columns beside them of some names, as far as they are there; NaN for missing genotypes."""
-        place = {name: j for j, name in enumerate(self.variants)}
-        known = set(self.columns)
-        found = {name: self.packed.values(np.array([place[name]]))[:, 0] for name in names if name in place}
-        return {**found, **{name: self[name] for name in names if name in known}}
-
-    def _copies(self, variant: int) -> NDArray[np.float64]:
-        alone = Packed(self.packed.bytes[variant : variant + 1], len(self)).kernel()
-        mean = alone.stats(np.ones(len(self)), float(len(self)), 0, 1)[0, :1]
-        values = alone.gather(np.zeros(1, dtype=np.int64), mean, np.ones(1))[:, 0] + mean
-        whole = np.rint(values)
-        return np.where(np.abs(values - whole) < 1e-9, whole, values)
 
 
 def genotypes(path: str | Path, pheno: Any = None) -> Genotypes:

@@ -19,8 +19,10 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput, InvalidType
 from fbed.tables.apart import as_matrix
+from fbed.tables.beside import Beside
 from fbed.tables.columns import OBJECTS, Factor, coded, hint, listing, read_column
 from fbed.tables.encoding import TOGETHER, encode_objects
+from fbed.tables.on_device import as_stored, is_tensor
 from fbed.tables.plink import Genotypes
 from fbed.tables.sparsity import checked_csc
 
@@ -171,6 +173,10 @@ def read_table(
         from fbed.tables.genotypes import read_genotypes
 
         return read_genotypes(X, feature_names, leave_out, exclude, groups, categorical)
+    if is_tensor(X):
+        stored = as_stored(X)
+        table = arranged(outline(stored.shape, checked_names(feature_names)), groups, exclude)
+        return _from_matrix(Beside(stored, np.empty((stored.n_rows, 0))), table, [])
     named = None if sparse.issparse(X) else named_columns(X)
     if named is None:
         matrix = _checked_sparse(X) if sparse.issparse(X) else _checked_dense(X)

@@ -87,7 +87,8 @@ class RiskSums:
             Z = model(part)
             M = self._means(rows, Z, part, carried)
             gradient += Z.T @ rows.residual[part]
-            information += Z.T @ (Z * rows.expected[part, None]) - M.T @ M
+            root = Z * np.sqrt(np.maximum(rows.expected[part, None], 0.0))
+            information += root.T @ root - M.T @ M  # half of each is computed, since they are symmetric
         return Sweep(loss - self.least, gradient, information, rows)
 
     def look(self, rows: RiskState, selected: Sequence[int], candidates: Indices) -> Looked:

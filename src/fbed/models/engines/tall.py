@@ -29,6 +29,7 @@ from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums, left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E, P
+from fbed.models.engines.projection import Projected
 from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.models.presentation import standardised_to_users_scale
@@ -89,11 +90,16 @@ class TallModel:
     has_likelihood = True
 
     def __init__(self, name: str, sums: Verbs, careful: Callable[[], Model], notes: tuple[str, ...] = ()) -> None:
-        self.notes = notes
+        self._notes = notes
         self.name, self.n, self.sums, self.design = name, sums.n, sums, sums.design
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
         self._careful = careful
         self.null_deviance = self._null().deviance
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know, with what the verbs have to tell."""
+        return (*self._notes, *getattr(self.sums, "notes", ()))
 
     @cached_property
     def careful(self) -> Model:
@@ -216,7 +222,7 @@ class TallFit:
         single = np.flatnonzero(self.model.design.varying[candidates])
         delicate = np.zeros(len(candidates), dtype=bool)
         if len(single):
-            lower[single], upper[single], delicate[single] = self._single_brackets(candidates[single], critical)
+            lower[single], upper[single], delicate[single] = self._brackets(candidates[single], critical)
         for i in np.flatnonzero((df > 0) & ~self.model.design.varying[candidates]):
             lower[i], upper[i], delicate[i] = self._group_bracket(int(candidates[i]))
         for i in np.flatnonzero(delicate):
@@ -231,26 +237,54 @@ class TallFit:
             upper[i] = lower[i]
         return Bounds(lower, upper, df, self.reference)
 
-    def _single_brackets(
+    def _brackets(
         self, candidates: Indices, critical: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        looked = self.sums.look(self.sweep.rows, self.selected, candidates)
-        gamma = self.factor.solve(looked.cross)
-        score = looked.score - gamma.T @ self.sweep.gradient
-        left = looked.own - np.einsum("ij,ij->j", looked.cross, gamma)
-        delicate = left <= _DELICATE * looked.own
-        delta = score / np.where(delicate, 1.0, left)
-        reach = self.sums.blocks.reach(candidates) + np.abs(gamma).T @ self.reach
-        furthest = self.sums.stretch * np.abs(delta) * reach
-        lower, upper = self._bracket(score * delta, furthest)
-        self._keep_steps(candidates, delta, gamma, lower, upper, critical)
+        """Brackets of single columns; whoever may pass after a quick look is looked at in float64."""
+        lower, upper, delicate = self._single_brackets(candidates, critical, quick=True)
+        if hasattr(self.sums, "project"):
+            line = float(critical(np.ones(1))[0])
+            best = float(np.partition(lower, -_FEW)[-_FEW]) if len(lower) > _FEW else 0.0
+            closer = np.flatnonzero(delicate | (upper > line * (1.0 - TIE)) | (upper >= best))
+            if 0 < len(closer) < len(candidates):
+                found = self._single_brackets(candidates[closer], critical, quick=False)
+                lower[closer], upper[closer], delicate[closer] = found
         return lower, upper, delicate
+
+    def _single_brackets(
+        self, candidates: Indices, critical: Callable[[Floats], Floats], quick: bool
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        found = self._projected(candidates, quick)
+        left = found.least_left
+        delicate = ~(left > _DELICATE * found.own)
+        safe = np.where(delicate, 1.0, left)
+        most = np.abs(found.score) + found.by_score
+        reach = self.sums.blocks.reach(candidates) + found.spread + found.by_spread
+        furthest = self.sums.stretch * most / safe * reach
+        least = np.maximum(np.abs(found.score) - found.by_score, 0.0) ** 2 / np.where(
+            delicate, 1.0, found.left + found.by_left
+        )
+        lower, upper = self._bracket(least, most * most / safe, furthest)
+        lower[delicate], upper[delicate] = 0.0, self.deviance * (1.0 + _SLACK)
+        self._keep_steps(candidates, found, lower, upper, critical)
+        return lower, upper, delicate
+
+    def _projected(self, candidates: Indices, quick: bool) -> Projected:
+        """What S leaves of candidates that are single columns."""
+        rows, selected, gradient = self.sweep.rows, self.selected, self.sweep.gradient
+        if hasattr(self.sums, "project"):  # where the columns are
+            factor = self.factor.lower, self.factor.unit
+            return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, quick)
+        looked = self.sums.look(rows, selected, candidates)
+        gamma = self.factor.solve(looked.cross)
+        score = looked.score - gamma.T @ gradient
+        left = looked.own - np.einsum("ij,ij->j", looked.cross, gamma)
+        return Projected(score, left, looked.own, np.abs(gamma).T @ self.reach, lambda some: gamma[:, some])
 
     def _keep_steps(
         self,
         candidates: Indices,
-        delta: Floats,
-        gamma: Floats,
+        found: Projected,
         lower: Floats,
         upper: Floats,
         critical: Callable[[Floats], Floats],
@@ -258,8 +292,10 @@ class TallFit:
         """Of those who may pass, and of the best few: nobody will ask about the others, of whom there may be many."""
         line = critical(np.ones(1))[0]
         best = np.partition(lower, -_FEW)[-_FEW] if len(lower) > _FEW else 0.0
-        for j in np.flatnonzero((upper > line * (1.0 - TIE)) | (lower >= best)).tolist():
-            self._steps[int(candidates[j])] = delta[j : j + 1], gamma[:, j] * delta[j]
+        kept = np.flatnonzero((upper > line * (1.0 - TIE)) | (lower >= best))
+        delta, gamma = found.steps[kept], found.gamma(kept)
+        for j, variable in enumerate(candidates[kept].tolist()):
+            self._steps[variable] = delta[j : j + 1], gamma[:, j] * delta[j]
 
     def _group_bracket(self, variable: int) -> tuple[float, float, bool]:
         looked = self.sums.look_at_group(self.sweep.rows, self.selected, variable)
@@ -271,7 +307,7 @@ class TallFit:
         levels = self.sums.blocks.codes(variable) is not None
         own = np.abs(delta).max() if levels else np.abs(delta) @ self.sums.blocks.reach([variable])
         furthest = self.sums.stretch * own + self._furthest(along)
-        lower, upper = self._bracket(np.array([score]), np.array([furthest]))
+        lower, upper = self._bracket(np.array([score]), np.array([score]), np.array([furthest]))
         return float(lower[0]), float(upper[0]), False
 
     def _group_step(self, looked: Looked) -> tuple[Floats, Floats, float] | None:
@@ -289,9 +325,9 @@ class TallFit:
         delta = unit * (vectors @ ((vectors.T @ (unit * score)) / values))
         return delta, gamma @ delta, float(score @ delta)
 
-    def _bracket(self, score: Floats, furthest: Floats) -> tuple[Floats, Floats]:
-        """P(m)·score − 2N² and (score + N²)·P(−m − f)."""
-        lower = P(furthest) * score * (1.0 - _SLACK) - 2.0 * self.short
+    def _bracket(self, least: Floats, score: Floats, furthest: Floats) -> tuple[Floats, Floats]:
+        """P(m)·score − 2N² and (score + N²)·P(−m − f), for a score statistic between two numbers."""
+        lower = P(furthest) * least * (1.0 - _SLACK) - 2.0 * self.short
         least = -(furthest + self.drift)
         upper = np.where(least > -1.0, (score + self.short) * P(np.maximum(least, -1.0)) * (1.0 + _SLACK), np.inf)
         return np.maximum(lower, 0.0), np.minimum(upper, self.deviance * (1.0 + _SLACK))

@@ -109,16 +109,21 @@ class CoxRows:
         spread = float(weights @ rank**2)
         if spread <= 0 or not (np.isfinite(self.share).all() and np.isfinite(self.hazard).all()):
             return []
-        sorted_columns = columns[risk.order]
-        center = sorted_columns.mean(axis=0)
-        means = risk.per_term(self.hazard * (sorted_columns - center)) / self.denominator
-        counts = np.add.reduceat(risk.multiplicity, risk.term_starts)
-        expected = np.add.reduceat(risk.multiplicity[:, None] * means, risk.term_starts, axis=0) / counts[:, None]
-        residual = sorted_columns[risk.deaths] - center - expected[risk.group]
-        trend = (weights * rank) @ (total * residual @ covariance)
+        trend = total * self._trend(columns, weights * rank) @ covariance
         out = []
         for term, along, variance in zip(terms, trend.tolist(), np.diag(covariance).tolist(), strict=True):
             if variance > 0 and math.isfinite(along):
                 statistic = along**2 / (total * variance * spread)
                 out.append(Check("proportional hazards", term, statistic, 1.0, float(special.chdtrc(1.0, statistic))))
         return out
+
+    def _trend(self, columns: Floats, at_deaths: Floats) -> Floats:
+        """Σ v·(x − E x) over the deaths, E the mean of those at risk: as sums over rows, in any order of these."""
+        risk = self.risk
+        counts = np.add.reduceat(risk.multiplicity, risk.term_starts)
+        by_set = np.add.reduceat(at_deaths, risk.group_starts) / counts
+        at = -self.hazard * risk.expected((by_set[risk.term_group] * self.share)[:, None])
+        at[risk.deaths, 0] += at_deaths
+        by_row = np.empty(len(at))
+        by_row[risk.order] = at[:, 0]
+        return np.array([by_row @ (column - column.mean()) for column in columns.T])
