@@ -25,10 +25,10 @@ PARTS = (
     "classes",
     "resampling",
     "tuning",
+    "tuning_cost",
     "elsewhere",
     "cluster",
     "faults",
-    "tuning_cost",
 )
 HERE = Path(__file__).parent
 

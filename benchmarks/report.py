@@ -21,10 +21,10 @@ TITLES = {
     "categories": "Categories",
     "classes": "Classes",
     "tuning": "Tuned predictions",
+    "tuning_cost": "The cost of tuning",
     "elsewhere": "Larger than memory",
     "cluster": "A cluster",
     "faults": "Killed and started again",
-    "tuning_cost": "The cost of tuning",
 }
 
 

@@ -99,11 +99,11 @@ def test_the_grid_is_measured_together_and_one_by_one(dense_file, tmp_path):
         "categories",
         "classes",
         "resampling",
+        "tuning",
+        "tuning_cost",
         "elsewhere",
         "cluster",
         "faults",
-        "tuning",
-        "tuning_cost",
     ],
 )
 def test_other_parts_at_toy_size(part, tmp_path):

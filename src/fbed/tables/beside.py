@@ -63,12 +63,6 @@ class Packed:
         """The same variants on some samples, packed anew."""
         return Packed(self.kernel().rows(keep.astype(np.int64)), len(keep))
 
-    def values(self, which: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Copies of the first allele, NaN where they are missing."""
-        away = np.full(len(self.bytes), -1.0)  # from which 0, a missing value's distance, is never 0 copies away
-        distance = self.kernel().gather(which.astype(np.int64), away, np.ones(len(self.bytes)))
-        return np.where(distance == 0.0, np.nan, distance - 1.0)
-
 
 class Beside:
     """A matrix whose first columns are stored in their own way and whose others are an array.

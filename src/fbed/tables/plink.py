@@ -97,13 +97,6 @@ class Genotypes:
                 raise InvalidInput(f"{name!r} is no variant and no column beside them: {hint(name, [*known, *place])}")
         return pd.DataFrame(columns)
 
-    def named(self, names: Iterable[str]) -> dict[str, Any]:
-        """Variants and columns beside them of some names, as far as they are there; NaN for missing genotypes."""
-        place = {name: j for j, name in enumerate(self.variants)}
-        known = set(self.columns)
-        found = {name: self.packed.values(np.array([place[name]]))[:, 0] for name in names if name in place}
-        return {**found, **{name: self[name] for name in names if name in known}}
-
 
 def genotypes(path: str | Path, pheno: Any = None) -> Genotypes:
     """Open PLINK genotypes for `fbed.select`.

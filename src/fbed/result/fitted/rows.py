@@ -45,7 +45,7 @@ def terms_of(columns: Sequence[Column], n_variables: int, X: Any, unseen: str = 
 def _values(columns: Sequence[Column], n_variables: int, X: Any) -> tuple[list[Any], int]:
     """The values of each column, found by name, or by place in a table without names."""
     if isinstance(X, Genotypes):
-        X = X.named([str(column.name) for column in columns])
+        X = X.frame([str(column.name) for column in columns])
     named = None if sparse.issparse(X) else named_columns(X)
     if named is not None:
         lacking = [column.name for column in columns if str(column.name) not in named]
