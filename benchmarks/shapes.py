@@ -95,9 +95,11 @@ def words(found: dict[str, Any]) -> str:
             [f"{name}, {' × '.join(f'{size:,}' for size in one['shape'])}"]
             + [seconds(value) for value in (*ours, *(taken.get(peer) for peer in PEERS))]
         )
+    turns = sorted({record["turns"] for one in data.values() for record in one["records"] if record["turns"]})
+    often = f"best of {turns[0]} to {turns[-1]} turns" if len(turns) > 1 else f"best of {max(turns, default=0)} turns"
     head = ["", *(name.removeprefix("fbed ") for name in OURS), *PEERS]
     parts = [
-        "Logistic, α = .05 or EBIC, one thread each, processor seconds, best of several turns in which all took part. "
+        f"Logistic, α = .05 or EBIC, one thread each, processor seconds, {often} in which all took part. "
         "A path has 100 λ in glmnet's range and ends where glmnet ends it.",
         table(head, rows),
     ]

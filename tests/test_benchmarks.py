@@ -98,6 +98,7 @@ def test_the_grid_is_measured_together_and_one_by_one(dense_file, tmp_path):
         "reading",
         "categories",
         "classes",
+        "shapes",
         "resampling",
         "tuning",
         "tuning_cost",
