@@ -53,7 +53,7 @@ examples:
   fbed select data.csv --target y --categorical grade --group dose=d1,d2
   fbed select cohort.bed --pheno pheno.tsv --target bmi --include age sex pc1
   zcat data.csv.gz | fbed select - --target y --sep ';'
-  fbed select 'big/*.parquet' --target y --memory-limit 2GB --checkpoint run.fbed
+  fbed select 'big/*.parquet' --target y --memory-limit 2GB
 
 The target is a column of the table. For svmlight and .npz files it is the
 array y of the file, and --target may be left out. Variables of a file without
