@@ -207,8 +207,8 @@ def test_a_pipe_is_read_once(tmp_path, capsys, name):
     assert main(["select", str(path), *target, "--json"]) == 0
     writer.join(10)
     result = fbed.Result.from_json(capsys.readouterr().out)
-    assert result.origin is not None
-    assert result.origin.reading == ()  # what came through a pipe cannot be read again
+    assert result.provenance is not None
+    assert result.provenance.reading == ()  # what came through a pipe cannot be read again
     if name in ("x.csv", "x.csv.gz", "stream"):
         assert result.selected == ("a",)
 

@@ -102,14 +102,14 @@ def test_every_kind_of_column(family, missing, rows, tmp_path):
         assert replace(one, scale=1.0, fill=None, means=()) == replace(other, scale=1.0, fill=None, means=())
         assert one.means == pytest.approx(other.means, rel=1e-9, abs=1e-12 * other.scale)
         assert (one.fill or 0.0, one.scale) == pytest.approx((other.fill or 0.0, other.scale), rel=1e-12)
-    assert far.glance.columns == near.glance.columns
+    assert far.overview.columns == near.overview.columns
     assert far.model.null_log_likelihood == pytest.approx(near.model.null_log_likelihood, rel=1e-12)
     assert len(far.model.checks) == len(near.model.checks) == (family == "poisson")
     for one, other in zip(far.model.checks, near.model.checks, strict=True):
         assert (one.assumption, one.df) == (other.assumption, other.df)
         assert one.statistic == pytest.approx(other.statistic, rel=1e-9)
-    np.testing.assert_allclose(far.glance.correlations, near.glance.correlations, rtol=1e-5, atol=1e-9)
-    assert far.glance.outcome == near.glance.outcome
+    np.testing.assert_allclose(far.overview.correlations, near.overview.correlations, rtol=1e-5, atol=1e-9)
+    assert far.overview.outcome == near.overview.outcome
 
 
 def test_successes_out_of_trials(tmp_path):

@@ -274,7 +274,7 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     kept = pd.read_csv("kept.csv")
     assert list(kept) == [*expected.selected, "linear"]
     assert not kept.isna().any().any()
-    assert "fbed.genotypes('cohort', 'pheno.txt')" in result.origin.python()
+    assert "fbed.genotypes('cohort', 'pheno.txt')" in result.provenance.python()
     assert main(["select", "pheno.tsv", "--pheno", "pheno.tsv", "--target", "linear"]) == 2
     assert "beside PLINK's genotypes" in capsys.readouterr().err
 

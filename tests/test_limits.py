@@ -166,7 +166,7 @@ def interrupt(*args, **kwargs):
 
 @pytest.mark.parametrize(
     "place, keeps_model",
-    [("describe", False), ("glance", False), ("build", True)],
+    [("describe", False), ("overview", False), ("build", True)],
 )
 def test_an_interrupt_while_the_result_is_described_does_not_lose_it(monkeypatch, tmp_path, place, keeps_model):
     rng = np.random.default_rng(0)
@@ -175,8 +175,8 @@ def test_an_interrupt_while_the_result_is_described_does_not_lose_it(monkeypatch
     whole = fbed.select(X, y)
     if place == "describe":
         monkeypatch.setattr(Gaussian, "describe", interrupt)
-    elif place == "glance":
-        monkeypatch.setattr(problem_module, "glance", interrupt)
+    elif place == "overview":
+        monkeypatch.setattr(problem_module, "overview", interrupt)
     else:
         build, calls = problem_module.build, []
 

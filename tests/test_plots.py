@@ -153,7 +153,7 @@ def test_results_of_a_path_have_reports_and_explanations():
     alone = fbed.select(*table(), alpha=0.1)
     assert str(result.explain("twin", *table())) == str(alone.explain("twin", *table()))
     namespace = dict(zip("Xy", table(), strict=True))
-    exec(result.origin.python(), namespace)
+    exec(result.provenance.python(), namespace)
     assert namespace["result"].selected == result.selected
     assert render(result)
 

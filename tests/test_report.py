@@ -241,11 +241,11 @@ def test_glance_is_what_numpy_says():
     X, y = _numeric()
     result = fbed.select(X, y, include=[0, 1, 8], max_features=0)
     chosen = X[:, result.indices]
-    np.testing.assert_allclose(result.glance.correlations, np.corrcoef(chosen.T), atol=1e-5)
+    np.testing.assert_allclose(result.overview.correlations, np.corrcoef(chosen.T), atol=1e-5)
     with_constant = np.column_stack([np.ones(len(y)), chosen])
     wanted = [variance_inflation_factor(with_constant, j) for j in (1, 2, 3)]
-    np.testing.assert_allclose(result.glance.inflation, wanted, rtol=1e-4)
-    outcome = result.glance.outcome
+    np.testing.assert_allclose(result.overview.inflation, wanted, rtol=1e-4)
+    outcome = result.overview.outcome
     assert outcome.mean == pytest.approx(y.mean(), rel=1e-5)
     assert outcome.sd == pytest.approx(y.std(), rel=1e-5)
     assert outcome.quartiles[2] == pytest.approx(np.quantile(y, 0.5, method="inverted_cdf"), rel=1e-5)
@@ -256,8 +256,8 @@ def test_correlation_with_a_category_is_the_root_of_the_explained_variance():
     X, y = table()
     result = fbed.select(X, y, include=["a", "level"], max_features=0)
     groups = X.groupby("level")["a"].transform("mean")
-    assert result.glance.correlations[0][1] == pytest.approx(groups.std(ddof=0) / X["a"].std(ddof=0), rel=1e-4)
-    assert dict(result.glance.columns[1].levels) == X["level"].value_counts().to_dict()
+    assert result.overview.correlations[0][1] == pytest.approx(groups.std(ddof=0) / X["a"].std(ddof=0), rel=1e-4)
+    assert dict(result.overview.columns[1].levels) == X["level"].value_counts().to_dict()
 
 
 def test_glance_counts_frequencies():
@@ -266,9 +266,9 @@ def test_glance_counts_frequencies():
     rows = np.repeat(np.arange(len(y)), weights)
     once = fbed.select(X, y, sample_weight=weights)
     twice = fbed.select(X.iloc[rows], y[rows])
-    assert once.glance.columns == twice.glance.columns
-    assert once.glance.outcome == twice.glance.outcome
-    np.testing.assert_allclose(once.glance.correlations, twice.glance.correlations, atol=1e-5)
+    assert once.overview.columns == twice.overview.columns
+    assert once.overview.outcome == twice.overview.outcome
+    np.testing.assert_allclose(once.overview.correlations, twice.overview.correlations, atol=1e-5)
 
 
 def test_python_lines_run_again():
@@ -276,7 +276,7 @@ def test_python_lines_run_again():
     for settings in ({}, {"k": math.inf, "include": ["h"]}, {"criterion": fbed.EBIC(gamma=0.3), "max_features": 2}):
         result = fbed.select(X, y, **settings)
         namespace = {"X": X, "y": y}
-        exec(result.origin.python(), namespace)
+        exec(result.provenance.python(), namespace)
         assert namespace["result"].selected == result.selected
         assert namespace["result"].settings == result.settings
 
@@ -288,16 +288,16 @@ def test_command_and_python_lines_of_the_command_line_run_again(tmp_path, monkey
     call = ["select", "my data.csv", "--sep", ";", "--target", "y", "-k", "inf", "--json"]
     assert main(call) == 0
     result = fbed.Result.from_json(capsys.readouterr().out)
-    assert shlex.split(result.origin.command) == ["fbed", *call]
+    assert shlex.split(result.provenance.command) == ["fbed", *call]
     namespace = {}
-    exec(result.origin.python(), namespace)
+    exec(result.provenance.python(), namespace)
     assert namespace["result"].selected == result.selected
     numbers, _ = _numeric()
     np.savez("data.npz", X=numbers, y=y, w=np.arange(len(y)) % 2)
     assert main(["select", "data.npz", "--weights", "w", "--json"]) == 0
     result = fbed.Result.from_json(capsys.readouterr().out)
     namespace = {}
-    exec(result.origin.python(), namespace)
+    exec(result.provenance.python(), namespace)
     assert namespace["result"].selected == result.selected
     assert namespace["result"].n == result.n
 

@@ -42,7 +42,7 @@ def test_words_for_missing_are_named_and_can_be_levels(table, tmp_path, run):
     assert "usually mean" not in err
     result = Result.from_json(out)
     assert result.model.references == {"veneer": "None"}
-    assert "na_values=['']" in result.origin.python()
+    assert "na_values=['']" in result.provenance.python()
     status, out, _ = run(
         "select", file, "--target", "y", "--na-values", "brick", "stone", "--missing", "indicator", "--json"
     )
@@ -127,7 +127,7 @@ def test_reference_and_modelled_class(table, tmp_path, run):
     other = dict(zip(turned.model.terms, turned.model.coefficients, strict=True))
     assert other["veneer[brick]"] == pytest.approx(by_term["veneer[wood]"], rel=1e-6)  # against each other, both turned
     lines: dict[str, object] = {}
-    exec(turned.origin.python(), lines)
+    exec(turned.provenance.python(), lines)
     assert lines["result"].model.coefficients == pytest.approx(turned.model.coefficients)
     (tmp_path / "result.json").write_text(out)
     assert run("explain", tmp_path / "result.json", "größe", "--data", file)[0] == 0

@@ -423,12 +423,13 @@ def run_select(arguments: argparse.Namespace) -> int:
 
 def with_origin(result: Result, arguments: argparse.Namespace, data: readers.Data) -> Result:
     """The result with the command that made it, and the Python lines that read its data."""
-    if result.origin is None:
+    if result.provenance is None:
         return result
     if isinstance(data.table, Genotypes):
         call = ", ".join(map(repr, (arguments.file, *([arguments.pheno] if arguments.pheno else []))))
         return replace(
-            result, origin=replace(result.origin, command=arguments.command, reading=(f"X = fbed.genotypes({call})",))
+            result,
+            provenance=replace(result.provenance, command=arguments.command, reading=(f"X = fbed.genotypes({call})",)),
         )
     vectors: dict[str, tuple[str, ...]] = {}
     if not data.is_frame:
@@ -439,7 +440,7 @@ def with_origin(result: Result, arguments: argparse.Namespace, data: readers.Dat
         lines: tuple[str, ...] = (f"X = {arguments.file!r}",)
     else:
         lines = readers.python_lines(arguments.file, arguments.sep, vectors, _levels(arguments), **_form(arguments))
-    return replace(result, origin=replace(result.origin, command=arguments.command, reading=lines))
+    return replace(result, provenance=replace(result.provenance, command=arguments.command, reading=lines))
 
 
 def run_path(arguments: argparse.Namespace) -> int:

@@ -17,7 +17,7 @@ from fbed.errors import InvalidInput
 from fbed.families.elsewhere import Elsewhere, model_elsewhere, refuse_others
 from fbed.matrix.design import Design
 from fbed.models.base import Model
-from fbed.models.others.own import ConditionalTest, TestFunction
+from fbed.models.others.users_test import ConditionalTest, TestFunction
 from fbed.partitions.cluster import OnDask, connected, current_client
 from fbed.partitions.crew import Crew, Here, Tally, together
 from fbed.partitions.designs import FarDesign

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fbed.doors.progress import Progress
 from fbed.doors.selection import select
 from fbed.errors import InvalidInput, InvalidType
-from fbed.models.others.own import ConditionalTest, TestFunction
+from fbed.models.others.users_test import ConditionalTest, TestFunction
 from fbed.result.result import Result
 from fbed.rules.criteria import Criterion, belonging
 from fbed.tables.labels import by_position

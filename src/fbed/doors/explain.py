@@ -329,14 +329,14 @@ def _options(result: Result, X: Any, y: Any, values: dict[str, Any]) -> dict[str
     unknown = set(values) - set(_ABOUT_DATA)
     if unknown:
         raise InvalidInput(f"explain has no use for {sorted(unknown)}: the rest is known from the result")
-    origin = result.origin
-    kept = {} if origin is None else {name: origin.value(name) for name in ("y", *_ABOUT_DATA)}
+    provenance = result.provenance
+    kept = {} if provenance is None else {name: provenance.value(name) for name in ("y", *_ABOUT_DATA)}
     options = {name: value for name, value in kept.items() if value is not None} | values
     if y is not None:
         options["y"] = y
     if sparse.issparse(X) or named_columns(X) is None:
         options["feature_names"] = result.feature_names
-    unwritten = () if origin is None else origin.unwritten
+    unwritten = () if provenance is None else provenance.unwritten
     needed = ["y", *(name for name in unwritten if name in _ABOUT_DATA)]
     missing = [name for name in dict.fromkeys(needed) if name not in options]
     if missing:
@@ -387,9 +387,9 @@ def _read(result: Result, arguments: argparse.Namespace) -> dict[str, Any]:
     """Table, outcome and what else has a value a row, read as the command that made the result read them."""
     from fbed.cli.command import about_data, parser, with_levels
 
-    if result.origin is not None and result.origin.command is not None:
+    if result.provenance is not None and result.provenance.command is not None:
         try:
-            asked = parser().parse_args(shlex.split(result.origin.command)[1:])
+            asked = parser().parse_args(shlex.split(result.provenance.command)[1:])
         except SystemExit as error:  # a command that asks for help made no result
             raise InvalidInput(f"{arguments.result}: the command in it makes no result") from error
         form = {name: getattr(asked, name) for name in ("decimal", "encoding", "na_values")}

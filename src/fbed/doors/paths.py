@@ -19,7 +19,7 @@ from fbed.doors.problem import DataOptions, Listener, Memos, check_search_option
 from fbed.doors.selection import select
 from fbed.errors import InvalidInput
 from fbed.graphs.oracle import is_wanted
-from fbed.result.origin import origin
+from fbed.result.provenance import provenance
 from fbed.result.result import Result
 from fbed.result.saved import check_fields, read_object
 from fbed.rules.criteria import EBIC, Criterion, LikelihoodRatio
@@ -241,8 +241,8 @@ def path(
         plan = make_plan(problem.table, include, exclude, setting.k or 0, setting.k is not None, backward, max_features)
         left = None if time_limit is None else max(0.0, started + time_limit - time.perf_counter())
         same = {"criterion": criterion, "k": setting.k or 0, "early_dropping": setting.k is not None}
-        alone = origin(select, {**common, "include": include, "exclude": exclude, **same})
-        results.append(replace(problem.run(plan, criterion, left, progress, memos.of(criterion)), origin=alone))
+        alone = provenance(select, {**common, "include": include, "exclude": exclude, **same})
+        results.append(replace(problem.run(plan, criterion, left, progress, memos.of(criterion)), provenance=alone))
         if results[-1].status in UNFINISHED:
             break
     status = results[-1].status if results[-1].status in UNFINISHED else "converged"

@@ -26,10 +26,10 @@ from fbed.matrix.design import Design
 from fbed.matrix.device_storage import moved
 from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.many_levels import ManyLevels, sparse_categories
-from fbed.models.others.own import ConditionalTest, TestFunction
+from fbed.models.others.users_test import ConditionalTest, TestFunction
 from fbed.partitions.crew import Tally
 from fbed.result.fitted.make import finish
-from fbed.result.glance import glance
+from fbed.result.overview import overview
 from fbed.result.result import Result, build
 from fbed.result.settle import Closer, closer
 from fbed.rules.criteria import Criterion, Rule
@@ -280,7 +280,7 @@ class Problem:
         """What the result tells about the model and the data; nothing where there is no time left for it."""
         told: dict[str, Any] = {
             "model": None,
-            "glance": None,
+            "overview": None,
             "family": self.kind.name if model is None else model.name,
             "n": float(self.weights.sum()) if model is None else model.n,
             "classes": self.outcome.levels if model is not None and model.name == "binomial" else None,
@@ -288,7 +288,7 @@ class Problem:
         }
         try:
             with clock.running():
-                look = told["glance"] = glance(self.design, self.outcome, trail.selected)
+                look = told["overview"] = overview(self.design, self.outcome, trail.selected)
                 if model is not None:
                     told["model"] = finish(self, model.describe(trail.selected, latest), trail.selected, look)
         except OutOfTime:

@@ -16,8 +16,8 @@ from fbed.doors.problem import Listener, Problem, check_search_options, make_pla
 from fbed.doors.progress import Progress, reporting
 from fbed.errors import InvalidInput
 from fbed.graphs import oracle
-from fbed.models.others.own import ConditionalTest, TestFunction
-from fbed.result.origin import Origin, origin
+from fbed.models.others.users_test import ConditionalTest, TestFunction
+from fbed.result.provenance import Provenance, provenance
 from fbed.result.result import Result, build
 from fbed.rules.criteria import Criterion, LikelihoodRatio, as_criterion
 from fbed.search.checkpoint import Checkpoint
@@ -176,7 +176,7 @@ def select(
     >>> fbed.select(X, y, criterion="ebic").selected
     (3, 7)
     """
-    asked = origin(select, locals())
+    asked = provenance(select, locals())
     include, exclude = as_list(include), as_list(exclude)
     X = considered(far_or_near(X, memory_limit, client, n_jobs), include, groups)
     started, on_clock = time.perf_counter(), time.monotonic()
@@ -232,7 +232,7 @@ def select(
             chosen, problem = _with_level(problem, plan, own_level, familywise)
         kept = None if checkpoint is None else partial(Checkpoint, checkpoint)
         result = problem.run(plan, chosen, time_limit, progress, started=on_clock, checkpoint=kept)
-    return dataclasses.replace(result, seconds=time.perf_counter() - started, origin=asked)
+    return dataclasses.replace(result, seconds=time.perf_counter() - started, provenance=asked)
 
 
 def _with_level(problem: Problem, plan: Plan, own_level: bool, familywise: float) -> tuple[Criterion, Problem]:
@@ -251,7 +251,7 @@ def _select_on_graph(
     perfect: oracle.Oracle,
     plan: Plan,
     criterion: Criterion,
-    asked: Origin,
+    asked: Provenance,
     n_jobs: int | None,
     time_limit: float | None,
     progress: Listener,
@@ -273,5 +273,5 @@ def _select_on_graph(
         notes=(),
         settings=settings(plan, criterion, perfect.table, n_jobs, time_limit),
         seconds=time.perf_counter() - started,
-        origin=asked,
+        provenance=asked,
     )

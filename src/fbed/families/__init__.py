@@ -10,8 +10,8 @@ from typing import Any
 
 from fbed.errors import InvalidInput
 from fbed.families.builders import FAMILIES, quantile
-from fbed.families.of_ones_own import as_family
 from fbed.families.registry import Family, Request, check_abilities, check_stored, markdown
+from fbed.families.users_tests import as_family
 from fbed.models.base import FittedModel, Model
 
 

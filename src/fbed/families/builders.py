@@ -18,7 +18,7 @@ from fbed.matrix.stored_blocks import PackedBlocks, blocks_of
 from fbed.models.base import Model
 from fbed.models.engines.array_sums import ArraySums
 from fbed.models.engines.binomial import Binomial
-from fbed.models.engines.brackets import BracketedFit
+from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.packed_sums import PackedSums
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
@@ -40,10 +40,10 @@ from fbed.models.others.gee import Gee, gee_outcome
 from fbed.models.others.gsquare import GSquare
 from fbed.models.others.kernel import kernel_test, outcome_columns
 from fbed.models.others.mixed import Mixed
-from fbed.models.others.own import TestedOneByOne
 from fbed.models.others.residual_scores import Huber, Quantile, ResidualScores, Scoring
 from fbed.models.others.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
 from fbed.models.others.spearman import Spearman
+from fbed.models.others.users_test import TestedOneByOne
 from fbed.rules.tails import Floats
 from fbed.tables.columns import listing
 
@@ -83,7 +83,7 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
         enclosed = request.certified and request.test == "lr"
-        kind = RacedFit if enclosed and likelihood.raced else BracketedFit if enclosed and likelihood.brackets else None
+        kind = RacedFit if enclosed and likelihood.raced else BoundedFit if enclosed and likelihood.brackets else None
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
     robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))

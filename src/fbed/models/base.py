@@ -65,7 +65,7 @@ class CertifiedFit(Protocol):
 
     span: Span
     reference: Reference
-    looks_are_cheap: bool  # whether bounds for an infinite critical value cost little beside those for a finite one
+    bounds_are_cheap: bool  # whether bounds for an infinite critical value cost little beside those for a finite one
 
     def prepare(self, n_candidates: int) -> None:
         """Whatever so many candidates share; called once before the threads start."""

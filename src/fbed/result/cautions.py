@@ -120,7 +120,7 @@ def _events(result: Result) -> Iterator[Caution]:
 
 
 def _effective(result: Result) -> tuple[float, str]:
-    outcome = None if result.glance is None else result.glance.outcome
+    outcome = None if result.overview is None else result.overview.outcome
     if outcome is not None and result.family == "binomial" and len(outcome.classes) == 2:
         return min(count for _, count in outcome.classes), "rows of the rarer class"
     if outcome is not None and outcome.events is not None:
@@ -150,10 +150,10 @@ def _assumptions(result: Result) -> Iterator[Caution]:
 
 def _codes(result: Result) -> Iterator[Caution]:
     """Whole numbers with few values that may stand for categories."""
-    if result.glance is None or result.family == "gsquare":
+    if result.overview is None or result.family == "gsquare":
         return
     suspect = []
-    for name, column in zip(result.selected, result.glance.columns, strict=False):
+    for name, column in zip(result.selected, result.overview.columns, strict=False):
         values = column.values
         gaps = len(values) > 2 and values[-1] - values[0] > 2 * (len(values) - 1)
         if len(values) > 2 and (gaps or _CODED.search(str(name))):
@@ -168,11 +168,11 @@ def _codes(result: Result) -> Iterator[Caution]:
 
 def _levels(result: Result) -> Iterator[Caution]:
     """Categories with more levels than the rows can bear."""
-    if result.glance is None:
+    if result.overview is None:
         return
     crowded = [
         f"{name} ({len(column.levels):,} levels)"
-        for name, column in zip(result.selected, result.glance.columns, strict=False)
+        for name, column in zip(result.selected, result.overview.columns, strict=False)
         if len(column.levels) * _LEVELS_EACH > result.n_rows
     ]
     if crowded:
@@ -184,11 +184,11 @@ def _levels(result: Result) -> Iterator[Caution]:
 
 
 def _collinearity(result: Result) -> Iterator[Caution]:
-    if result.glance is None:
+    if result.overview is None:
         return
     inflated = [
         f"{name} ({value:.3g})" if math.isfinite(value) else f"{name} (no bound)"
-        for name, value in zip(result.selected, result.glance.inflation, strict=False)
+        for name, value in zip(result.selected, result.overview.inflation, strict=False)
         if value >= _INFLATED
     ]
     if inflated:
@@ -204,9 +204,9 @@ def _collinearity(result: Result) -> Iterator[Caution]:
 
 def correlated_pairs(result: Result) -> list[tuple[Name, Name, float]]:
     """Pairs of selected variables with their correlation, strongest first."""
-    if result.glance is None:
+    if result.overview is None:
         return []
-    matrix = result.glance.correlations
+    matrix = result.overview.correlations
     pairs = [
         (result.selected[i], result.selected[j], matrix[i][j])
         for i in range(len(matrix))
@@ -216,10 +216,10 @@ def correlated_pairs(result: Result) -> list[tuple[Name, Name, float]]:
 
 
 def _rare(result: Result) -> Iterator[Caution]:
-    if result.glance is None:
+    if result.overview is None:
         return
     rare = []
-    for name, column in zip(result.selected, result.glance.columns, strict=True):
+    for name, column in zip(result.selected, result.overview.columns, strict=True):
         rare += [f"{name} = {level} ({count:g} rows)" for level, count in column.levels if 0 < count < _RARE]
         if column.uncommon is not None and column.uncommon < _RARE:
             rare.append(f"{name} (all rows but {column.uncommon:g} have the same value)")

@@ -17,9 +17,9 @@ from scipy import sparse
 from fbed.errors import InvalidInput
 from fbed.models.base import Indices
 from fbed.result.fitted import FinalModel
-from fbed.result.glance import Glance
-from fbed.result.origin import Origin
+from fbed.result.overview import Overview
 from fbed.result.performance import Performance
+from fbed.result.provenance import Provenance
 from fbed.result.saved import check_fields, read_object
 from fbed.result.settle import Closer
 from fbed.rules.tails import ChiSquare, ExactF, Floats, Reference
@@ -36,6 +36,7 @@ SCHEMA = 3
 """Version of the JSON form; it grows when a reader of the old form would misread the new one."""
 
 _READABLE = (2, 3)  # a result of schema 2 has no more of its model than the estimates
+_KEYS = {"overview": "glance", "provenance": "origin"}  # fields that JSON has by names of before
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,8 @@ class Result:
     status : 'converged', 'max_features', 'saturated', 'time_limit' or 'interrupted'.
     notes : remarks on the data that a person should read.
     settings : what was asked for.
-    glance : the outcome and the selected columns in figures; None for the oracle.
-    origin : the call, the date and the versions that made this result.
+    overview : the outcome and the selected columns in figures; None for the oracle.
+    provenance : the call, the date and the versions that made this result.
     performance : what predictions are worth, out of fold, where the settings were chosen by `fbed.tune`.
     closer : what makes statistics exact that were only enclosed, as long as the data are at hand.
     """
@@ -136,8 +137,8 @@ class Result:
     settings: Mapping[str, Any]
     candidates: Candidates = field(repr=False)
     seconds: float
-    glance: Glance | None = field(default=None, repr=False)
-    origin: Origin | None = field(default=None, repr=False)
+    overview: Overview | None = field(default=None, repr=False)
+    provenance: Provenance | None = field(default=None, repr=False)
     performance: Performance | None = field(default=None, repr=False)
     closer: Closer | None = field(default=None, repr=False, compare=False)
 
@@ -156,6 +157,16 @@ class Result:
     def __repr__(self) -> str:
         few = ", ".join(map(str, self.selected[:4])) + (", …" if len(self.selected) > 4 else "")
         return f"<Result: {len(self.selected)} of {self.n_variables:,} selected ({few}); {self.family}, {self.status}>"
+
+    @property
+    def glance(self) -> Overview | None:
+        """`overview`, by its name of before."""
+        return self.overview
+
+    @property
+    def origin(self) -> Provenance | None:
+        """`provenance`, by its name of before."""
+        return self.provenance
 
     @property
     def support(self) -> NDArray[np.bool_]:
@@ -292,6 +303,7 @@ class Result:
                 f"this is not a result of schema 2 or {SCHEMA} (found {found!r}): it was saved by another version of "
                 "fbed, or is something else"
             )
+        plain |= {name: plain.pop(key) for name, key in _KEYS.items() if key in plain}
         check_fields(plain, cls)
         return _checked(_from_plain(plain))
 
@@ -370,7 +382,7 @@ def _candidates(trail: Trail, p: int) -> Candidates:
 
 
 def _to_plain(result: Result) -> dict[str, Any]:
-    shallow = {name: getattr(result, name) for name in Result.__dataclass_fields__ if name != "closer"}
+    shallow = {n: getattr(result, n) for n in Result.__dataclass_fields__ if n != "closer" and n not in _KEYS}
     return {
         "schema": SCHEMA,
         **shallow,
@@ -384,8 +396,8 @@ def _to_plain(result: Result) -> dict[str, Any]:
         "groups": {name: list(columns) for name, columns in result.groups.items()},
         "settings": dict(result.settings),
         "candidates": _candidates_to_plain(result.candidates),
-        "glance": None if result.glance is None else result.glance.to_plain(),
-        "origin": None if result.origin is None else result.origin.to_plain(),
+        _KEYS["overview"]: None if result.overview is None else result.overview.to_plain(),
+        _KEYS["provenance"]: None if result.provenance is None else result.provenance.to_plain(),
         "performance": None if result.performance is None else result.performance.to_plain(),
     }
 
@@ -433,8 +445,8 @@ def _from_plain(plain: dict[str, Any]) -> Result:
             "groups": {name: tuple(columns) for name, columns in plain.get("groups", {}).items()},
             "notes": tuple(plain["notes"]),
             "candidates": Candidates(np.array(candidates["row"], dtype=np.int32), **values),
-            "glance": None if plain.get("glance") is None else Glance.from_plain(plain["glance"]),
-            "origin": None if plain.get("origin") is None else Origin.from_plain(plain["origin"]),
+            "overview": None if plain.get("overview") is None else Overview.from_plain(plain["overview"]),
+            "provenance": None if plain.get("provenance") is None else Provenance.from_plain(plain["provenance"]),
             "performance": None if plain.get("performance") is None else Performance.from_plain(plain["performance"]),
         }
     )
@@ -453,7 +465,7 @@ def _checked(result: Result) -> Result:
         known.df,
         *([] if known.log_p is None else [known.log_p]),
     ]
-    model, glance = result.model, result.glance
+    model, overview = result.model, result.overview
     faults = {
         "an unknown status": result.status not in STATUSES,
         "columns that are not there": any(((part < 0) | (part >= p)).any() for part in columns),
@@ -468,7 +480,7 @@ def _checked(result: Result) -> Result:
         != sum(len(result.groups.get(str(name), (0,))) for name in result.selected),
         "coefficients for other terms": model is not None
         and {len(model.coefficients), len(model.standard_errors or model.terms)} != {len(model.terms)},
-        "figures of other columns": glance is not None and len(glance.columns) != len(result.selected),
+        "figures of other columns": overview is not None and len(overview.columns) != len(result.selected),
     }
     for fault, found in faults.items():
         if found:

@@ -20,7 +20,7 @@ from fbed.tables.table import Name
 
 if TYPE_CHECKING:
     from fbed.models.base import FittedModel, Indices
-    from fbed.result.glance import Column
+    from fbed.result.overview import Column
     from fbed.result.result import Result, TraceRow
     from fbed.search.scan import Finding
 
@@ -118,7 +118,7 @@ def sample_size(result: Result) -> str | None:
     """What the criterion takes for n, when that is not the number of rows: events, trials or the sum of weights."""
     if is_oracle(result) or result.n == result.n_rows:
         return None
-    events = None if result.glance is None else result.glance.outcome.events
+    events = None if result.overview is None else result.overview.outcome.events
     what = "events" if events == result.n else "in all, by trials or weights"
     return f"{result.n:,g} {what}"
 
@@ -247,7 +247,7 @@ def ratio_name(result: Result) -> str | None:
 
 
 def _columns_by_term(result: Result) -> dict[str, tuple[Name, float]]:
-    columns: tuple[Column, ...] = () if result.glance is None else result.glance.columns
+    columns: tuple[Column, ...] = () if result.overview is None else result.overview.columns
     out: dict[str, tuple[Name, float]] = {}
     for name, column in zip(result.selected, columns, strict=False):
         for term, scale in zip(column.terms, column.scales, strict=True):

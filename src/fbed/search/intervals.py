@@ -86,7 +86,7 @@ def best_by_intervals(
     def critical(df: Floats) -> Floats:
         return rule.critical(df, k, fit.reference)
 
-    _settle(known, critical if everybody or not fit.looks_are_cheap else _raised(known, critical, mapped), mapped)
+    _settle(known, critical if everybody or not fit.bounds_are_cheap else _raised(known, critical, mapped), mapped)
     known.passes = exceeds(known.lower, critical(known.df))
     rows = np.flatnonzero(known.passes)
     if len(rows) == 0:

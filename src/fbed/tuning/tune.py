@@ -18,8 +18,8 @@ from fbed.doors.progress import Progress
 from fbed.doors.selection import select
 from fbed.errors import InvalidInput
 from fbed.result.fitted import FinalModel
-from fbed.result.origin import origin
 from fbed.result.performance import Performance
+from fbed.result.provenance import provenance
 from fbed.result.result import Result
 from fbed.rules.tails import Floats
 from fbed.tables.genotypes import considered
@@ -210,7 +210,7 @@ def tune(
     told = replace(judged["performance"], estimation=result.model.estimation)
     result = replace(
         result,
-        origin=origin(select, {**asked, "early_dropping": setting.k is not None}),
+        provenance=provenance(select, {**asked, "early_dropping": setting.k is not None}),
         seconds=time.perf_counter() - started,
         notes=result.notes + _notes(cross, told),
         performance=told,

@@ -207,7 +207,7 @@ class CertifiedBinomialFit(BinomialFit):
     """The same answers from certified bounds; models are fitted only where a decision needs it."""
 
     reference = ChiSquare()
-    looks_are_cheap = True
+    bounds_are_cheap = True
     engine: CertifiedLogistic
 
     def _maximise(self, hints: Hints) -> None:

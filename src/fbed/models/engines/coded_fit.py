@@ -100,7 +100,7 @@ class CodedBinomialFit:
     """Maximum likelihood on S by codes; scans are answered by bounds."""
 
     reference = ChiSquare()
-    looks_are_cheap = True
+    bounds_are_cheap = True
 
     def __init__(
         self, model: Binomial, selected: tuple[int, ...], arrangement: Arrangement, ascent: Ascent, deviance: float

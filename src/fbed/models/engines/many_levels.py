@@ -168,9 +168,9 @@ class CertifiedManyLevelsFit(ManyLevelsFit):
         return self.certified.reference
 
     @property
-    def looks_are_cheap(self) -> bool:
+    def bounds_are_cheap(self) -> bool:
         """As for the other variables."""
-        return self.certified.looks_are_cheap
+        return self.certified.bounds_are_cheap
 
     def prepare(self, n_candidates: int) -> None:
         """Whatever so many candidates share."""

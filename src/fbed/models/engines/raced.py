@@ -13,7 +13,7 @@ import numpy as np
 
 from fbed._kernels import OrderedClasses, SoftmaxClasses
 from fbed.models.base import Bounds, Indices, single_columns
-from fbed.models.engines.brackets import BracketedFit
+from fbed.models.engines.bounded import BoundedFit
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.newton import Maximum
 from fbed.models.likelihoods.ordinal import Ordinal
@@ -23,7 +23,7 @@ from fbed.rules.tails import Floats
 _REMEMBERED = 2**22  # parameters of unfinished candidates that are kept for the contest
 
 
-class RacedFit(BracketedFit):
+class RacedFit(BoundedFit):
     """A fit of a likelihood of classes: softmax or proportional odds."""
 
     def _maximise(self, start: Floats) -> Maximum:

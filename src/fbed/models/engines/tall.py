@@ -140,7 +140,7 @@ class TallFit:
     """Maximum likelihood on the standardised columns of S."""
 
     reference = ChiSquare()
-    looks_are_cheap = True
+    bounds_are_cheap = True
 
     def __init__(self, model: TallModel, selected: tuple[int, ...], start: Floats | None) -> None:
         self.model, self.sums, self.selected = model, model.sums, selected

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fbed.models.others.own import Answer, TestFunction
+from fbed.models.others.users_test import Answer, TestFunction
 from fbed.rules.tails import Floats, chi2_log_sf
 from fbed.tables.outcomes import Outcome
 

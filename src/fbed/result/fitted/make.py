@@ -17,7 +17,7 @@ from fbed.result.fitted.checks import Check, CoxRows, dispersion, overdispersion
 from fbed.result.fitted.columns import on_training_rows, plain, read_columns
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.model import FinalModel
-from fbed.result.glance import Glance
+from fbed.result.overview import Overview
 from fbed.rules.tails import Floats
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 _CLASSES = ("multinomial", "ordinal")
 
 
-def finish(problem: Problem, estimates: FittedModel, selected: Sequence[int], glance: Glance) -> FinalModel:
+def finish(problem: Problem, estimates: FittedModel, selected: Sequence[int], overview: Overview) -> FinalModel:
     """The final model of a problem."""
     names = [str(problem.table.name(variable)) for variable in selected]
     model = replace(
-        predictive(problem, estimates, selected), inflation=dict(zip(names, glance.inflation, strict=False))
+        predictive(problem, estimates, selected), inflation=dict(zip(names, overview.inflation, strict=False))
     )
     return _with_fit(problem, model, selected) if _predicts(estimates) else model
 

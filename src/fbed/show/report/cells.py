@@ -63,7 +63,7 @@ def interval(low: float | None, high: float | None) -> Cell:
 
 def target(result: Result) -> object:
     """What the outcome is called."""
-    given = None if result.origin is None else result.origin.value("y")
+    given = None if result.provenance is None else result.provenance.value("y")
     if isinstance(given, str):
         return called(given)
     if isinstance(given, (tuple, list)) and all(isinstance(part, str) for part in given):

@@ -11,7 +11,7 @@ from fbed.show.report.html import Cell, Head, Html, called, facts, table, tag
 
 def data(result: Result) -> Html | None:
     """Outcome and table at a glance."""
-    look = result.glance
+    look = result.overview
     if look is None:
         return None
     described = facts(
@@ -40,7 +40,7 @@ def _counted(result: Result, setting: str) -> str | None:
 
 
 def _outcome_chart(result: Result) -> Html | None:
-    outcome = result.glance.outcome if result.glance is not None else None
+    outcome = result.overview.outcome if result.overview is not None else None
     if outcome is None:
         return None
     if outcome.classes:
@@ -58,7 +58,7 @@ def _outcome_chart(result: Result) -> Html | None:
 
 
 def _columns(result: Result) -> Html | None:
-    look = result.glance
+    look = result.overview
     if look is None or not look.columns:
         return None
     rows = []

@@ -18,7 +18,7 @@ _MOST_LETTERS = 900  # of names in the summary: a phone shows about thirty in a 
 def header(result: Result, contents: Sequence[tuple[str, str]]) -> Html:
     """Title, key figures and contents."""
     algorithm = str(result.settings.get("algorithm", "FBED"))
-    date = "" if result.origin is None else f", {result.origin.date[:10]}"
+    date = "" if result.provenance is None else f", {result.provenance.date[:10]}"
     links = [tag("li", tag("a", title, href=f"#{identifier}")) for identifier, title in contents]
     return tag(
         "header",

@@ -74,11 +74,11 @@ def _ties_table(caption: str, ties: Sequence[views.Tie], marked: bool = True) ->
 
 def correlations(result: Result) -> Html | None:
     """Correlations among the selected."""
-    if result.glance is None or len(result.glance.correlations) < 2:
+    if result.overview is None or len(result.overview.correlations) < 2:
         return None
-    few = min(len(result.glance.correlations), _MOST_IN_HEATMAP)
+    few = min(len(result.overview.correlations), _MOST_IN_HEATMAP)
     names = [str(name) for name in result.selected[:few]]
-    matrix = [row[:few] for row in result.glance.correlations[:few]]
+    matrix = [row[:few] for row in result.overview.correlations[:few]]
     pairs = cautions.correlated_pairs(result)
     told = "; ".join(f"{a} and {b} {r:.2f}" for a, b, r in pairs[:_MOST_PAIRS])
     limit = f" The first {few} of {len(result.selected)} variables." if len(result.selected) > few else ""

@@ -52,15 +52,15 @@ def settings(result: Result) -> Html:
 
 def rerun(result: Result) -> Html | None:
     """The exact command and Python lines."""
-    origin = result.origin
-    if origin is None:
+    provenance = result.provenance
+    if provenance is None:
         return None
     parts: list[object] = []
-    if origin.command is not None:
-        parts += [tag("h3", "On the command line"), tag("pre", tag("code", origin.command))]
-    parts += [tag("h3", "In Python"), tag("pre", tag("code", _lines(origin.python())))]
-    if not origin.reading:
-        given = [f"{name} as it was given" for name in origin.unwritten if name != "y"]
+    if provenance.command is not None:
+        parts += [tag("h3", "On the command line"), tag("pre", tag("code", provenance.command))]
+    parts += [tag("h3", "In Python"), tag("pre", tag("code", _lines(provenance.python())))]
+    if not provenance.reading:
+        given = [f"{name} as it was given" for name in provenance.unwritten if name != "y"]
         table_text = f"X: the table, {result.n_rows:,} rows and {result.n_variables:,} predictors"
         parts.append(tag("p", "; ".join([table_text, *given]) + ".", class_="quiet"))
     return section("rerun", "How to run this again", *parts)
@@ -77,11 +77,13 @@ def citing(result: Result) -> Html:
         tag("em", "Journal of Machine Learning Research"),
         ", 20(8):1–39, 2019.",
     )
-    origin = result.origin
-    software = paragraph("Software: fbed" + (f", version {origin.versions.get('fbed', '')}." if origin else "."))
+    provenance = result.provenance
+    software = paragraph(
+        "Software: fbed" + (f", version {provenance.versions.get('fbed', '')}." if provenance else ".")
+    )
     versions = (
         None
-        if origin is None
-        else facts("Versions", [("made", origin.date.replace("T", " ")), *origin.versions.items()])
+        if provenance is None
+        else facts("Versions", [("made", provenance.date.replace("T", " ")), *provenance.versions.items()])
     )
     return section("cite", "How to cite, and versions", article, software, versions)

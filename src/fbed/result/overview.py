@@ -48,7 +48,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class OutcomeGlance:
+class OutcomeOverview:
     """The outcome as classes with counts, or as numbers with a histogram; `events` is for survival times."""
 
     classes: tuple[tuple[str, float], ...] = ()
@@ -61,7 +61,7 @@ class OutcomeGlance:
 
 
 @dataclass(frozen=True)
-class Glance:
+class Overview:
     """Outcome, table, and the selected columns in their order.
 
     `correlations` are among the selected: Pearson's for two numbers, the largest canonical correlation where a
@@ -70,7 +70,7 @@ class Glance:
     hundredth variable.
     """
 
-    outcome: OutcomeGlance
+    outcome: OutcomeOverview
     storage: str
     n_categorical: int
     n_constant: int
@@ -79,13 +79,13 @@ class Glance:
     inflation: tuple[float, ...]
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Glance:
+    def from_plain(cls, plain: Mapping[str, Any]) -> Overview:
         """Read back from JSON; what JSON could not hold is infinite."""
         outcome, columns = plain["outcome"], plain["columns"]
         return cls(
             **{
                 **plain,
-                "outcome": OutcomeGlance(**_tuples(outcome)),
+                "outcome": OutcomeOverview(**_tuples(outcome)),
                 "columns": tuple(Column(**_tuples(column)) for column in columns),
                 "correlations": tuple(map(tuple, plain["correlations"])),
                 "inflation": tuple(np.inf if value is None else value for value in plain["inflation"]),
@@ -105,11 +105,11 @@ def _as_tuple(value: Any) -> Any:
     return tuple(_as_tuple(item) for item in value) if isinstance(value, list) else value
 
 
-def glance(design: Design, outcome: Outcome, selected: Sequence[int]) -> Glance:
+def overview(design: Design, outcome: Outcome, selected: Sequence[int]) -> Overview:
     """Look at the outcome and at the selected columns."""
     few = list(selected)[:_MOST]
     correlations, inflation = _associations(design, few)
-    return Glance(
+    return Overview(
         _outcome(outcome, design.weights),
         "sparse" if design.is_sparse else "dense",
         len(set(design.table.factors) - design.table.excluded),
@@ -203,15 +203,15 @@ def _weight_near(design: Design, column: Floats, value: float, low: float, high:
     return float(np.count_nonzero(there)) if design.unit_weights else float(design.weights[there].sum())
 
 
-def _outcome(outcome: Outcome, weights: Floats) -> OutcomeGlance:
+def _outcome(outcome: Outcome, weights: Floats) -> OutcomeOverview:
     if outcome.event is None and (outcome.categorical or len(outcome.levels) <= _MOST_CLASSES):
-        return OutcomeGlance(classes=_classes(outcome, weights))
+        return OutcomeOverview(classes=_classes(outcome, weights))
     values, total = outcome.values, float(weights.sum())
     mean = float(weights @ values) / total
     widest = float(np.abs(values - mean).max()) or 1.0  # squares of huge values would overflow
     sd = widest * float(np.sqrt(weights @ ((values - mean) / widest) ** 2 / total))
     counts, edges = np.histogram(values, _BINS, weights=weights)
-    return OutcomeGlance(
+    return OutcomeOverview(
         quartiles=tuple(_rounded(_quantiles(values, weights, [0.0, 0.25, 0.5, 0.75, 1.0]))),
         mean=_rounded([mean])[0],
         sd=_rounded([sd])[0],

@@ -23,7 +23,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "narwhals", "pandas")
 
 
 @dataclass(frozen=True)
-class Origin:
+class Provenance:
     """How a result was made.
 
     `arguments` are those of `fbed.select` that differ from the default, as Python source; what has no source, such as
@@ -55,7 +55,7 @@ class Origin:
         return tuple(name for name, text in self.arguments.items() if text == name)
 
     @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Origin:
+    def from_plain(cls, plain: Mapping[str, Any]) -> Provenance:
         """Read back from JSON."""
         return cls(**{**plain, "reading": tuple(plain["reading"])})
 
@@ -64,15 +64,15 @@ class Origin:
         return asdict(self)
 
 
-def origin(function: Callable[..., Any], asked: Mapping[str, Any]) -> Origin:
-    """The origin of a result that a function makes now, given its arguments by name."""
+def provenance(function: Callable[..., Any], asked: Mapping[str, Any]) -> Provenance:
+    """The provenance of a result that a function makes now, given its arguments by name."""
     defaults = {name: p.default for name, p in inspect.signature(function).parameters.items()}
     arguments = {
         name: source(value, name)
         for name, value in asked.items()
         if name in defaults and name not in _NOT_ASKED and not _is_default(value, defaults[name])
     }
-    return Origin(arguments, datetime.now().astimezone().isoformat(timespec="seconds"), versions())
+    return Provenance(arguments, datetime.now().astimezone().isoformat(timespec="seconds"), versions())
 
 
 def source(value: Any, name: str) -> str:

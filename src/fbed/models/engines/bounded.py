@@ -45,11 +45,11 @@ class BracketedPoint(Point, Protocol):
         """Least and largest z of steps of the predictors (predictors × rows × models)."""
 
 
-class BracketedFit(RegressionFit):
+class BoundedFit(RegressionFit):
     """A fit that answers scans by intervals."""
 
     reference = ChiSquare()
-    looks_are_cheap = False
+    bounds_are_cheap = False
 
     def prepare(self, n_candidates: int = 0) -> None:
         """The point of the fit on S, which all candidates share."""
