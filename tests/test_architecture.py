@@ -16,7 +16,7 @@ FLOW = (
     "tables",
     "matrix",
     "models",
-    "partitions",
+    "out_of_memory",
     "families",
     "search",
     "graphs",

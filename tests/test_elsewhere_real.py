@@ -12,7 +12,7 @@ import pytest
 import fbed
 from elsewhere_cases import LIMIT, as_frame, assert_same_answer
 from fbed.families import builders
-from fbed.partitions import sources
+from fbed.out_of_memory import sources
 
 FOLDER = Path(os.environ.get("FBED_DATA_DIR", ""))
 pytestmark = pytest.mark.skipif(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from fbed.doors.elsewhere import in_memory
+from fbed.doors.out_of_memory import in_memory
 from fbed.doors.problem import DataOptions, Listener, Memos, check_search_options, make_plan, read_problem
 from fbed.doors.selection import select
 from fbed.errors import InvalidInput

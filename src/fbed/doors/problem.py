@@ -27,7 +27,7 @@ from fbed.matrix.device_storage import moved
 from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.many_levels import ManyLevels, sparse_categories
 from fbed.models.others.users_test import ConditionalTest, TestFunction
-from fbed.partitions.crew import Tally
+from fbed.out_of_memory.crew import Tally
 from fbed.result.fitted.make import finish
 from fbed.result.overview import overview
 from fbed.result.result import Result, build

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fbed.partitions.crew import Tally
+from fbed.out_of_memory.crew import Tally
 from fbed.search.search import Trail
 from fbed.show.text import shortened
 from fbed.tables.table import Name

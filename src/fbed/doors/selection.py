@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from fbed.clock import Clock
-from fbed.doors.elsewhere import Far, far_or_near, read_problem_elsewhere
+from fbed.doors.out_of_memory import Far, far_or_near, read_problem_elsewhere
 from fbed.doors.problem import Listener, Problem, check_search_options, make_plan, read_problem, settings
 from fbed.doors.progress import Progress, reporting
 from fbed.errors import InvalidInput

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fbed._kernels import sums_by_level
 from fbed.matrix.design import Design
-from fbed.partitions.designs import FarDesign
+from fbed.out_of_memory.designs import FarDesign
 from fbed.rules.tails import Floats
 from fbed.tables.outcomes import Outcome
 

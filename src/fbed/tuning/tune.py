@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from fbed.doors.elsewhere import in_memory
+from fbed.doors.out_of_memory import in_memory
 from fbed.doors.paths import settings_grid
 from fbed.doors.problem import DataOptions, Problem, check_search_options, read_problem
 from fbed.doors.progress import Progress

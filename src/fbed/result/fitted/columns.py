@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from fbed.matrix.design import Design
-from fbed.partitions.designs import FarDesign
+from fbed.out_of_memory.designs import FarDesign
 from fbed.rules.tails import Floats
 from fbed.tables.table import Name
 

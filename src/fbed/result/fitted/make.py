@@ -11,7 +11,7 @@ import numpy as np
 
 from fbed.models.base import FittedModel, correlation_of
 from fbed.models.likelihoods.glm import gamma_twice_negative
-from fbed.partitions.designs import FarDesign
+from fbed.out_of_memory.designs import FarDesign
 from fbed.result.fitted import likelihoods, responses
 from fbed.result.fitted.checks import Check, CoxRows, dispersion, overdispersion
 from fbed.result.fitted.columns import on_training_rows, plain, read_columns

@@ -16,9 +16,9 @@ import numpy as np
 
 from fbed.clock import check_time
 from fbed.models.engines.row_sums import joined_moments
-from fbed.partitions.outline import Outline
-from fbed.partitions.parts import Part
-from fbed.partitions.piece import Outcome, Piece, joined_spread
+from fbed.out_of_memory.outline import Outline
+from fbed.out_of_memory.part_readers import Part
+from fbed.out_of_memory.part_sums import Outcome, Piece, joined_spread
 from fbed.threads import spread
 
 BRANCHES = 8

@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from fbed import families
 from fbed.doors.problem import Problem, check_known, find_family, pair, read_weights
 from fbed.errors import InvalidInput
-from fbed.families.elsewhere import Elsewhere, model_elsewhere, refuse_others
+from fbed.families.out_of_memory import Elsewhere, model_elsewhere, refuse_others
 from fbed.matrix.design import Design
 from fbed.models.base import Model
 from fbed.models.others.users_test import ConditionalTest, TestFunction
-from fbed.partitions.cluster import OnDask, connected, current_client
-from fbed.partitions.crew import Crew, Here, Tally, together
-from fbed.partitions.designs import FarDesign
-from fbed.partitions.digest import Digest, Wanted, complete, digest
-from fbed.partitions.joined import JoinedRows
-from fbed.partitions.outline import Outline, described, with_codes
-from fbed.partitions.parts import Part, Stamp
-from fbed.partitions.sources import (
+from fbed.out_of_memory.cluster import OnDask, connected, current_client
+from fbed.out_of_memory.crew import Crew, Here, Tally, together
+from fbed.out_of_memory.designs import FarDesign
+from fbed.out_of_memory.digest import Digest, Wanted, complete, digest
+from fbed.out_of_memory.joined import JoinedRows
+from fbed.out_of_memory.outline import Outline, described, with_codes
+from fbed.out_of_memory.part_readers import Part, Stamp
+from fbed.out_of_memory.sources import (
     Source,
     available_memory,
     is_dask,

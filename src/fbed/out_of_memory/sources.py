@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fbed.errors import InvalidInput
-from fbed.partitions.parts import ArrayRows, DelayedRows, FragmentRows, LazyRows, MappedRows, Part, Stamp
+from fbed.out_of_memory.part_readers import ArrayRows, DelayedRows, FragmentRows, LazyRows, MappedRows, Part, Stamp
 from fbed.tables.columns import listing
 from fbed.tables.readers import opened
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fbed._kernels import DenseColumns
 from fbed.errors import InvalidInput
 from fbed.matrix.design import plain_numbers
-from fbed.partitions.parts import Part
+from fbed.out_of_memory.part_readers import Part
 from fbed.rules.tails import Floats
 from fbed.tables.columns import raw_column
 from fbed.tables.encoding import Encoded, totals

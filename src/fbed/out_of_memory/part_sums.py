@@ -15,10 +15,10 @@ from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.row_sums import Looked, Rows, RowSums
 from fbed.models.engines.tall_linear import LinearSums
-from fbed.partitions.designs import Columns, PartDesign, Spread
-from fbed.partitions.digest import batches, read
-from fbed.partitions.outline import Outline
-from fbed.partitions.parts import Part
+from fbed.out_of_memory.designs import Columns, PartDesign, Spread
+from fbed.out_of_memory.digest import batches, read
+from fbed.out_of_memory.outline import Outline
+from fbed.out_of_memory.part_readers import Part
 from fbed.rules.tails import Floats
 
 FEW_VALUES = 20

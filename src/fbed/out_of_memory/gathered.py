@@ -11,8 +11,8 @@ import numpy as np
 from fbed.errors import InvalidInput
 from fbed.matrix.design import Design
 from fbed.models.base import Fit, FittedModel, Indices, Model
-from fbed.partitions.designs import FarDesign
-from fbed.partitions.digest import batches
+from fbed.out_of_memory.designs import FarDesign
+from fbed.out_of_memory.digest import batches
 from fbed.rules.criteria import Evidence
 
 _COPIES = 4  # of the design columns that an ordinary model makes

@@ -12,8 +12,8 @@ from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.row_sums import Looked, Sweep, events_of, null_coefficients
-from fbed.partitions.crew import Crew
-from fbed.partitions.designs import FarDesign, Spread
+from fbed.out_of_memory.crew import Crew
+from fbed.out_of_memory.designs import FarDesign, Spread
 from fbed.rules.tails import Floats
 
 

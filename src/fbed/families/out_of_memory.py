@@ -17,11 +17,11 @@ from fbed.models.base import Model
 from fbed.models.engines.tall import TallModel
 from fbed.models.engines.tall_linear import Products, TallGaussian
 from fbed.models.others.gaussian import Gaussian
-from fbed.partitions.crew import Crew
-from fbed.partitions.designs import FarDesign
-from fbed.partitions.gathered import GatheredModel
-from fbed.partitions.joined import JoinedLinear, JoinedSums
-from fbed.partitions.piece import Outcome
+from fbed.out_of_memory.crew import Crew
+from fbed.out_of_memory.designs import FarDesign
+from fbed.out_of_memory.gathered import GatheredModel
+from fbed.out_of_memory.joined import JoinedLinear, JoinedSums
+from fbed.out_of_memory.part_sums import Outcome
 from fbed.rules.tails import Floats
 
 FAMILIES = ("gaussian", "binomial", "poisson")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fbed._kernels import DenseColumns
 from fbed.matrix.design import Design, plain_numbers
-from fbed.partitions.outline import Outline, PartFactor
+from fbed.out_of_memory.outline import Outline, PartFactor
 from fbed.rules.tails import Floats
 from fbed.tables.apart import ColumnsApart
 
