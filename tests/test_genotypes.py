@@ -298,3 +298,20 @@ def test_genotypes_are_tuned_saved_and_predicted(missing, tmp_path, capsys):
     assert main(["predict", *files, "--unseen", "mean"]) == 0
     told = np.array([float(line) for line in capsys.readouterr().out.splitlines()[1:]])
     np.testing.assert_allclose(told, made.model.predict(imputed(codes)), atol=1e-6)
+
+
+def test_missing_genotypes_of_new_samples_have_the_mean_of_those_before(tmp_path):
+    rng = np.random.default_rng(13)
+    codes = random_codes(rng, 200, 8, 0.05)
+    stem = written(tmp_path / "cohort", codes)
+    before = imputed(codes)
+    y = before[:, 2] + rng.normal(size=200)
+    pd.DataFrame({"IID": [f"I{i}" for i in range(200)], "y": y}).to_csv(tmp_path / "pheno.tsv", sep="\t", index=False)
+    result = fbed.select(fbed.genotypes(stem, tmp_path / "pheno.tsv"), "y", include=["rs2"])
+    few = codes[:7].copy()
+    few[:3, 2] = 1  # PLINK's code of a missing genotype
+    new = fbed.genotypes(written(tmp_path / "new", few))
+    by_hand = np.repeat(before.mean(axis=0)[None], 7, axis=0)
+    known = few != 1
+    by_hand[known] = imputed(few)[known]
+    np.testing.assert_allclose(result.model.predict(new), result.model.predict(by_hand), atol=1e-9)

@@ -59,6 +59,12 @@ class Packed:
         whole = np.rint(values)
         return np.where(np.abs(values - whole) < 1e-9, whole, values)
 
+    def values(self, which: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Copies of the first allele of some variants, NaN where they are missing."""
+        away = np.full(len(self.bytes), -1.0)  # from which 0, a missing value's distance, is never 0 copies away
+        distance = self.kernel().gather(which.astype(np.int64), away, np.ones(len(self.bytes)))
+        return np.where(distance == 0.0, np.nan, distance - 1.0)
+
     def rows(self, keep: NDArray[np.intp]) -> Packed:
         """The same variants on some samples, packed anew."""
         return Packed(self.kernel().rows(keep.astype(np.int64)), len(keep))

@@ -81,8 +81,8 @@ class Genotypes:
             return {}
         return {name: self.beside[name] for name in self.beside.columns if name in self.considered}
 
-    def frame(self, names: Iterable[str]) -> Any:
-        """Variants and covariates of some names as a pandas data frame, missing genotypes at the mean."""
+    def frame(self, names: Iterable[str], filled: bool = True) -> Any:
+        """Variants and covariates of some names as a pandas data frame, missing genotypes at the mean or NaN."""
         import pandas as pd
 
         place = {name: j for j, name in enumerate(self.variants)}
@@ -90,7 +90,8 @@ class Genotypes:
         columns = {}
         for name in names:
             if name in place:
-                columns[name] = self.packed.column(place[name])
+                j = place[name]
+                columns[name] = self.packed.column(j) if filled else self.packed.values(np.array([j]))[:, 0]
             elif name in known and self.beside is not None:
                 columns[name] = self.beside[name].to_numpy()
             else:

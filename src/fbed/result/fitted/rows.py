@@ -38,14 +38,18 @@ def terms_of(columns: Sequence[Column], n_variables: int, X: Any, unseen: str = 
     check_unseen(unseen)
     values, n_rows = _values(columns, n_variables, X)
     notes: list[str] = []
-    parts = [_terms(column, found, unseen, notes) for column, found in zip(columns, values, strict=True)]
+    variants = set(X.variants) if isinstance(X, Genotypes) else set()  # a missing genotype is the mean, as it was
+    parts = [
+        _terms(column, found, "mean" if str(column.name) in variants else unseen, notes)
+        for column, found in zip(columns, values, strict=True)
+    ]
     return (np.hstack(parts) if parts else np.empty((n_rows, 0))), notes
 
 
 def _values(columns: Sequence[Column], n_variables: int, X: Any) -> tuple[list[Any], int]:
     """The values of each column, found by name, or by place in a table without names."""
     if isinstance(X, Genotypes):
-        X = X.frame([str(column.name) for column in columns])
+        X = X.frame([str(column.name) for column in columns], filled=False)
     named = None if sparse.issparse(X) else named_columns(X)
     if named is not None:
         lacking = [column.name for column in columns if str(column.name) not in named]
