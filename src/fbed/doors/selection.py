@@ -73,7 +73,7 @@ def select(
     X : array, SciPy sparse matrix, mapping of columns, or pandas / polars / Arrow table
         Predictors, a row a sample; or the name of a file that the command line reads. Text and category columns of a
         table enter and leave as a unit, with a degree of freedom a level but the first.
-        Tables may be larger than memory: Parquet files ('data/*.parquet' or a folder), `pyarrow.dataset.Dataset`,
+        Tables may be larger than memory: Parquet files (``'data/*.parquet'`` or a folder), `pyarrow.dataset.Dataset`,
         polars `LazyFrame`, `numpy.memmap`, Dask arrays and data frames; see `memory_limit`.
         Or a `fbed.graphs.DAG` or `MAG`: the tests are then perfect, answered by separation in the graph.
     y : array, series, the name of a column of X, or a pair
