@@ -94,7 +94,7 @@ def test_tables_with_names(name, table, folder, run):
 @pytest.mark.parametrize("name", ["data.svm", "data.svmlight", "data.libsvm.gz", "data.svm.bz2"])
 def test_svmlight_columns_are_called_by_their_number_in_the_file(name, count_from, matrix, folder, run):
     X, y = matrix
-    with readers._opened(name) as file:
+    with readers.opened_file(name) as file:
         dump_svmlight_file(X, y, file, zero_based=not count_from)
     status, out, _ = run("select", name, "--criterion", "ebic", "--json")
     result = fbed.Result.from_json(out)

@@ -26,7 +26,7 @@ from fbed.families import FAMILIES
 from fbed.result.result import Result
 from fbed.rules.criteria import Criterion, as_criterion
 from fbed.show.text import notes, paragraph, style_of, summary
-from fbed.tables import readers
+from fbed.tables import readers, writers
 from fbed.tables.columns import listing
 from fbed.tables.plink import Genotypes
 from fbed.tables.table import Name
@@ -387,7 +387,7 @@ def run_select(arguments: argparse.Namespace) -> int:
         raise InvalidInput("-k counts the runs of early dropping, and --fbs drops nothing: leave one of them out")
     if arguments.output:
         for source in (arguments.file, *([arguments.pheno] if arguments.pheno else [])):
-            readers.check_output(arguments.output, source, survival=arguments.time is not None)
+            writers.check_output(arguments.output, source, survival=arguments.time is not None)
     for written in (arguments.report, arguments.save):
         if written:
             report.check_path(written, arguments.file)
@@ -403,7 +403,7 @@ def run_select(arguments: argparse.Namespace) -> int:
         k=1 if arguments.k is None else arguments.k,
         early_dropping=not arguments.fbs,
     )
-    result = with_origin(result, arguments, data)
+    result = with_provenance(result, arguments, data)
     result = result.settled()
     print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout), with_notes=False), flush=True)
     tell(notes(result))
@@ -417,11 +417,11 @@ def run_select(arguments: argparse.Namespace) -> int:
         outcome = {name: data.vector(name, role) for role, name in _outcome(data, arguments).items()}
         names = [result.feature_names[j] if result.feature_names else j for j in result.indices.tolist()]
         table = data.table.frame(names) if isinstance(data.table, Genotypes) else data.table
-        readers.write(arguments.output, result.transform(table), names, outcome)
+        writers.write(arguments.output, result.transform(table), names, outcome)
     return INTERRUPTED if result.status == "interrupted" else 0
 
 
-def with_origin(result: Result, arguments: argparse.Namespace, data: readers.Data) -> Result:
+def with_provenance(result: Result, arguments: argparse.Namespace, data: readers.Data) -> Result:
     """The result with the command that made it, and the Python lines that read its data."""
     if result.provenance is None:
         return result

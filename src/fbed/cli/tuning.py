@@ -134,7 +134,7 @@ def _add_new_rows(parser: argparse.ArgumentParser) -> None:
 
 def run_tune(arguments: argparse.Namespace) -> int:
     """`fbed tune`: read, tune, show, save."""
-    from fbed.cli.command import about_data, read_data, tell, with_origin
+    from fbed.cli.command import about_data, read_data, tell, with_provenance
 
     for path in (arguments.save, arguments.report):
         if path:
@@ -160,7 +160,7 @@ def run_tune(arguments: argparse.Namespace) -> int:
         random_state=arguments.seed,
         resume=arguments.resume,
     )
-    result = with_origin(tuned.result, arguments, data).settled()
+    result = with_provenance(tuned.result, arguments, data).settled()
     if arguments.json:
         print(result.to_json())
     else:

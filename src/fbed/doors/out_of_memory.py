@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed import families
-from fbed.doors.problem import Problem, check_known, find_family, pair, read_weights
+from fbed.doors.problem import Problem, check_known, find_family, pair
 from fbed.errors import InvalidInput
 from fbed.families.out_of_memory import Elsewhere, model_elsewhere, refuse_others
 from fbed.matrix.design import Design
@@ -47,6 +47,7 @@ from fbed.tables.outcomes import known_rows, read_outcome
 from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
 from fbed.tables.readers import opened
 from fbed.tables.table import Groups, Name, Table, arranged, checked_names, outline, refuse_infinite
+from fbed.tables.weights import read_weights
 from fbed.threads import thread_count
 
 

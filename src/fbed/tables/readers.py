@@ -1,4 +1,4 @@
-"""Files → what `select` reads, and the kept columns → files.
+"""Files → what `select` reads.
 
 Tables with column names (CSV, TSV, Parquet, Feather) become pandas data frames, of which the outcome is a column.
 Matrices (svmlight, NumPy and SciPy `.npz`) keep their form; the outcome is a vector beside them.
@@ -27,7 +27,6 @@ from fbed.errors import InvalidInput
 from fbed.tables.columns import hint, listing, sorted_values
 from fbed.tables.plink import FAMILY, PERSON, genotypes, is_plink
 from fbed.tables.sparsity import checked_csc
-from fbed.tables.table import Name
 
 Source = str | io.BytesIO  # a file by its name, or what came through a pipe
 
@@ -57,7 +56,6 @@ _KINDS = {
     ".sas7bdat": "sas",
     ".xpt": "sas",
 }
-_WRITTEN = ("csv", "tsv", "parquet", "feather", "svmlight", "npz")
 _COMPRESSED: dict[str, tuple[Callable[..., Any], set[str]]] = {  # how a file is opened, and for which kinds
     ".gz": (gzip.open, {"csv", "tsv", "svmlight"}),
     ".bz2": (bz2.open, {"csv", "tsv", "svmlight"}),
@@ -147,7 +145,7 @@ def read(
     if os.path.isdir(path):
         raise InvalidInput(f"{path}: this is a folder, expected a file")
     kind = kind_of(path, sep)
-    with _explained(path, "read"):
+    with explained(path, "read"):
         source = _whole(path) if is_stream(path) else path
         if kind in ("csv", "tsv"):
             return _read_text(source, separator(sep, kind), decimal, encoding, na_values)
@@ -167,13 +165,13 @@ def phenotypes(
     if not os.path.exists(path):
         raise InvalidInput(f"{path}: no such file")
     if sep is None and Path(path).suffix.lower() not in _KINDS:
-        with _explained(path, "read"), open(path, encoding=encoding or "utf-8-sig") as file:
+        with explained(path, "read"), open(path, encoding=encoding or "utf-8-sig") as file:
             first = file.readline()
         sep = "\t" if "\t" in first else "," if "," in first else " "
     frame = read(path, sep, decimal=decimal, encoding=encoding, na_values=na_values).table
     names = [name for name in (*FAMILY, *PERSON) if name in frame.columns]
     if names and kind_of(path, sep) in ("csv", "tsv"):
-        as_text = _pandas("text tables").read_csv(
+        as_text = pandas_for("text tables").read_csv(
             path, sep=separator(sep, kind_of(path, sep)), usecols=names, dtype=str, encoding=encoding or "utf-8-sig"
         )
         frame = frame.assign(**{name: as_text[name] for name in names})
@@ -185,7 +183,7 @@ def _whole(path: str) -> io.BytesIO:
     if path == STDIN:
         content = io.BytesIO(sys.stdin.buffer.read())
     else:
-        with _opened(path, "rb") as file:
+        with opened_file(path, "rb") as file:
             content = io.BytesIO(file.read())
     if not content.getbuffer().nbytes:
         raise InvalidInput("nothing came in, expected a table")
@@ -272,7 +270,7 @@ def separator(sep: str | None, kind: str) -> str:
 def _read_text(
     source: Source, sep: str, decimal: str | None, encoding: str | None, na_values: Sequence[str] | None
 ) -> Data:
-    _pandas("text tables")
+    pandas_for("text tables")
     from fbed.tables import text_tables
 
     form = text_tables.Form(
@@ -295,27 +293,27 @@ def _without_row_numbers(frame: Any) -> Data:
 
 
 def _read_parquet(source: Source) -> Data:
-    return _framed(_pandas("Parquet files").read_parquet(source))
+    return _framed(pandas_for("Parquet files").read_parquet(source))
 
 
 def _read_feather(source: Source) -> Data:
-    return _framed(_pandas("Feather files").read_feather(source))
+    return _framed(pandas_for("Feather files").read_feather(source))
 
 
 def _read_excel(source: Source) -> Data:
-    return _framed(_with("openpyxl", lambda: _pandas("Excel files").read_excel(source)))
+    return _framed(_with("openpyxl", lambda: pandas_for("Excel files").read_excel(source)))
 
 
 def _read_stata(source: Source) -> Data:
-    return _framed(_pandas("Stata files").read_stata(source, order_categoricals=False))
+    return _framed(pandas_for("Stata files").read_stata(source, order_categoricals=False))
 
 
 def _read_spss(source: Source) -> Data:
-    return _framed(_with("pyreadstat", lambda: _pandas("SPSS files").read_spss(source)))
+    return _framed(_with("pyreadstat", lambda: pandas_for("SPSS files").read_spss(source)))
 
 
 def _read_sas(source: Source) -> Data:
-    frame = _pandas("SAS files").read_sas(source, encoding="latin-1")
+    frame = pandas_for("SAS files").read_sas(source, encoding="latin-1")
     return _framed(frame)
 
 
@@ -384,120 +382,14 @@ _READERS: dict[str, Callable[[Source], Data]] = {
 }
 
 
-def write(path: str, kept: Any, columns: Sequence[Name], outcome: Mapping[str, Any]) -> None:
-    """Write the kept columns and the outcome (a time and an event are two), in the format of the extension."""
-    names = [str(name) for name in columns]
-    part = Path(path).with_name(f".part-{Path(path).name}")  # a write that fails half-way leaves no half file
-    with _explained(path, "write"):
-        try:
-            _write(str(part), kept, names, outcome)
-            part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-
-
-def _write(path: str, kept: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> None:
-    kind = kind_of(path)
-    if kind == "npz":
-        _write_npz(path, _numbers(kept), names, outcome)
-    elif kind == "svmlight":
-        _write_svmlight(path, _numbers(kept), names, outcome)
-    else:
-        _write_frame(path, kind, _frame(kept, names, outcome))
-
-
-def check_output(path: str, source: str, survival: bool = False) -> None:
-    """Find out before the work begins whether its outcome can be written."""
-    if kind_of(path) not in _WRITTEN:
-        raise InvalidInput(f"--output {path}: this kind of file is read only; write .csv, .parquet, .feather or .npz")
-    if kind_of(path) == "svmlight" and survival:
-        raise InvalidInput("svmlight files hold one outcome, not a time and an event: write .csv, .parquet or .npz")
-    if path == STDIN:
-        raise InvalidInput("--output needs a file name; the result itself goes to standard output with --json")
-    if not Path(path).absolute().parent.is_dir():
-        raise InvalidInput(f"--output {path}: there is no folder {Path(path).parent}")
-    if source != STDIN and Path(path).exists() and Path(source).exists() and Path(path).samefile(source):
-        raise InvalidInput(f"--output {path} would overwrite the input: choose another name")
-
-
-def _frame(kept: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> Any:
-    pd = _pandas("tables")
-    if not hasattr(kept, "columns"):
-        values = kept.toarray() if sparse.issparse(kept) else kept
-        kept = pd.DataFrame(values, columns=list(names))
-    for target in outcome:
-        if target in kept.columns:
-            raise InvalidInput(
-                f"a kept column is called {target!r} like the outcome: write .npz, which holds them apart"
-            )
-    return kept.assign(**{name: y if hasattr(y, "index") else np.asarray(y) for name, y in outcome.items()})
-
-
-def _write_frame(path: str, kind: str, frame: Any) -> None:
-    if kind == "parquet":
-        frame.to_parquet(path, index=False)
-    elif kind == "feather":
-        frame.reset_index(drop=True).to_feather(path)
-    else:
-        frame.to_csv(path, index=False, sep=separator(None, kind))
-
-
-def _numbers(kept: Any) -> Any:
-    """The kept columns as a matrix, for formats that hold nothing else."""
-    if not hasattr(kept, "columns"):
-        return kept
-    text = [name for name in kept.columns if kept[name].dtype.kind not in "biuf"]
-    if text:
-        raise InvalidInput(f"this format holds numbers only, not the text of {listing(text)}: write .csv or .parquet")
-    return kept.to_numpy()
-
-
-def _write_npz(path: str, matrix: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> None:
-    """A single outcome is called y, a time and an event keep their names."""
-    names_of_outcome = ["y"] if len(outcome) == 1 else list(outcome)
-    arrays: dict[str, Any] = dict(zip(names_of_outcome, map(_without_objects, outcome.values()), strict=True))
-    arrays["feature_names"] = np.array(names, dtype=str)
-    with open(path, "wb") as file:  # given a name, NumPy might append another extension
-        np.savez_compressed(file, **arrays, **(_sparse_parts(matrix) if sparse.issparse(matrix) else {"X": matrix}))
-
-
-def _sparse_parts(matrix: Any) -> dict[str, Any]:
-    """The arrays that scipy.sparse.load_npz expects; save_npz would leave no room for the outcome."""
-    csc = sparse.csc_array(matrix)
-    shape, form = np.array(csc.shape), np.array(b"csc")
-    return {"format": form, "shape": shape, "data": csc.data, "indices": csc.indices, "indptr": csc.indptr}
-
-
-def _without_objects(y: Any) -> NDArray[Any]:
-    values = np.asarray(y)
-    return values.astype(str) if values.dtype.kind == "O" else values
-
-
-def _write_svmlight(path: str, matrix: Any, names: Sequence[str], outcome: Mapping[str, Any]) -> None:
-    """Columns that are called by number keep it, as in the file they came from; others are counted from 1."""
-    from sklearn.datasets import dump_svmlight_file
-
-    (y,) = outcome.values()  # `check_output` has seen to it
-    if np.asarray(y).dtype.kind not in "biuf":
-        raise InvalidInput("svmlight files hold numbers only, but the outcome is text: write .csv, .parquet or .npz")
-    numbered = all(name.isdecimal() for name in names)
-    column = np.array([int(name) for name in names] if numbered else range(1, len(names) + 1), dtype=np.intp)
-    stored = sparse.coo_array(matrix)
-    shape = (stored.shape[0], int(column.max(initial=0)) + 1)
-    placed = sparse.csr_array((stored.data, (stored.row, column[stored.col])), shape=shape)
-    placed.sort_indices()
-    placed.indices, placed.indptr = placed.indices.astype(np.int32), placed.indptr.astype(np.int32)  # what it reads
-    with _opened(path) as file:
-        dump_svmlight_file(placed, np.asarray(y), file, zero_based=True)
-
-
-def _opened(path: str, mode: str = "wb") -> Any:
+def opened_file(path: str, mode: str = "wb") -> Any:
+    """A file, through what its name says it is packed by."""
     opener = _COMPRESSED.get(Path(path).suffix.lower(), (open, set()))[0]
     return opener(path, mode)
 
 
 @contextmanager
-def _explained(path: str, verb: str) -> Iterator[None]:
+def explained(path: str, verb: str) -> Iterator[None]:
     """Whatever goes wrong in reading or writing a file is told in one line that names the file."""
     shown = "standard input" if path == STDIN else path
     try:
@@ -511,7 +403,8 @@ def _explained(path: str, verb: str) -> Iterator[None]:
         raise InvalidInput(f"cannot {verb} {shown}: {reason}") from error
 
 
-def _pandas(what: str) -> Any:
+def pandas_for(what: str) -> Any:
+    """pandas, or an error that says what needs it."""
     try:
         import pandas as pd
     except ImportError as error:

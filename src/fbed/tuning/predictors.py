@@ -25,8 +25,6 @@ from fbed.tuning.concordance import concordance_parts
 from fbed.tuning.performance import counted
 from fbed.tuning.tune import Tuned, tune
 
-_ABOUT_ROWS = ("sample_weight", "offset", "exposure", "trials", "strata", "entry", "cluster")
-
 
 class _Tuned(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type hints
     """What the three estimators share: parameters, the fit, and what is kept of it."""

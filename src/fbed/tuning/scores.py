@@ -276,7 +276,6 @@ def _log_sums(w: Floats, risk: Floats) -> Floats:
 
 _ONE_SCALE = 600.0  # hazards further apart than exp of this do not fit on one scale
 _CLASSES = ("binomial", "multinomial", "ordinal")
-_TIMES = ("cox", "weibull")
 _EXPLAINED = ("gaussian", "mixed", "poisson", "gamma", *_CLASSES)
 _NUMBERS = ("gaussian", "mixed", "poisson", "negative_binomial", "gamma")
 

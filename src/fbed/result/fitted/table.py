@@ -32,7 +32,6 @@ RATIOS = {  # what exp(coefficient) is, where it has a name
 }
 _GEE = {"logit": "odds ratio", "log": "rate ratio"}
 _NAIVE = "p-values, standard errors and intervals are naive: they ignore the selection."
-_NOT_RATIOS = ("(intercept)",)
 
 
 def ratio_name(model: FinalModel) -> str | None:
