@@ -239,6 +239,17 @@ def test_tensors():
             fbed.select(torch.where(on_gpu > 2, torch.inf, on_gpu), y)
 
 
+@pytest.mark.skipif("cuda" not in DEVICES, reason="no GPU")
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8])
+def test_arrays_of_cupy(kind, order):
+    cupy = pytest.importorskip("cupy")
+    rng = np.random.default_rng(8)
+    X = np.asarray(rng.integers(-9, 9, (500, 40)), dtype=kind, order=order)
+    y = (X[:, 1] - X[:, 2] + 5 * rng.logistic(size=500) > 0).astype(int)
+    same(fbed.select(cupy.asarray(X), y), fbed.select(X, y))
+
+
 def test_what_cannot_be(device):
     X, y = np.eye(20)[:, :4], np.arange(20.0)
     with pytest.raises(InvalidInput, match="sparse"):
