@@ -189,10 +189,8 @@ class MixedFit:
             return self.model.likelihood(self._rss(ratio, own), ratio)
 
         own, grid = None if unit is None else _Own(self, unit), self.model.grid
-        if unit is None:
-            coarse = value(grid)[:, None]  # the profile may have two maxima
-        else:
-            coarse = np.array([value(np.full(unit.shape[1], s)) for s in grid])
+        points = [grid] if unit is None else [np.full(unit.shape[1], s) for s in grid]
+        coarse = np.array([value(s) for s in points]).reshape(len(grid), -1)  # the profile may have two maxima
         position = coarse.argmin(axis=0)
         low, high = grid[np.maximum(position - 1, 0)], grid[np.minimum(position + 1, len(grid) - 1)]
         s, found = _by_sections(value, low[0], high[0]) if unit is None else _golden_section(value, low, high)
