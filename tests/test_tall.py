@@ -245,13 +245,15 @@ def test_rows_at_risk(kind, n, k):
     Z, X = A[:, :k], A[:, k:]
     rows = risk_rows(time, event, stratum, weights)
     hazard, expected, residual, triangle, loss = cox_state(*rows, Z @ b, weights)
-    sums, steps, U = ProductsAtRisk(k, 2), MomentsAtRisk(k), np.asfortranarray(Z * rng.normal(size=k))
+    others, model = ProductsAtRisk(k, 2), ProductsAtRisk(k, 0)
+    steps, U = MomentsAtRisk(k), np.asfortranarray(Z * rng.normal(size=k))
     for part in in_blocks(n, rng):
         about = rows[0][part], rows[1][part], rows[2][part]
         state = hazard[part], expected[part], residual[part], triangle
-        sums.add(*about, *state, np.asfortranarray(Z[part]), np.asfortranarray(X[part]))
+        others.add(*about, *state, np.asfortranarray(Z[part]), np.asfortranarray(X[part]))
+        model.add(*about, *state, np.asfortranarray(Z[part]), np.empty((part.stop - part.start, 0), order="F"))
         steps.add(*about, hazard[part], rows[3], np.asfortranarray(U[part]))
-    score, cross, own = sums.found()
+    score, cross, own = (np.concatenate(pair, axis=-1) for pair in zip(model.found(), others.found(), strict=True))
     cox = Cox(time, event, weights, stratum, None)
     point = cox.at(Columns(Z), b[:, None])
     gradient, information = point.derivatives()

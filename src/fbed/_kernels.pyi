@@ -260,7 +260,7 @@ def cox_state(
 class ProductsAtRisk:
     """Sums over rows in order of risk of so many columns Z of a model and others X, a block of rows after another."""
 
-    def __init__(self, few: int, others: int) -> None: ...
+    def __init__(self, model: int, others: int) -> None: ...
     def add(
         self,
         event: Floats,
@@ -276,7 +276,7 @@ class ProductsAtRisk:
         """The next rows, with their state as `cox_state` tells it."""
 
     def found(self) -> tuple[Floats, Floats, Floats]:
-        """Score of every column, those of Z first; information of those of Z with all; of each with itself."""
+        """Scores of X, the information of Z with X, and of each column of X with itself; X is Z where no others are."""
 
 class MomentsAtRisk:
     """What `step_moments` tells, of steps in a proportional hazards model, a block of rows after another."""

@@ -10,6 +10,13 @@
 
 namespace fbed {
 
+// A vector that will be written
+inline OutVector room(size_t n, double*& data) {
+    data = new double[n];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return OutVector(data, {n}, owner);
+}
+
 inline RiskRows risk_rows(const Vector& event, const Which& closes, const Flags& starts) {
     require(closes.shape(0) == event.shape(0) && starts.shape(0) == event.shape(0), "sizes");
     return RiskRows{static_cast<int64_t>(event.shape(0)), event.data(), closes.data(), starts.data()};
@@ -22,11 +29,11 @@ inline std::tuple<OutVector, OutVector, OutVector, OutVector, double> cox_state(
     require(eta.shape(0) == event.shape(0) && weight.shape(0) == event.shape(0), "sizes");
     check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
     double *hazard, *expected, *residual, *triangle, loss;
-    OutVector h = new_vector(rows.n, hazard), w = new_vector(rows.n, expected), r = new_vector(rows.n, residual);
-    OutVector t = new_vector(3 * deaths.shape(0), triangle);
+    OutVector h = room(rows.n, hazard), w = room(rows.n, expected), r = room(rows.n, residual);
+    OutVector t = room(3 * deaths.shape(0), triangle);
     {
         nb::gil_scoped_release release;
-        loss = cox_rows(rows, eta.data(), weight.data(), deaths.data(), hazard, expected, residual, triangle);
+        loss = cox_rows(rows, eta.data(), weight.data(), deaths.data(), deaths.shape(0), hazard, expected, residual, triangle);
     }
     return {h, w, r, t, loss};
 }
@@ -35,7 +42,7 @@ inline std::tuple<OutVector, OutVector, OutVector, OutVector, double> cox_state(
 struct ProductsAtRisk {
     RiskProducts sums;
 
-    ProductsAtRisk(int64_t few, int64_t others) : sums((require(few >= 0 && others >= 0, "sizes"), few), few + others) {}
+    ProductsAtRisk(int64_t few, int64_t others) : sums((require(few >= 0 && others >= 0, "sizes"), few), others) {}
 
     void add(Vector event, Which closes, Flags starts, Vector hazard, Vector expected, Vector residual, Vector triangle, ColumnMajor Z,
              ColumnMajor X) {
@@ -43,22 +50,25 @@ struct ProductsAtRisk {
         const size_t n = event.shape(0);
         require(hazard.shape(0) == n && expected.shape(0) == n && residual.shape(0) == n, "sizes");
         require(Z.shape(0) == n && X.shape(0) == n, "sizes");
-        require(static_cast<int64_t>(Z.shape(1)) == sums.few && static_cast<int64_t>(X.shape(1)) == sums.wide - sums.few, "sizes");
+        require(static_cast<int64_t>(Z.shape(1)) == sums.model && static_cast<int64_t>(X.shape(1)) == sums.others, "sizes");
         check_range(closes, static_cast<int64_t>(triangle.shape(0)) / 3 + 1);
         nb::gil_scoped_release release;
         sums.add(rows, {hazard.data(), expected.data(), residual.data(), triangle.data()}, Z.data(), X.data());
     }
 
-    // Scores, information of the first columns with all, and of each with itself.
+    // Scores and own information of the others, or of the model's columns where there are no others, and the information of the
+    // model's columns with them.
     std::tuple<OutVector, OutMatrix, OutVector> found() const {
         double *score, *own, *cross;
-        OutVector u = new_vector(sums.wide, score), o = new_vector(sums.wide, own);
-        OutMatrix c = new_columns(sums.few, sums.wide, cross);
-        std::copy(sums.score.begin(), sums.score.begin() + sums.wide, score);
-        std::copy(sums.own.begin(), sums.own.begin() + sums.wide, own);
-        for (int64_t i = 0; i < sums.few; ++i)
-            for (int64_t j = 0; j < sums.wide; ++j)
-                cross[j * sums.few + i] = sums.cross[j < i ? j * sums.stride + i : i * sums.stride + j];
+        OutVector u = new_vector(sums.across, score), o = new_vector(sums.across, own);
+        OutMatrix c = new_columns(sums.model, sums.across, cross);
+        std::copy(sums.score.begin(), sums.score.begin() + sums.across, score);
+        std::copy(sums.own.begin(), sums.own.begin() + sums.across, own);
+        for (int64_t i = 0; i < sums.model; ++i)
+            for (int64_t j = 0; j < sums.across; ++j) {
+                const bool known = sums.others > 0 || j >= i / 8 * 8;
+                cross[j * sums.model + i] = sums.cross[known ? i * sums.stride + j : j * sums.stride + i];
+            }
         return {u, c, o};
     }
 };

@@ -95,14 +95,14 @@ struct TiedSet {
 // Hazards, expected events and residuals of all rows, and −log-likelihood. Each tied set leaves a 2 × 2 triangle l with
 // l l' = sum of c/(R − fD)² [1, −f]'[1, −f]: what its terms take from the information is (l'[S; D])'(l'[S; D]), S and D the sums
 // of a column over those at risk and dying, weighted by their hazards.
-inline double cox_rows(const RiskRows& rows, const double* eta, const double* a, const double* deaths, double* hazard,
+inline double cox_rows(const RiskRows& rows, const double* eta, const double* a, const double* deaths, size_t n_sets, double* hazard,
                        double* expected, double* residual, double* triangle) {
     double top = -INFINITY, dying = 0;
     Sum loss, risk;
     LogSum logs;
     for (int64_t i = 0; i < rows.n; ++i) top = std::max(top, eta[i]);
     hazards(rows.n, eta, a, top, hazard);
-    std::vector<double> share, own;
+    std::vector<double> share(n_sets), own(n_sets);
     for (int64_t i = 0; i < rows.n; ++i) {
         if (rows.starts[i]) risk = Sum{};
         risk.add(hazard[i]);
@@ -116,11 +116,11 @@ inline double cox_rows(const RiskRows& rows, const double* eta, const double* a,
         if (deaths[g] == 1.0 && sum >= std::numeric_limits<double>::min()) {  // one term
             const double inverse = 1.0 / sum;
             logs.add(sum);
-            share.push_back(inverse), own.push_back(0.0);
+            share[g] = inverse;
             triangle[3 * g] = inverse, triangle[3 * g + 1] = triangle[3 * g + 2] = 0.0;
         } else {
             const TiedSet set(deaths[g], sum, dying, triangle + 3 * g, loss);
-            share.push_back(set.share), own.push_back(set.own);
+            share[g] = set.share, own[g] = set.own;
         }
         dying = 0;
     }

@@ -38,7 +38,7 @@ FBED_INLINE void turn(const double* X, int64_t height, int64_t count, int64_t ro
         for (int64_t i = 0; i < rows; ++i) to[i * stride + j] = X[j * height + i];
 }
 
-// l'[S; D] of the tied sets that close in a tile (see `risk_means`), for two or four vectors of columns; returns how many rows
+// l'[S; D] of the tied sets that close in a tile (see `risk_means`), for some vectors of columns; returns how many rows
 // that gives: a set of a single death has one, since its D adds nothing.
 template <int kWide>
 FBED_INLINE int64_t tile_means(const RiskRows& rows, const RiskWeights& state, const double* A, int64_t stride, double* S, double* D,
@@ -84,48 +84,62 @@ FBED_INLINE void add_tile_sums(const double* A, int64_t stride, int64_t wide, in
     }
 }
 
-// Scores, the information of the first `few` columns with all of them, and the information of each with itself.
+// Scores of columns and the information of each with itself; and the information of a model's columns with the others, or with
+// each other where there are no others. The others come first, so that their tiles begin where vectors do.
 struct RiskProducts {
-    int64_t few, wide, stride;
-    std::vector<double> S, D, score, own, cross;     // cross: few rows of `stride`
+    int64_t model, others, wide, across, stride;  // `across`: columns that those of the model are multiplied with
+    std::vector<double> S, D, score, own, cross;       // cross: a row for every column of the model
     std::vector<double> tile, weighted, means, minus;  // of the rows at hand
 
-    RiskProducts(int64_t few_, int64_t wide_)
-        : few(few_), wide(wide_), stride(tiled(wide_) + kTile), S(stride), D(stride), score(stride), own(stride), cross(few_ * stride + kTile),
-          tile(kRiskRows * stride), weighted(kRiskRows * whole(few_)), means(2 * kRiskRows * stride), minus(2 * kRiskRows, -1.0) {}
+    RiskProducts(int64_t model_, int64_t others_)
+        : model(model_), others(others_), wide(model_ + others_), across(others_ > 0 ? others_ : model_), stride(tiled(wide) + kTile),
+          S(stride), D(stride), score(stride), own(stride), cross(model_ * stride + kTile), tile(kRiskRows * stride),
+          weighted(kRiskRows * whole(model_)), means(2 * kRiskRows * stride), minus(2 * kRiskRows, -1.0) {}
 
-    // Z are the first columns and X the others, column-major with as many rows as there are.
+    // Z are the model's columns and X the others, column-major with as many rows as there are.
     FBED_HOT void add(const RiskRows& rows, const RiskWeights& state, const double* Z, const double* X) {
         for (int64_t first = 0; first < rows.n; first += kRiskRows) {
             const int64_t m = std::min(kRiskRows, rows.n - first);
-            turn(Z + first, rows.n, few, m, tile.data(), stride);
-            turn(X + first, rows.n, wide - few, m, tile.data() + few, stride);
+            turn(X + first, rows.n, others, m, tile.data(), stride);
+            turn(Z + first, rows.n, model, m, tile.data() + others, stride);
             add_rows(some_rows(rows, first, m), state.from(first));
         }
     }
 
     FBED_INLINE void add_rows(const RiskRows& rows, const RiskWeights& state) {
         int64_t sets = 0, a = 0;
-        double *A = tile.data(), *M = means.data(), *W = weighted.data();
-        for (; a + 2 * kTile <= tiled(wide); a += 2 * kTile)
+        double *A = tile.data(), *M = means.data();
+        for (; a + 3 * kLanes < wide; a += 4 * kLanes)
             sets = tile_means<4>(rows, state, A + a, stride, S.data() + a, D.data() + a, M + a);
-        if (a < wide) sets = tile_means<2>(rows, state, A + a, stride, S.data() + a, D.data() + a, M + a);
+        for (; a < wide; a += kLanes) sets = tile_means<1>(rows, state, A + a, stride, S.data() + a, D.data() + a, M + a);
         add_tile_sums<false>(A, stride, wide, rows.n, state.residual, score.data());
         add_tile_sums<true>(A, stride, wide, rows.n, state.expected, own.data());
         add_tile_sums<true>(M, stride, wide, sets, minus.data(), own.data());
-        const int64_t height = whole(few);
+        add_cross(rows, state, sets);
+    }
+
+    FBED_INLINE void add_cross(const RiskRows& rows, const RiskWeights& state, int64_t sets) {
+        const int64_t height = whole(model);
+        const double *A = tile.data(), *M = means.data(), *Z = A + others, *MZ = M + others;
+        double* W = weighted.data();
         for (int64_t i = 0; i < rows.n; ++i) {
             const double w = state.expected[i];
 #pragma omp simd
-            for (int64_t b = 0; b < few; ++b) W[i * height + b] = w * A[i * stride + b];
+            for (int64_t b = 0; b < model; ++b) W[i * height + b] = w * Z[i * stride + b];
         }
-        for (int64_t b = 0; b < few; b += 8)
-            for (int64_t c = b / kTile * kTile; c < wide; c += kTile) {  // what is left of the diagonal is on the right as well
+        for (int64_t b = 0; b < model; b += 8) {
+            const int64_t some = std::min<int64_t>(8, model - b);
+            for (int64_t c = others > 0 ? 0 : b; c < across; c += kTile) {  // what is left of a diagonal is on its right as well
                 double* C = cross.data() + b * stride + c;
-                const int64_t some = std::min<int64_t>(8, few - b);
-                add_tiles(some, A + c, stride, W + b, height, rows.n, 1.0, C, stride);
-                add_tiles(some, M + c, stride, M + b, stride, sets, -1.0, C, stride);
+                if (c + kLanes < across) {
+                    add_tiles<2>(some, A + c, stride, W + b, height, rows.n, 1.0, C, stride);
+                    add_tiles<2>(some, M + c, stride, MZ + b, stride, sets, -1.0, C, stride);
+                } else {
+                    add_tiles<1>(some, A + c, stride, W + b, height, rows.n, 1.0, C, stride);
+                    add_tiles<1>(some, M + c, stride, MZ + b, stride, sets, -1.0, C, stride);
+                }
             }
+        }
     }
 };
 

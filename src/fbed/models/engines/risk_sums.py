@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,10 +90,8 @@ class RiskSums:
         """Xᵀr, the information of X with Z and of X with itself, for candidates that are single columns of numbers."""
         where, size = self.design.positions(candidates), self.blocks.width(selected)
         model = self.blocks.model(selected, constant=False)
-        score, cross, own = self._products(
-            rows, size, model, len(candidates), lambda part: self.blocks.gather(where, part)
-        )
-        return Looked(score[size:], cross[:, size:], own[size:])
+        candidate = partial(self.blocks.gather, where)
+        return Looked(*self._products(rows, size, model, len(candidates), candidate))
 
     def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns; a category's are levels as they are."""
@@ -109,7 +108,10 @@ class RiskSums:
     def _products(
         self, rows: RiskState, size: int, model: Columns, others: int = 0, candidates: Columns | None = None
     ) -> Sums:
-        """Scores of columns of a model and of others, information of the model's with all, and of each with itself."""
+        """Scores of columns, the information of a model's columns with them, and of each with itself.
+
+        They are those of the model itself where no others are given.
+        """
         sums = ProductsAtRisk(size, others)
         for part in self._parts(size + others):
             Z = model(part)
