@@ -282,9 +282,7 @@ class MomentsAtRisk:
     """What `step_moments` tells, of steps in a proportional hazards model, a block of rows after another."""
 
     def __init__(self, count: int) -> None: ...
-    def add(
-        self, event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats
-    ) -> None:
+    def add(self, event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats) -> None:
         """The next rows; a step is a column of U."""
 
     def found(self) -> Floats:

@@ -437,7 +437,8 @@ class TallFit:
         """The fit with one variable more; None where that is not to be had."""
         if variable not in self._larger:
             try:
-                self._larger[variable] = TallFit(self.model, (*self.selected, variable), self._start_with(variable), self.deviance)
+                selected, start = (*self.selected, variable), self._start_with(variable)
+                self._larger[variable] = TallFit(self.model, selected, start, self.deviance)
             except NotTall:
                 return None
         return self._larger[variable]

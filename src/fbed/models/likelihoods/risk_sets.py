@@ -67,7 +67,8 @@ class RiskSets:
         sizes = lengths[which]
         self.term_starts = np.cumsum(sizes) - sizes
         self.term_group = np.repeat(np.arange(len(d)), sizes)
-        place = np.arange(len(self.term_group)) + ((np.cumsum(lengths) - lengths)[which] - self.term_starts)[self.term_group]
+        ahead = (np.cumsum(lengths) - lengths)[which] - self.term_starts  # of each set's terms, its rule's
+        place = np.arange(len(self.term_group)) + ahead[self.term_group]
         last = np.clip(d - (whole - 1.0), 0.0, 1.0)  # a d that is not whole ends with a part of a death
         m = np.concatenate([nodes for nodes, _ in rules])[place] + last[self.term_group]
         self.multiplicity = np.concatenate([multiplicity for _, multiplicity in rules])[place]
