@@ -6,18 +6,19 @@ S and D their sums of a column over those at risk and dying at a tied set, and w
     gradient Zᵀ(event − w),      information ZᵀwZ − Σ MᵀM,      M = lᵀ[S; D] of every set,
 
 l a small triangle that depends on the hazards alone (`cox_state`). So what a scan needs are matrix products of columns
-and of their M, and M is one pass over a column.
+and of their M, and M is a sum that runs down the columns (`ProductsAtRisk`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import cox_means, cox_state, cox_step_moments
+from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_state
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums, remainder
@@ -25,7 +26,8 @@ from fbed.models.base import Indices
 from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.rules.tails import Floats
 
-_COLUMNS_TOGETHER = 8  # steps whose values on all rows are held at once
+Columns = Callable[[slice], Floats]
+"""What reads columns, of some rows."""
 
 
 def order_of_risk(time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> NDArray[np.intp]:
@@ -81,63 +83,53 @@ class RiskSums:
             eta[part] = model(part) @ coefficients
         *state, loss = cox_state(self.event, self.closes, self.starts, self.deaths, eta, self.weights)
         rows = RiskState(*state)
-        gradient, information = np.zeros(size), np.zeros((size, size))
-        carried = self._nothing(size)
-        for part in self._parts(2 * size) if size else ():
-            Z = model(part)
-            M = self._means(rows, Z, part, carried)
-            gradient += Z.T @ rows.residual[part]
-            root = Z * np.sqrt(np.maximum(rows.expected[part, None], 0.0))
-            information += root.T @ root - M.T @ M  # half of each is computed, since they are symmetric
+        gradient, information, _ = self._products(rows, size, model) if size else (np.zeros(0), np.zeros((0, 0)), None)
         return Sweep(loss - self.least, gradient, information, rows)
 
     def look(self, rows: RiskState, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀr, the information of X with Z and of X with itself, for candidates that are single columns of numbers."""
-        where, model = self.design.positions(candidates), self.blocks.model(selected, constant=False)
-        size, count = self.blocks.width(selected), len(candidates)
-        score, cross, own = np.zeros(count), np.zeros((size, count)), np.zeros(count)
-        carried, along = self._nothing(count), self._nothing(size)
-        for part in self._parts(size + count):
-            X, Z = self.blocks.gather(where, part), model(part)
-            weight = rows.expected[part]
-            MX, MZ = self._means(rows, X, part, carried), self._means(rows, Z, part, along)
-            score += X.T @ rows.residual[part]
-            cross += (Z * weight[:, None]).T @ X - MZ.T @ MX
-            own += np.einsum("ij,ij,i->j", X, X, weight) - np.einsum("ij,ij->j", MX, MX)
-        return Looked(score, cross, own)
+        where, size = self.design.positions(candidates), self.blocks.width(selected)
+        model = self.blocks.model(selected, constant=False)
+        candidate = partial(self.blocks.gather, where)
+        return Looked(*self._products(rows, size, model, len(candidates), candidate))
 
     def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
-        """The same for a variable of several columns."""
+        """The same for a variable of several columns; a category's are levels as they are."""
         model, size = self.blocks.model(selected, constant=False), self.blocks.width(selected)
-        width = int(self.design.width[variable])
-        codes = self.blocks.codes(variable)
-        score, cross, own = np.zeros(width), np.zeros((size, width)), np.zeros((width, width))
-        carried, along = self._nothing(width), self._nothing(size)
-        for part in self._parts(size + width):
-            Z, weight = model(part), rows.expected[part, None]
-            if codes is None:
-                X = np.asfortranarray(self.blocks.variable(variable, part))
-            else:  # levels as they are
-                X = np.asfortranarray(codes[part, None] == np.arange(1, width + 1), dtype=np.float64)
-            MX, MZ = self._means(rows, X, part, carried), self._means(rows, Z, part, along)
-            score += X.T @ rows.residual[part]
-            cross += (Z * weight).T @ X - MZ.T @ MX
-            own += (X * weight).T @ X - MX.T @ MX
-        return Looked(score, cross, own)
+        width, codes = int(self.design.width[variable]), self.blocks.codes(variable)
+
+        def both(part: slice) -> Floats:
+            X = self.blocks.variable(variable, part) if codes is None else codes[part, None] == np.arange(1, width + 1)
+            return np.asfortranarray(np.hstack([model(part), X]))
+
+        score, cross, _ = self._products(rows, size + width, both)
+        return Looked(score[size:], cross[:size, size:], cross[size:, size:])
+
+    def _products(
+        self, rows: RiskState, size: int, model: Columns, others: int = 0, candidates: Columns | None = None
+    ) -> Sums:
+        """Scores of columns, the information of a model's columns with them, and of each with itself.
+
+        They are those of the model itself where no others are given.
+        """
+        sums = ProductsAtRisk(size, others)
+        for part in self._parts(size + others):
+            Z = model(part)
+            X = np.empty((len(Z), 0), order="F") if candidates is None else candidates(part)
+            state = rows.hazard[part], rows.expected[part], rows.residual[part], rows.triangle
+            sums.add(self.event[part], self.closes[part], self.starts[part], *state, Z, X)
+        return sums.found()
 
     def moments(
         self, rows: RiskState, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
         """Moments of the steps u = x·own − Z·along among those at risk, summed over the events, and extremes."""
-        found = []
-        for first in range(0, len(variables), _COLUMNS_TOGETHER):
-            some = slice(first, first + _COLUMNS_TOGETHER)
-            steps = self.blocks.steps(selected, variables[some], own[some], along[:, some], constant=False)
-            U = np.empty((self.design.n_rows, len(variables[some])), order="F")
-            for part in self._parts(along.shape[0] + U.shape[1]):
-                U[part] = steps(part)
-            found.append(cox_step_moments(self.event, self.closes, self.starts, rows.hazard, self.deaths, U))
-        return np.concatenate(found, axis=1)
+        steps = self.blocks.steps(selected, variables, own, along, constant=False)
+        sums = MomentsAtRisk(len(variables))
+        for part in self._parts(along.shape[0] + len(variables)):
+            about = self.event[part], self.closes[part], self.starts[part], rows.hazard[part]
+            sums.add(*about, self.deaths, steps(part))
+        return sums.found()
 
     def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
         """Products of the model's columns and of what a column is beside its part along them."""
@@ -148,14 +140,6 @@ class RiskSums:
         for part in self.blocks.parts(columns):
             check_time()
             yield part
-
-    def _nothing(self, count: int) -> tuple[Floats, Floats]:
-        return np.zeros(count), np.zeros(count)
-
-    def _means(self, rows: RiskState, X: Floats, part: slice, carried: tuple[Floats, Floats]) -> Floats:
-        """M of the tied sets that close in some rows; what is carried on changes."""
-        about = self.event[part], self.closes[part], self.starts[part], rows.hazard[part]
-        return cox_means(*about, rows.triangle, self.tied, X, *carried)
 
 
 def in_order(design: Design, order: NDArray[np.intp]) -> Design:
