@@ -22,7 +22,8 @@ from fbed.tables.outcomes import Outcome
 _MOST = 100  # selected variables whose correlations are kept: more than that nobody reads
 _MOST_CLASSES = 20  # an outcome with more different values is shown as numbers
 _BINS = 24
-_FEW_VALUES, _WIDEST, _SAMPLE = 20, 10_000, 1000  # whole numbers that may be codes; a look at some rows settles most
+_FEW_VALUES, _WIDEST, _LARGEST = 20, 10_000, 1e9  # whole numbers that may be codes
+_SAMPLE = 1000  # rows that settle for most columns whether they are
 _COUNTED = 8  # design columns from which the products of a category are counted
 _VALUES = 2**24  # of columns that are looked at together
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
@@ -172,26 +173,22 @@ def _spread(design: Design, terms: Sequence[str], columns: Floats, center: Float
         design.n - max(_weight_near(design, column, at, lo, hi) for at in (lo, hi, 0.0)) for column, lo, hi in ends
     ]
     rows = zip(terms, *(_rounded(part) for part in (scale, center, low, high)), uncommon, strict=True)
-    whole = zip(values.T, _safe(low), _safe(high), strict=True)
-    codes = [_few_whole(column, round(lo), round(hi)) for column, lo, hi in whole]
+    codes = [_few_whole(column, lo, hi) for column, lo, hi in ends]
     return [
         Column((term,), (sd,), mean=m, low=lo, high=hi, uncommon=u, values=few)
         for (term, sd, m, lo, hi, u), few in zip(rows, codes, strict=True)
     ]
 
 
-def _safe(ends: Floats) -> Floats:
-    return np.nan_to_num(np.clip(ends, -1e9, 1e9))
-
-
-def _few_whole(column: Floats, low: int, high: int) -> tuple[float, ...]:
+def _few_whole(column: Floats, low: float, high: float) -> tuple[float, ...]:
     """The different values of whole numbers, when there are few: they may be codes."""
-    if high - low > _WIDEST or np.abs(column[:_SAMPLE] - np.round(column[:_SAMPLE])).max(initial=0.0) > 1e-6:
+    if not (max(-low, high) <= _LARGEST and high - low <= _WIDEST):
         return ()
-    if np.abs(column - np.round(column)).max(initial=0.0) > 1e-6:
+    if any(np.abs(some - np.round(some)).max(initial=0.0) > 1e-6 for some in (column[:_SAMPLE], column)):
         return ()
-    present = np.flatnonzero(np.bincount(np.round(column).astype(np.intp) - low, minlength=1))
-    return tuple((present + low).astype(float).tolist()) if len(present) <= _FEW_VALUES else ()
+    lowest = round(low)
+    present = np.flatnonzero(np.bincount(np.round(column).astype(np.intp) - lowest, minlength=1))
+    return tuple((present + lowest).astype(float).tolist()) if len(present) <= _FEW_VALUES else ()
 
 
 def _weight_near(design: Design, column: Floats, value: float, low: float, high: float) -> float:
@@ -206,19 +203,28 @@ def _weight_near(design: Design, column: Floats, value: float, low: float, high:
 def _outcome(outcome: Outcome, weights: Floats) -> OutcomeOverview:
     if outcome.event is None and (outcome.categorical or len(outcome.levels) <= _MOST_CLASSES):
         return OutcomeOverview(classes=_classes(outcome, weights))
-    values, total = outcome.values, float(weights.sum())
-    mean = float(weights @ values) / total
-    widest = float(np.abs(values - mean).max()) or 1.0  # squares of huge values would overflow
-    sd = widest * float(np.sqrt(weights @ ((values - mean) / widest) ** 2 / total))
-    counts, edges = np.histogram(values, _BINS, weights=weights)
+    values, share = outcome.values, weights / weights.sum()
+    largest = float(np.abs(values).max()) or 1.0
+    units = values / largest  # sums of huge values would overflow
+    mean = float(share @ units)
+    widest = float(np.abs(units - mean).max()) or 1.0  # squares of tiny ones would vanish
+    sd = widest * float(np.sqrt(share @ ((units - mean) / widest) ** 2))
+    counts, edges = _histogram(units, weights)
     return OutcomeOverview(
         quartiles=tuple(_rounded(_quantiles(values, weights, [0.0, 0.25, 0.5, 0.75, 1.0]))),
-        mean=_rounded([mean])[0],
-        sd=_rounded([sd])[0],
-        edges=tuple(_rounded(edges)),
+        mean=_rounded([mean * largest])[0],
+        sd=_rounded([sd * largest])[0],
+        edges=tuple(_rounded(edges * largest)),
         counts=tuple(_rounded(counts)),
         events=None if outcome.event is None else float(weights[outcome.event].sum()),
     )
+
+
+def _histogram(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Weights in bins of equal width, and the edges; by the place in the range, whose ends may be close."""
+    low, high = float(values.min()), float(values.max())
+    counts, places = np.histogram((values - low) / (high - low or 1.0), _BINS, (0.0, 1.0), weights=weights)
+    return counts, low + (high - low) * places
 
 
 def _classes(outcome: Outcome, weights: Floats) -> tuple[tuple[str, float], ...]:

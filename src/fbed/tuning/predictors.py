@@ -19,8 +19,9 @@ from fbed.result.fitted.columns import plain
 from fbed.result.fitted.rows import check_unseen
 from fbed.rules.tails import Floats
 from fbed.tables.labels import by_position
+from fbed.tables.named import as_frame
 from fbed.tables.outcomes import read_outcome
-from fbed.tables.table import Groups, Name, as_frame
+from fbed.tables.table import Groups, Name
 from fbed.tuning.concordance import concordance_parts
 from fbed.tuning.performance import counted
 from fbed.tuning.tune import Tuned, tune
