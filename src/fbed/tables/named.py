@@ -46,8 +46,9 @@ def named_columns(X: Any) -> dict[str, Any] | None:
     refuse_repeated(names)
     if not frame.implementation.is_pandas():
         return dict(zip(names, frame.iter_columns(), strict=True))
-    native = (series for _, series in frame.to_native().items())
-    return dict(zip(names, map(_from_pandas, native, frame.iter_columns()), strict=True))
+    native = [series for _, series in frame.to_native().items()]
+    columns = [_from_pandas(*both) for both in zip(native, frame.iter_columns(), strict=True)]
+    return dict(zip(names, columns, strict=True))
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
