@@ -75,7 +75,7 @@ def _as_column(name: str, values: Any) -> Any:
     return column
 
 
-def _from_pandas(native: Any, wrapped: nw.Series[Any]) -> Any:
+def _from_pandas(native: Any, wrapped: Any) -> Any:
     """Numbers and objects where NumPy holds them, and sparse columns in full, as only pandas can read them."""
     if isinstance(native.dtype, np.dtype):
         return native.to_numpy() if native.dtype.kind in "biufO" else wrapped
