@@ -140,7 +140,7 @@ def test_missing_values_of_new_rows_are_refused_filled_or_left_out():
         fbed.FBEDClassifier(**options).fit(frame, labels),
         fbed.FBEDRegressor(**options).fit(frame, X[:, 1]),
     ):
-        with pytest.raises(InvalidInput, match="'a' is missing in 1 rows.*unseen='missing' or 'mean'"):
+        with pytest.raises(InvalidInput, match=r"'a' is missing in 1 rows.*unseen='missing' or 'mean'"):
             refusing.predict(new)
     left_out = fbed.FBEDClassifier(unseen="missing", **options).fit(frame, labels).predict(new)
     filled = fbed.FBEDClassifier(unseen="mean", **options).fit(frame, labels).predict(new)
