@@ -19,6 +19,7 @@ from fbed._kernels import cox_means, cox_state, cox_step_moments, model_rows, st
 from fbed.doors.problem import read_problem
 from fbed.families import builders
 from fbed.models.engines.risk_sums import order_of_risk
+from fbed.models.engines.row_sums import joined_moments
 from fbed.models.engines.tall import TallFit, TallModel
 from fbed.models.engines.tall_linear import TallGaussianFit
 from fbed.models.likelihoods.cox import Cox
@@ -236,7 +237,8 @@ def test_rows_at_risk(tied):
     null_loss = cox_state(*rows, np.zeros(n), weights)[-1]
     assert 2 * (null_loss - loss) == pytest.approx(other.value[0] - point.value[0], rel=1e-9)
     step = Z @ rng.normal(size=(k, 4))
-    found = cox_step_moments(rows[0], rows[1], rows[2], hazard, rows[3], np.asfortranarray(step))
+    carried = np.zeros(12 * 4)
+    found = cox_step_moments(*rows[:3], hazard, rows[3], np.asfortranarray(step), carried)
     second = [u @ (expected * u) for u in step.T]
     S = cox_means(
         *rows[:3], hazard, triangle, bool((rows[3] > 1).any()), np.asfortranarray(step), np.zeros(4), np.zeros(4)
@@ -245,3 +247,9 @@ def test_rows_at_risk(tied):
     assert (found[2] >= 0).all()
     assert (found[3] <= 0).all()
     assert (found[4] >= 0).all()
+    carried, whole = np.zeros(12 * 4), np.zeros((5, 4))
+    for block in (slice(0, 7), slice(7, 8), slice(8, n)):
+        some = [rows[i][block] for i in range(3)]
+        step_moments_here = cox_step_moments(*some, hazard[block], rows[3], np.asfortranarray(step[block]), carried)
+        whole = joined_moments(whole, step_moments_here)
+    np.testing.assert_allclose(whole, found, rtol=1e-12)

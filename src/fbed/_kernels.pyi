@@ -271,8 +271,11 @@ def cox_means(
     """M with M'M what the tied sets that close in some rows take from the information of columns X; S and D, sums over
     those at risk and dying, are carried on from one block of rows to the next."""
 
-def cox_step_moments(event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats) -> Floats:
-    """The same as `step_moments` for all rows of a proportional hazards model."""
+def cox_step_moments(
+    event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats, carried: Floats
+) -> Floats:
+    """The same as `step_moments` for the tied sets that close in some rows of a proportional hazards model; twelve
+    numbers a column are carried on from one block of rows to the next."""
 
 def fit_logistic(
     Z: Floats,

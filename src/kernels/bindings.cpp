@@ -358,16 +358,19 @@ static OutMatrix cox_means(Vector event, Which closes, Flags starts, Vector haza
     return found;
 }
 
-// Moments and extremes of the steps that are the columns of U, as `step_moments` has them.
-static OutMatrix cox_step_moments(Vector event, Which closes, Flags starts, Vector hazard, Vector deaths, ColumnMajor U) {
+// Moments and extremes of the steps that are the columns of U, as `step_moments` has them, for the tied sets that close in some
+// rows; twelve numbers a column are carried on.
+static OutMatrix cox_step_moments(Vector event, Which closes, Flags starts, Vector hazard, Vector deaths, ColumnMajor U,
+                                  InOut carried) {
     const RiskRows rows = risk_rows(event, closes, starts);
     require(U.shape(0) == event.shape(0) && hazard.shape(0) == event.shape(0), "sizes");
+    require(carried.shape(0) == kCarriedMoments * U.shape(1), "sizes");
     check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
     double* out;
     OutMatrix found = new_columns(5, U.shape(1), out);
     nb::gil_scoped_release release;
     for (size_t j = 0; j < U.shape(1); ++j)
-        risk_moments(rows, hazard.data(), deaths.data(), U.data() + j * U.shape(0), out + 5 * j);
+        risk_moments(rows, hazard.data(), deaths.data(), U.data() + j * U.shape(0), carried.data() + kCarriedMoments * j, out + 5 * j);
     return found;
 }
 

@@ -118,10 +118,16 @@ inline void risk_means(const RiskRows& rows, const double* hazard, const double*
     }
 }
 
+// What is carried on from block to block of a step: powers of it among those at risk and dying, and its extremes.
+constexpr int64_t kCarriedMoments = 12;
+
 // Sums over all terms of c times the second, third and fourth central moment of a step u among those at risk, and the extremes
-// of its difference from their mean.
-inline void risk_moments(const RiskRows& rows, const double* hazard, const double* deaths, const double* u, double* out) {
-    double at[5] = {}, dead[5] = {}, low = 0, high = 0, least = INFINITY, most = -INFINITY;
+// of its difference from their mean, for the sets that close in these rows. `carried` is what the rows before have left.
+inline void risk_moments(const RiskRows& rows, const double* hazard, const double* deaths, const double* u, double* carried,
+                         double* out) {
+    double at[5], dead[5], low = 0, high = 0, least = carried[10], most = carried[11];
+    std::copy(carried, carried + 5, at);
+    std::copy(carried + 5, carried + 10, dead);
     double second = 0, third = 0, fourth = 0;
     for (int64_t i = 0; i < rows.n; ++i) {
         if (rows.starts[i]) {
@@ -150,6 +156,9 @@ inline void risk_moments(const RiskRows& rows, const double* hazard, const doubl
         });
         std::fill(dead, dead + 5, 0.0);
     }
+    std::copy(at, at + 5, carried);
+    std::copy(dead, dead + 5, carried + 5);
+    carried[10] = least, carried[11] = most;
     out[0] = second, out[1] = third, out[2] = fourth, out[3] = low, out[4] = high;
 }
 

@@ -21,7 +21,7 @@ from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.packed_sums import PackedSums
 from fbed.models.engines.raced import RacedFit
-from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
+from fbed.models.engines.risk_sums import Course, RiskSums, in_order, order_of_risk
 from fbed.models.engines.row_sums import RowSums
 from fbed.models.engines.tall import TallModel
 from fbed.models.engines.tall_linear import LinearSums, Products, TallGaussian
@@ -271,8 +271,8 @@ def _tall_cox(
     strata = request.extras.strata
     order = order_of_risk(time, event, strata)
     blocks = RowBlocks(in_order(request.design, order))
-    sums = RiskSums(blocks, time[order], event[order], None if strata is None else strata[order])
-    return TallModel("cox", sums, careful, tuple(notes))
+    course = Course.of(time[order], event[order], None if strata is None else strata[order], blocks.design.weights)
+    return TallModel("cox", RiskSums(blocks, course), careful, tuple(notes))
 
 
 def _silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> list[str]:
