@@ -258,10 +258,14 @@ def _cox(request: Request) -> Model:
     def careful() -> RegressionModel:
         return _regression(request, Cox(time, event, request.design.weights, extras.strata, extras.entry))
 
-    many_ties = float(request.design.weights[event].sum()) > 4.0 * len(time)  # weights make them: a term each
-    if extras.entry is None and not many_ties and _is_tall(request):
-        return _tall_cox(request, time, event, careful, _silent_strata(event, extras.strata))
-    return _with_notes(careful(), _silent_strata(event, extras.strata))
+    if extras.entry is None and not many_ties(request.design.weights, event) and _is_tall(request):
+        return _tall_cox(request, time, event, careful, silent_strata(event, extras.strata))
+    return _with_notes(careful(), silent_strata(event, extras.strata))
+
+
+def many_ties(weights: Floats, event: NDArray[np.bool_]) -> bool:
+    """Whether weights make more events than sums over the rows go through one by one."""
+    return float(weights[event].sum()) > 4.0 * len(event)
 
 
 def _tall_cox(
@@ -275,7 +279,8 @@ def _tall_cox(
     return TallModel("cox", RiskSums(blocks, course), careful, tuple(notes))
 
 
-def _silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> list[str]:
+def silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> list[str]:
+    """A note on strata without events."""
     if strata is None:
         return []
     silent = len(np.unique(strata)) - len(np.unique(strata[event]))

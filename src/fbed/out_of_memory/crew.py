@@ -17,8 +17,9 @@ import numpy as np
 from fbed.clock import check_time
 from fbed.models.engines.row_sums import joined_moments
 from fbed.out_of_memory.outline import Outline
+from fbed.out_of_memory.part_columns import Piece, joined_spread
 from fbed.out_of_memory.part_readers import Part
-from fbed.out_of_memory.part_sums import Outcome, Piece, joined_spread
+from fbed.out_of_memory.part_sums import Outcome, SumsPiece
 from fbed.threads import spread
 
 BRANCHES = 8
@@ -129,7 +130,7 @@ class Here:
         """Parts without rows have nothing to say."""
         total = max(1, sum(outcome.n_rows for outcome in outcomes))
         self.pieces = [
-            Piece(part, outline, outcome, self.room * outcome.n_rows // total, self.loaded)
+            SumsPiece(part, outline, outcome, self.room * outcome.n_rows // total, self.loaded)
             for part, outcome in zip(self.parts, outcomes, strict=True)
             if outcome.n_rows
         ]

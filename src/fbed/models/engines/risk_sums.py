@@ -68,9 +68,7 @@ class Course:
     weights: Floats
 
     @classmethod
-    def of(
-        cls, time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None, weights: Floats
-    ) -> Course:
+    def of(cls, time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None, weights: Floats) -> Course:
         """From times, events and strata in order."""
         dies = event.astype(np.float64)
         starts = np.zeros(len(time), dtype=bool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -105,8 +105,13 @@ class CoxRows:
             out.append(Baseline(label, tuple(self.risk.time[here].tolist()), tuple(np.cumsum(steps[here]).tolist())))
         return tuple(out)
 
-    def proportional(self, columns: Floats, covariance: Floats, terms: Sequence[str]) -> list[Check]:
-        """Grambsch and Therneau's test of each term: do its scaled Schoenfeld residuals change with time's rank?"""
+    def proportional(
+        self, products: Callable[[Floats], Floats], covariance: Floats, terms: Sequence[str]
+    ) -> list[Check]:
+        """Grambsch and Therneau's test of each term: do its scaled Schoenfeld residuals change with time's rank?
+
+        `products` are those of the terms with numbers that the rows have and that add up to 0.
+        """
         risk = self.risk
         weights = risk.weights[risk.deaths]
         total = float(weights.sum())
@@ -115,7 +120,7 @@ class CoxRows:
         spread = float(weights @ rank**2)
         if spread <= 0 or not (np.isfinite(self.share).all() and np.isfinite(self.hazard).all()):
             return []
-        trend = total * self._trend(columns, weights * rank) @ covariance
+        trend = total * products(self._trend(weights * rank)) @ covariance
         out = []
         for term, along, variance in zip(terms, trend.tolist(), np.diag(covariance).tolist(), strict=True):
             if variance > 0 and math.isfinite(along):
@@ -123,8 +128,8 @@ class CoxRows:
                 out.append(Check("proportional hazards", term, statistic, 1.0, float(special.chdtrc(1.0, statistic))))
         return out
 
-    def _trend(self, columns: Floats, at_deaths: Floats) -> Floats:
-        """Σ v·(x − E x) over the deaths, E the mean of those at risk: as sums over rows, in any order of these."""
+    def _trend(self, at_deaths: Floats) -> Floats:
+        """What rows have in Σ v·(x − E x) over the deaths, E the mean of those at risk."""
         risk = self.risk
         counts = np.add.reduceat(risk.multiplicity, risk.term_starts)
         by_set = np.add.reduceat(at_deaths, risk.group_starts) / counts
@@ -132,4 +137,4 @@ class CoxRows:
         at[risk.deaths, 0] += at_deaths
         by_row = np.empty(len(at))
         by_row[risk.order] = at[:, 0]
-        return np.array([by_row @ (column - column.mean()) for column in columns.T])
+        return by_row

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -106,7 +106,7 @@ def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> F
         eta = eta + offset[:, None]
     model = replace(model, n_parameters=_n_parameters(model))
     if model.family == "cox":
-        return _cox(problem, model, terms, eta[:, 0])
+        return _cox(problem, model, lambda v: np.array([v @ (x - x.mean()) for x in terms.T]), eta[:, 0])
     seen = observed(problem, model.family)
     known = dict(zip(model.terms, model.coefficients, strict=True)) | {
         "deviance": model.deviance,
@@ -121,6 +121,9 @@ def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> F
 
 def _with_far_fit(problem: Problem, design: FarDesign, model: FinalModel, selected: Sequence[int]) -> FinalModel:
     """The same where the rows are elsewhere: from deviances and sums."""
+    if model.family == "cox":
+        model = replace(model, n_parameters=_n_parameters(model))
+        return _cox(problem, model, lambda v: design.along(selected, v), design.predictors(model, selected))
     seen = observed(problem, model.family)
     found = likelihoods.of_deviance(model.family, seen, model.deviance, model.null_deviance)
     model = replace(
@@ -178,13 +181,14 @@ def _checks(model: FinalModel, seen: Observed, mean: Floats) -> list[Check]:
     return [] if found is None else [found]
 
 
-def _cox(problem: Problem, model: FinalModel, terms: Floats, eta: Floats) -> FinalModel:
+def _cox(problem: Problem, model: FinalModel, products: Callable[[Floats], Floats], eta: Floats) -> FinalModel:
+    """`products` are those of the terms with numbers that the rows have and that add up to 0."""
     outcome, extras = problem.outcome, problem.extras
     assert outcome.event is not None
     rows = CoxRows(outcome.values, outcome.event, problem.weights, extras.strata, extras.entry, eta)
     found, covariance = rows.log_likelihood(model.deviance), model.covariance
     usable = covariance is not None and len(model.terms) and bool(np.isfinite(covariance).all())
-    checks = rows.proportional(terms, covariance, model.terms) if usable and covariance is not None else []
+    checks = rows.proportional(products, covariance, model.terms) if usable and covariance is not None else []
     return replace(
         model,
         log_likelihood=found,
