@@ -123,6 +123,7 @@ class Far:
 
 _ROW = 96  # bytes that every row takes whatever is read: outcome, weights, state
 _AT_RISK = 120  # bytes that a row takes beside its outcome in a proportional hazards model
+_MOST_TIES = 100.0  # events a row that weights may make of them
 _LEAST = 2**25  # bytes with which something can be read
 
 
@@ -270,7 +271,7 @@ def _check_order_of_time(crew: Crew, outcome: Outcome, weights: Floats) -> None:
             "a Cox model needs its rows in order of time, which workers of a cluster do not have: leave out client and "
             "give memory_limit, and this machine writes them in that order to its own disk; or select on a sample"
         )
-    if many_ties(weights, event):
+    if many_ties(weights, event, _MOST_TIES):
         raise InvalidInput(
             f"the weights make {weights[event].sum():,.0f} events of {int(event.sum()):,} rows with one, which a Cox "
             "model goes through one by one unless all rows are in memory: read the table into memory if it fits, or "

@@ -263,9 +263,9 @@ def _cox(request: Request) -> Model:
     return _with_notes(careful(), silent_strata(event, extras.strata))
 
 
-def many_ties(weights: Floats, event: NDArray[np.bool_]) -> bool:
-    """Whether weights make more events than sums over the rows go through one by one."""
-    return float(weights[event].sum()) > 4.0 * len(event)
+def many_ties(weights: Floats, event: NDArray[np.bool_], most: float = 4.0) -> bool:
+    """Whether weights make more events a row than sums over the rows should go through one by one."""
+    return float(weights[event].sum()) > most * len(event)
 
 
 def _tall_cox(
