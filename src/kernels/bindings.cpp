@@ -340,6 +340,18 @@ static std::tuple<OutVector, OutVector, OutVector, OutVector, double> cox_state(
     return {h, w, r, t, loss};
 }
 
+// Two numbers a tied set; see `risk_shares`.
+static std::tuple<OutVector, OutVector> cox_shares(Vector event, Which closes, Flags starts, Vector deaths, Vector hazard) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    require(hazard.shape(0) == event.shape(0), "sizes");
+    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
+    double *share, *own;
+    OutVector s = new_vector(deaths.shape(0), share), o = new_vector(deaths.shape(0), own);
+    nb::gil_scoped_release release;
+    risk_shares(rows, deaths.data(), hazard.data(), share, own);
+    return {s, o};
+}
+
 // What tied sets that close in some rows take from the information of columns, S and D carried on; see `risk_means`.
 static OutMatrix cox_means(Vector event, Which closes, Flags starts, Vector hazard, Vector triangle, bool tied, ColumnMajor X,
                            InOut S, InOut D) {
@@ -516,6 +528,7 @@ NB_MODULE(_kernels, m) {
     m.def("model_rows", &model_rows);
     m.def("step_moments", &step_moments);
     m.def("cox_state", &cox_state);
+    m.def("cox_shares", &cox_shares);
     m.def("cox_means", &cox_means);
     m.def("cox_step_moments", &cox_step_moments);
     m.def("fit_logistic", &fit_logistic);

@@ -83,6 +83,26 @@ inline double cox_rows(const RiskRows& rows, const double* eta, const double* a,
     return loss.total();
 }
 
+// Sums of c/(R − fD) and of c·f/(R − fD) over the terms of every tied set: what its time adds to the cumulated hazard, and what
+// those who die in it are short of that.
+inline void risk_shares(const RiskRows& rows, const double* deaths, const double* hazard, double* share, double* own) {
+    double dying = 0;
+    Sum risk;
+    for (int64_t i = 0; i < rows.n; ++i) {
+        if (rows.starts[i]) risk = Sum{};
+        risk.add(hazard[i]);
+        dying += rows.event[i] * hazard[i];
+        if (rows.closes[i] == 0) continue;
+        const int64_t g = rows.closes[i] - 1;
+        share[g] = own[g] = 0;
+        each_term(deaths[g], [&](double f, double c) {
+            share[g] += c / (risk.total() - f * dying);
+            own[g] += c * f / (risk.total() - f * dying);
+        });
+        dying = 0;
+    }
+}
+
 // l'[S; D] of every tied set that closes in these rows, for `count` columns X (column-major): out has two rows a set, or one
 // when there are no ties, column-major. S and D are carried on from block to block.
 inline void risk_means(const RiskRows& rows, const double* hazard, const double* triangle, bool tied, const double* X, int64_t count,

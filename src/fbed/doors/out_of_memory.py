@@ -122,7 +122,7 @@ class Far:
 
 
 _ROW = 96  # bytes that every row takes whatever is read: outcome, weights, state
-_AT_RISK = 120  # bytes that a row takes beside its outcome in a proportional hazards model
+_AT_RISK = 90  # bytes that a row takes beside its outcome in a proportional hazards model
 _MOST_TIES = 100.0  # events a row that weights may make of them
 _LEAST = 2**25  # bytes with which something can be read
 
@@ -207,6 +207,7 @@ def read_problem_elsewhere(
     check_missing(missing)
     check_rare_levels(rare_levels)
     y, sample_weight, extras, named = _vectors(source, crew, y, sample_weight, extras)
+    weighted = sample_weight is not None
     table, wanted = _table(source, named, feature_names, groups, exclude, categorical)
     weights, notes = read_weights(sample_weight, table.n_rows)
     reading = _Reading(source.parts, crew, wanted, far.loaded)
@@ -216,10 +217,9 @@ def read_problem_elsewhere(
         keep, told = reading.complete_rows(table, present, known_rows(y, table.n_rows))
         notes += told
     outcome = read_outcome(y, table.n_rows, keep)
+    del y, sample_weight
     row_extras = read_extras(None, table.n_rows, extras)
-    kind, told = find_family(
-        outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=sample_weight is not None
-    )
+    kind, told = find_family(outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=weighted)
     refuse_others(kind, kind.test_for(test, cov), cov, engine, row_extras.entry is not None)
     weights = weights[keep]
     if not keep.all():
@@ -234,11 +234,11 @@ def read_problem_elsewhere(
         about = with_codes(replace(about, table=joined), wanted, found)
         notes += notes_on_levels
     notes += few_rows(about.table, weights)
-    where, kept = Elsewhere(crew, reading.lengths(keeps), keeps, far.room), np.flatnonzero(keep)
+    where = Elsewhere(crew, reading.lengths(keeps), keeps, far.room)
     if kind.name == "cox":
         assert outcome.event is not None
         order = order_of_risk(outcome.values, outcome.event, row_extras.strata)
-        outcome, weights, row_extras, kept = outcome.rows(order), weights[order], row_extras.rows(order), kept[order]
+        outcome, weights, row_extras = outcome.rows(order), weights[order], row_extras.rows(order)
         where = _in_order_of_time(far, about, found, order, where, n_jobs)
     return FarProblem(
         about.table,
@@ -256,7 +256,6 @@ def read_problem_elsewhere(
         int((present & ~keep).sum()),
         test is not None,
         rare_levels,
-        kept=kept,
         outline=about,
         where=where,
         stamps=source.stamps,

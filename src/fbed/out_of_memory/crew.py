@@ -6,10 +6,11 @@ bit of the answer.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -94,10 +95,22 @@ def _neighbours(answers: Iterable[Answer], join: Join[Answer]) -> list[Answer]:
 
 
 def _give_back() -> None:
-    """Have Arrow return to the system what it keeps for later."""
+    """Have Arrow and the C library return to the system what they keep for later."""
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
+    trim = getattr(_c_library(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _c_library() -> ctypes.CDLL | None:
+    """Where there is one under this name, as on Linux; other systems do without."""
+    try:
+        return ctypes.CDLL("libc.so.6")
+    except OSError:
+        return None
 
 
 class Here:
@@ -124,7 +137,8 @@ class Here:
     ) -> Iterable[Answer]:
         self.tally.passes += 1
         todo = list(zip(self.parts, own, strict=True))
-        return spread(lambda item: work(item[0], *shared, *item[1]), todo, self.n_threads)
+        yield from spread(lambda item: work(item[0], *shared, *item[1]), todo, self.n_threads)
+        _give_back()
 
     def settle(self, outline: Outline, outcomes: Sequence[Outcome]) -> None:
         """Parts without rows have nothing to say."""

@@ -87,6 +87,10 @@ class JoinedRisks:
         self._rows = JoinedRows(crew)
         self._known: tuple[tuple[int, ...], bytes, RiskState, float] | None = None
 
+    def forget(self) -> None:
+        """Make room: the state of the rows is found again when it is asked for."""
+        self._known = None
+
     def start(self) -> Floats:
         """No constant: the baseline hazard is left open."""
         return np.zeros(0)
@@ -95,7 +99,7 @@ class JoinedRisks:
         """The rows at given coefficients, and half the deviance."""
         key = plain(selected), coefficients.tobytes()
         if self._known is None or self._known[:2] != key:
-            self._known = None  # makes room
+            self.forget()
             self._known = *key, *self.course.state(self._rows.predictors(selected, coefficients))
         return self._known[2:]
 

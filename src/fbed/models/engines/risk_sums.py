@@ -97,13 +97,14 @@ class Course:
         return float(self.deaths.sum())
 
     @cached_property
-    def _least(self) -> float:
+    def least(self) -> float:
+        """−log-likelihood of the largest partial likelihood that any hazards could reach."""
         return saturated_loss(self.deaths)
 
     def state(self, eta: Floats) -> tuple[RiskState, float]:
         """All rows at given linear predictors, and half the deviance."""
         *state, loss = cox_state(self.event, self.closes, self.starts, self.deaths, eta, self.weights)
-        return RiskState(*state), loss - self._least
+        return RiskState(*state), loss - self.least
 
 
 @dataclass

@@ -114,19 +114,11 @@ class CoxRows:
         """
         risk = self.risk
         weights = risk.weights[risk.deaths]
-        total = float(weights.sum())
-        rank = stats.rankdata(risk.time[risk.group])
-        rank = rank - weights @ rank / total
-        spread = float(weights @ rank**2)
-        if spread <= 0 or not (np.isfinite(self.share).all() and np.isfinite(self.hazard).all()):
+        rank = centred_rank(risk.time[risk.group], weights)
+        if rank is None or not (np.isfinite(self.share).all() and np.isfinite(self.hazard).all()):
             return []
-        trend = total * products(self._trend(weights * rank)) @ covariance
-        out = []
-        for term, along, variance in zip(terms, trend.tolist(), np.diag(covariance).tolist(), strict=True):
-            if variance > 0 and math.isfinite(along):
-                statistic = along**2 / (total * variance * spread)
-                out.append(Check("proportional hazards", term, statistic, 1.0, float(special.chdtrc(1.0, statistic))))
-        return out
+        trend = products(self._trend(weights * rank)) @ covariance
+        return slopes_in_time(terms, trend, np.diag(covariance), weights, rank)
 
     def _trend(self, at_deaths: Floats) -> Floats:
         """What rows have in Σ v·(x − E x) over the deaths, E the mean of those at risk."""
@@ -138,3 +130,22 @@ class CoxRows:
         by_row = np.empty(len(at))
         by_row[risk.order] = at[:, 0]
         return by_row
+
+
+def centred_rank(time: Floats, weights: Floats) -> Floats | None:
+    """Ranks of the times of deaths less their mean; None where there is one time only."""
+    rank = stats.rankdata(time)
+    rank -= weights @ rank / weights.sum()
+    return rank if weights @ rank**2 > 0 else None
+
+
+def slopes_in_time(
+    terms: Sequence[str], trend: Floats, variances: Floats, weights: Floats, rank: Floats
+) -> list[Check]:
+    """Whether the effects of terms change with the rank of time, from the products of both with residuals."""
+    out, total, spread = [], float(weights.sum()), float(weights @ rank**2)
+    for term, along, variance in zip(terms, (total * trend).tolist(), variances.tolist(), strict=True):
+        if variance > 0 and math.isfinite(along):
+            statistic = along**2 / (total * variance * spread)
+            out.append(Check("proportional hazards", term, statistic, 1.0, float(special.chdtrc(1.0, statistic))))
+    return out
