@@ -267,6 +267,20 @@ def test_a_piece_that_waits_holds_no_more_than_it_has_room_for(tmp_path):
         assert all(piece.design.table.matrix.shape[1] == 0 for piece in far.crew.pieces)
 
 
+def test_a_piece_keeps_no_blocks_of_categories(tmp_path):
+    """In memory, blocks of a model with categories are kept expanded; of parts they would be the whole table."""
+    from fbed.doors import out_of_memory
+
+    rng = np.random.default_rng(18)
+    frame = pd.DataFrame({"a": rng.normal(size=400), "word": rng.choice(list("xyz"), 400)})
+    y = (frame["a"] + rng.logistic(size=400) > 0).astype(int)
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=100)
+    far = out_of_memory.far_or_near(tmp_path / "t.parquet", LIMIT, None, None)
+    out_of_memory.read_problem_elsewhere(far, y, [fbed.BIC()]).model.fit([0, 1])
+    assert len(far.crew.pieces) == 4
+    assert all(piece.sums.blocks._kept == {} for piece in far.crew.pieces)
+
+
 def test_progress_tells_passes_and_bytes(tmp_path):
     rng = np.random.default_rng(17)
     X = rng.normal(size=(1000, 6))

@@ -95,10 +95,15 @@ def _neighbours(answers: Iterable[Answer], join: Join[Answer]) -> list[Answer]:
 
 
 def _give_back() -> None:
-    """Have Arrow and the C library return to the system what they keep for later."""
+    """Have Arrow return to the system what it keeps for later."""
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:
         arrow.default_memory_pool().release_unused()
+
+
+def _give_all_back() -> None:
+    """The C library as well, which keeps as much as the first passes took: nobody else could have it."""
+    _give_back()
     trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
@@ -138,7 +143,7 @@ class Here:
         self.tally.passes += 1
         todo = list(zip(self.parts, own, strict=True))
         yield from spread(lambda item: work(item[0], *shared, *item[1]), todo, self.n_threads)
-        _give_back()
+        _give_all_back()
 
     def settle(self, outline: Outline, outcomes: Sequence[Outcome]) -> None:
         """Parts without rows have nothing to say."""
