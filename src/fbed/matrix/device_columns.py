@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,8 @@ class DeviceColumns:
     def __init__(self, place: Place, shape: tuple[int, int]) -> None:
         self.place, self.n, self.p = place, *shape
         self._room = place.room()
+        self._center = self._scale = np.zeros(0)  # moments that are on the device, as they are in memory and there
+        self._there: tuple[Array, Array] = ()  # type: ignore[assignment]
 
     def slabs(self, count: int, bytes_a_value: int = 8) -> Iterator[slice]:
         """Parts of so many columns that are held at a time."""
@@ -98,10 +101,24 @@ class DeviceColumns:
         return self.gather_rows(which, center, scale, 0, self.n, False)
 
     def _moments(self, which: Places, center: Floats, scale: Floats) -> tuple[Array, Array]:
-        """Centres and units of columns, as columns beside their values."""
-        s = scale[which]
-        unit = np.where(s > 0, 1.0 / np.where(s > 0, s, 1.0), 0.0)
-        return self.place.put(np.ascontiguousarray(center[which]))[:, None], self.place.put(unit)[:, None]
+        """Centres and units of columns, as columns beside their values; those of all are brought there once."""
+        if not (_same(self._center, center) and _same(self._scale, scale)):
+            unit = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
+            self._center, self._scale = center, scale
+            self._there = self.place.put(np.ascontiguousarray(center))[:, None], self.place.put(unit)[:, None]
+        some = self._at(which)
+        return self._there[0][some], self._there[1][some]
+
+    def _at(self, which: Places) -> Any:
+        """An index for columns: a slice where they follow each other, which copies nothing."""
+        if len(which) and which[-1] - which[0] == len(which) - 1 and (np.diff(which) == 1).all():
+            return slice(int(which[0]), int(which[-1]) + 1)
+        return self.place.put(which)
+
+
+def _same(one: Floats, other: Floats) -> bool:
+    """Whether two arrays are the same memory: the first is kept, so that nobody else can have its place."""
+    return one is other or (len(one) == len(other) > 0 and one.ctypes.data == other.ctypes.data)
 
 
 class FloatColumns(DeviceColumns):
@@ -171,9 +188,7 @@ class FloatColumns(DeviceColumns):
         return (self.place.cast(self._some(which), "float64") - c) * unit
 
     def _some(self, which: Places) -> Array:
-        if len(which) and which[-1] - which[0] == len(which) - 1 and (np.diff(which) == 1).all():
-            return self.rows[int(which[0]) : int(which[-1]) + 1]
-        return self.rows[self.place.put(which)]
+        return self.rows[self._at(which)]
 
     def quick(self, which: Places, center: Floats, scale: Floats, norm: Floats, V: Array, own: bool) -> Quick:
         """Products in float32: a sum of m products is wrong by m·2⁻²⁴·Σ|xv| at most, and Σ|xv| ≤ ‖x‖‖v‖."""

@@ -9,7 +9,7 @@ number.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TypeVar
 
 import numpy as np
@@ -173,9 +173,15 @@ class RowBlocks:
         design = self.design
         which = np.asarray(variables, dtype=np.intp)
         if len(which) and design.varying[which].all():
-            j = design.table.position[which]
-            return np.maximum(design.center[j] - design.low[j], design.high[j] - design.center[j]) / design.scale[j]
+            return self._reach_of_columns[design.table.position[which]]
         return np.concatenate([np.zeros(0), *(self._reach(int(variable)) for variable in variables)])
+
+    @cached_property
+    def _reach_of_columns(self) -> Floats:
+        """The largest size of every column of the table's matrix that varies."""
+        design = self.design
+        size = np.maximum(design.center - design.low, design.high - design.center)
+        return np.asarray(size / np.where(design.scale > 0, design.scale, np.inf))
 
     def _reach(self, variable: int) -> Floats:
         design = self.design
