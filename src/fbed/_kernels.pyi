@@ -281,25 +281,36 @@ def cox_state(
 def cox_shares(event: Floats, closes: Which, starts: Flags, deaths: Floats, hazard: Floats) -> tuple[Floats, Floats]:
     """What every tied set adds to the cumulated hazard, and what those who die in it are short of that."""
 
-def cox_means(
-    event: Floats,
-    closes: Which,
-    starts: Flags,
-    hazard: Floats,
-    triangle: Floats,
-    tied: bool,
-    X: Floats,
-    S: Floats,
-    D: Floats,
-) -> Floats:
-    """M with M'M what the tied sets that close in some rows take from the information of columns X; S and D, sums over
-    those at risk and dying, are carried on from one block of rows to the next."""
+class ProductsAtRisk:
+    """Sums over rows in order of risk of so many columns Z of a model and others X, a block of rows after another."""
 
-def cox_step_moments(
-    event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats, carried: Floats
-) -> Floats:
-    """The same as `step_moments` for the tied sets that close in some rows of a proportional hazards model; twelve
-    numbers a column are carried on from one block of rows to the next."""
+    def __init__(self, model: int, others: int) -> None: ...
+    def add(
+        self,
+        event: Floats,
+        closes: Which,
+        starts: Flags,
+        hazard: Floats,
+        expected: Floats,
+        residual: Floats,
+        triangle: Floats,
+        Z: Floats,
+        X: Floats,
+    ) -> None:
+        """The next rows, with their state as `cox_state` tells it."""
+
+    def found(self) -> tuple[Floats, Floats, Floats]:
+        """Scores of X, the information of Z with X, and of each column of X with itself; X is Z where no others are."""
+
+class MomentsAtRisk:
+    """What `step_moments` tells, of steps in a proportional hazards model, a block of rows after another."""
+
+    def __init__(self, count: int) -> None: ...
+    def add(self, event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats) -> None:
+        """The next rows; a step is a column of U."""
+
+    def found(self) -> Floats:
+        """Moments and extremes, a column each."""
 
 def fit_logistic(
     Z: Floats,

@@ -2,9 +2,9 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "arrays.hpp"
+#include "at_risk.hpp"
 #include "classes.hpp"
 #include "columns.hpp"
-#include "cox.hpp"
 #include "fit.hpp"
 #include "linear.hpp"
 #include "levels.hpp"
@@ -341,73 +341,6 @@ static OutMatrix score_intervals(Vector score, Vector by_score, Vector left, Vec
     return found;
 }
 
-static RiskRows risk_rows(const Vector& event, const Which& closes, const Flags& starts) {
-    require(closes.shape(0) == event.shape(0) && starts.shape(0) == event.shape(0), "sizes");
-    return RiskRows{static_cast<int64_t>(event.shape(0)), event.data(), closes.data(), starts.data()};
-}
-
-// Hazard, expected events and residual of every row, a 2 × 2 triangle a tied set, and −log-likelihood; see `cox.hpp`.
-static std::tuple<OutVector, OutVector, OutVector, OutVector, double> cox_state(Vector event, Which closes, Flags starts, Vector deaths,
-                                                                                Vector eta, Vector weight) {
-    const RiskRows rows = risk_rows(event, closes, starts);
-    require(eta.shape(0) == event.shape(0) && weight.shape(0) == event.shape(0), "sizes");
-    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
-    double *hazard, *expected, *residual, *triangle, loss;
-    OutVector h = new_vector(rows.n, hazard), w = new_vector(rows.n, expected), r = new_vector(rows.n, residual);
-    OutVector t = new_vector(3 * deaths.shape(0), triangle);
-    {
-        nb::gil_scoped_release release;
-        loss = cox_rows(rows, eta.data(), weight.data(), deaths.data(), hazard, expected, residual, triangle);
-    }
-    return {h, w, r, t, loss};
-}
-
-// Two numbers a tied set; see `risk_shares`.
-static std::tuple<OutVector, OutVector> cox_shares(Vector event, Which closes, Flags starts, Vector deaths, Vector hazard) {
-    const RiskRows rows = risk_rows(event, closes, starts);
-    require(hazard.shape(0) == event.shape(0), "sizes");
-    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
-    double *share, *own;
-    OutVector s = new_vector(deaths.shape(0), share), o = new_vector(deaths.shape(0), own);
-    nb::gil_scoped_release release;
-    risk_shares(rows, deaths.data(), hazard.data(), share, own);
-    return {s, o};
-}
-
-// What tied sets that close in some rows take from the information of columns, S and D carried on; see `risk_means`.
-static OutMatrix cox_means(Vector event, Which closes, Flags starts, Vector hazard, Vector triangle, bool tied, ColumnMajor X,
-                           InOut S, InOut D) {
-    const RiskRows rows = risk_rows(event, closes, starts);
-    const size_t count = X.shape(1);
-    require(X.shape(0) == event.shape(0) && hazard.shape(0) == event.shape(0), "sizes");
-    require(S.shape(0) == count && D.shape(0) == count, "sizes");
-    check_range(closes, static_cast<int64_t>(triangle.shape(0)) / 3 + 1);
-    int64_t sets = 0;
-    for (int64_t i = 0; i < rows.n; ++i) sets += rows.closes[i] > 0;
-    const int64_t out_rows = tied ? 2 * sets : sets;
-    double* out;
-    OutMatrix found = new_columns(out_rows, count, out);
-    nb::gil_scoped_release release;
-    risk_means(rows, hazard.data(), triangle.data(), tied, X.data(), static_cast<int64_t>(count), S.data(), D.data(), out, out_rows);
-    return found;
-}
-
-// Moments and extremes of the steps that are the columns of U, as `step_moments` has them, for the tied sets that close in some
-// rows; twelve numbers a column are carried on.
-static OutMatrix cox_step_moments(Vector event, Which closes, Flags starts, Vector hazard, Vector deaths, ColumnMajor U,
-                                  InOut carried) {
-    const RiskRows rows = risk_rows(event, closes, starts);
-    require(U.shape(0) == event.shape(0) && hazard.shape(0) == event.shape(0), "sizes");
-    require(carried.shape(0) == kCarriedMoments * U.shape(1), "sizes");
-    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
-    double* out;
-    OutMatrix found = new_columns(5, U.shape(1), out);
-    nb::gil_scoped_release release;
-    for (size_t j = 0; j < U.shape(1); ++j)
-        risk_moments(rows, hazard.data(), deaths.data(), U.data() + j * U.shape(0), carried.data() + kCarriedMoments * j, out + 5 * j);
-    return found;
-}
-
 using namespace nb::literals;
 
 // Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
@@ -555,10 +488,7 @@ NB_MODULE(_kernels, m) {
         const LikelihoodRatio found = score_interval(score, score, furthest, shape);
         return std::make_tuple(found.lower, found.upper);
     });
-    m.def("cox_state", &cox_state);
-    m.def("cox_shares", &cox_shares);
-    m.def("cox_means", &cox_means);
-    m.def("cox_step_moments", &cox_step_moments);
+    bind_at_risk(m);
     m.def("fit_logistic", &fit_logistic);
 
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,

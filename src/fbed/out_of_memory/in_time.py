@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed._kernels import MomentsAtRisk, ProductsAtRisk
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
-from fbed.models.engines.risk_sums import CARRIED_MOMENTS, Carried, Course, RiskState
+from fbed.models.engines.risk_sums import Course, RiskState, looked_at_group
 from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.out_of_memory import sources
-from fbed.out_of_memory.crew import JOINS, Crew, Here, Tally, added, together
+from fbed.out_of_memory.crew import Crew, Here, Tally, together
 from fbed.out_of_memory.designs import FarDesign
-from fbed.out_of_memory.digest import Digest
+from fbed.out_of_memory.digest import Digest, batches
 from fbed.out_of_memory.joined import JoinedRows, plain
 from fbed.out_of_memory.outline import Outline
 from fbed.out_of_memory.part_risks import AtRisk, RiskPiece
@@ -43,16 +44,18 @@ class InTime(Here):
             for part, rows in zip(self.parts, self.slices, strict=True)
         ]
 
-    def carry(self, verb: str, rows: RiskState, carried: Any, *arguments: Any) -> Any:
-        """What a verb of `RiskPiece` finds in the parts, one after another, joined."""
+    def carry(self, verb: str, rows: RiskState, sums: Any, *arguments: Any) -> None:
+        """Have the parts, one after another, add to sums by a verb of `RiskPiece`."""
         self.tally.passes += 1
-        total, join = None, JOINS.get(verb, added)
         for piece, part in zip(self.pieces, self.slices, strict=True):
             check_time()
-            found, n_bytes = piece.answer(verb, (rows.rows(part), carried, *arguments))
+            _, n_bytes = piece.answer(verb, (rows.rows(part), sums, *arguments))
             self.tally.bytes_read += n_bytes
-            total = found if total is None else join(total, found)
-        return total
+
+    def some(self, variables: Indices) -> list[Indices]:
+        """Variables some at a time, as many as may be loaded together: as many in every part, which carry them on."""
+        size = together(max(part.n_rows for part in self.parts), self.loaded)
+        return [np.array(some, dtype=np.intp) for some in batches(variables.tolist(), size)]
 
 
 def in_order_of_time(
@@ -106,16 +109,19 @@ class JoinedRisks:
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Loss, gradient, information."""
         rows, loss = self._state(selected, coefficients)
-        size = len(coefficients)
-        if size == 0:
-            return Sweep(loss, np.zeros(0), np.zeros((0, 0)), coefficients)
-        gradient, information = self.crew.carry("derivatives", rows, Carried.nothing(size, 0), plain(selected))
+        sums = ProductsAtRisk(len(coefficients), 0)
+        if len(coefficients):
+            self.crew.carry("add_model", rows, sums, plain(selected))
+        gradient, information, _ = sums.found()
         return Sweep(loss, gradient, information, coefficients)
 
     def look(self, rows: Floats, selected: Sequence[int], candidates: Indices) -> Looked:
         """Products of candidates that are single columns of numbers."""
-        state, carried = self._state(selected, rows)[0], Carried.nothing(len(rows), len(candidates))
-        return Looked(*self.crew.carry("look", state, carried, plain(selected), candidates))
+        state, several = self._state(selected, rows)[0], self.crew.some(candidates)
+        sums = [ProductsAtRisk(len(rows), len(some)) for some in several]
+        self.crew.carry("add_candidates", state, sums, plain(selected), several)
+        score, cross, own = zip(*(one.found() for one in sums), strict=True)
+        return Looked(np.concatenate(score), np.concatenate(cross, axis=1), np.concatenate(own))
 
     def look_at_group(self, rows: Floats, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns."""
@@ -124,17 +130,18 @@ class JoinedRisks:
     def look_at_groups(self, rows: Floats, selected: Sequence[int], variables: Indices) -> list[Looked]:
         """The same for several of them in one pass."""
         state, widths = self._state(selected, rows)[0], self.design.width[variables].tolist()
-        carried = [Carried.nothing(len(rows), int(width)) for width in widths]
-        found = self.crew.carry("look_at_groups", state, carried, plain(selected), variables)
-        return [Looked(*sums) for sums in found]
+        sums = [ProductsAtRisk(len(rows) + int(width), 0) for width in widths]
+        self.crew.carry("add_groups", state, sums, plain(selected), variables)
+        return [looked_at_group(one, len(rows)) for one in sums]
 
     def moments(
         self, rows: Floats, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
         """Moments and extremes of the steps of some variables."""
-        state, carried = self._state(selected, rows)[0], np.zeros(CARRIED_MOMENTS * len(variables))
-        found: Floats = self.crew.carry("moments", state, carried, plain(selected), variables, list(own), along)
-        return found
+        state, several = self._state(selected, rows)[0], self.crew.some(variables)
+        sums = [MomentsAtRisk(len(some)) for some in several]
+        self.crew.carry("add_steps", state, sums, plain(selected), several, list(own), along)
+        return np.concatenate([one.found() for one in sums], axis=1)
 
     def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
         """Products of the model's columns and of what a column is beside its part along them."""

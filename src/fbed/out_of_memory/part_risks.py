@@ -1,5 +1,5 @@
-"""The verbs of survival times on some rows in the midst of others, all in order of time: what the rows before have left
-is carried on, by the kernels that do so from block to block in memory.
+"""The verbs of survival times on some rows in the midst of others, all in order of time: sums over the rows before are
+carried on, by the kernels that do so from block to block in memory.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed._kernels import MomentsAtRisk, ProductsAtRisk
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
-from fbed.models.engines.risk_sums import CARRIED_MOMENTS, Carried, Course, RiskState, RiskSums
+from fbed.models.engines.risk_sums import Course, RiskState, RiskSums
 from fbed.out_of_memory.part_columns import Piece
 from fbed.out_of_memory.scratch import ScratchRows
 from fbed.rules.tails import Floats
@@ -64,54 +65,40 @@ class RiskPiece(Piece):
         found: Sums = blocks.summed(lambda part: (model(part).T @ here[part],), blocks.width(selected))
         return found
 
-    def derivatives(self, rows: RiskState, carried: Carried, selected: tuple[int, ...]) -> Sums:
-        """Gradient and information."""
+    def add_model(self, rows: RiskState, sums: ProductsAtRisk, selected: tuple[int, ...]) -> None:
+        """The columns of the model with each other."""
         self._put(selected)
-        found: Sums = self.sums.derivatives(rows, selected, carried)
-        return found
+        self.sums.add_model(sums, rows, selected)
 
-    def look(self, rows: RiskState, carried: Carried, selected: tuple[int, ...], candidates: Indices) -> Sums:
-        """Products of single columns with the rows' residuals, with the model's columns and with themselves."""
-        parts, first = [], 0
-        for some in self._some(candidates):
+    def add_candidates(
+        self, rows: RiskState, sums: Sequence[ProductsAtRisk], selected: tuple[int, ...], several: Sequence[Indices]
+    ) -> None:
+        """The columns of the model with those of candidates, some at a time, each with sums of their own."""
+        for some, own in zip(several, sums, strict=True):
             self._put(selected, some)
-            here = carried.of(slice(first, first + len(some)))
-            parts.append(self.sums.look(rows, selected, some, here))
-            first += len(some)
-        carried.model = here.model
-        return (
-            np.concatenate([part.score for part in parts]),
-            np.concatenate([part.cross for part in parts], axis=1),
-            np.concatenate([part.own for part in parts]),
-        )
+            self.sums.add_candidates(own, rows, selected, some)
 
-    def look_at_groups(
-        self, rows: RiskState, carried: Sequence[Carried], selected: tuple[int, ...], variables: Indices
-    ) -> list[Sums]:
-        """The same for variables of several columns, each with its own to carry on."""
-        out: list[Sums] = []
-        for some in self._some(variables):
-            self._put(selected, some)
-            for variable in some.tolist():
-                found = self.sums.look_at_group(rows, selected, variable, carried[len(out)])
-                out.append((found.score, found.cross, found.own))
-        return out
+    def add_groups(
+        self, rows: RiskState, sums: Sequence[ProductsAtRisk], selected: tuple[int, ...], variables: Indices
+    ) -> None:
+        """The same for variables of several columns."""
+        for variable, own in zip(variables.tolist(), sums, strict=True):
+            self._put(selected, [variable])
+            self.sums.add_group(own, rows, selected, variable)
 
-    def moments(
+    def add_steps(
         self,
         rows: RiskState,
-        carried: Floats,
+        sums: Sequence[MomentsAtRisk],
         selected: tuple[int, ...],
-        variables: Indices,
+        several: Sequence[Indices],
         own: Sequence[Floats],
         along: Floats,
-    ) -> Floats:
-        """Moments and extremes of the steps of some variables."""
-        found, first = [], 0
-        for some in self._some(variables):
+    ) -> None:
+        """Moments of the steps of variables, some at a time."""
+        first = 0
+        for some, moments in zip(several, sums, strict=True):
             these = slice(first, first + len(some))
-            here = carried[CARRIED_MOMENTS * these.start : CARRIED_MOMENTS * these.stop]
             self._put(selected, some)
-            found.append(self.sums.moments(rows, selected, some, own[these], along[:, these], here))
-            first += len(some)
-        return np.concatenate(found, axis=1)
+            self.sums.add_steps(moments, rows, selected, some, own[these], along[:, these])
+            first = these.stop

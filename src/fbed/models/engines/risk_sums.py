@@ -6,31 +6,28 @@ S and D their sums of a column over those at risk and dying at a tied set, and w
     gradient Zᵀ(event − w),      information ZᵀwZ − Σ MᵀM,      M = lᵀ[S; D] of every set,
 
 l a small triangle that depends on the hazards alone (`cox_state`). So what a scan needs are matrix products of columns
-and of their M, and M is one pass over a column.
+and of their M, and M is a sum that runs down the columns (`ProductsAtRisk`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import cox_means, cox_state, cox_step_moments
+from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_state
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums, remainder
 from fbed.models.base import Indices
-from fbed.models.engines.row_sums import Looked, Sweep, joined_moments
+from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.rules.tails import Floats
 
-CARRIED_MOMENTS = 12
-"""Numbers a step that moments carry on from block to block."""
-
-Both = tuple[Floats, Floats]
-"""Sums of columns over those at risk and over those dying, which are carried on from block to block."""
+Columns = Callable[[slice], Floats]
+"""What reads columns, of some rows."""
 
 
 def order_of_risk(time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> NDArray[np.intp]:
@@ -87,11 +84,6 @@ class Course:
         return Course(self.event[part], self.closes[part], self.starts[part], self.deaths, self.weights[part])
 
     @property
-    def tied(self) -> bool:
-        """Whether several die at a time."""
-        return bool((self.deaths > 1.0).any())
-
-    @property
     def n_events(self) -> float:
         """Of all tied sets together."""
         return float(self.deaths.sum())
@@ -107,28 +99,10 @@ class Course:
         return RiskState(*state), loss - self.least
 
 
-@dataclass
-class Carried:
-    """What looks at columns carry on from block to block, of those of the model and of the candidates."""
-
-    model: Both
-    candidates: Both
-
-    @classmethod
-    def nothing(cls, size: int, count: int) -> Carried:
-        """Before the first row."""
-        return cls((np.zeros(size), np.zeros(size)), (np.zeros(count), np.zeros(count)))
-
-    def of(self, some: slice) -> Carried:
-        """With some of the candidates, whose sums are written where they are; the model's are a copy."""
-        at_risk, dying = self.candidates
-        return Carried((self.model[0].copy(), self.model[1].copy()), (at_risk[some], dying[some]))
-
-
 class RiskSums:
     """The verbs of survival times on a design whose rows are in order, or on some rows in the midst of others.
 
-    For the latter, what the rows before have left is given as `carried`, and changed to what these rows leave.
+    For the latter what is found is added to the sums over the rows before (`add_model` and the like).
     """
 
     constant = False
@@ -136,7 +110,6 @@ class RiskSums:
 
     def __init__(self, blocks: RowBlocks, course: Course) -> None:
         self.blocks, self.design, self.course = blocks, blocks.design, course
-        self.tied = course.tied
         self.n = self.events = course.n_events
 
     def start(self) -> Floats:
@@ -146,7 +119,11 @@ class RiskSums:
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Half the deviance, gradient and information of the columns of S, and the state of the rows."""
         rows, loss = self.course.state(self.predictors(selected, coefficients))
-        return Sweep(loss, *self.derivatives(rows, selected), rows)
+        sums = ProductsAtRisk(len(coefficients), 0)
+        if len(coefficients):
+            self.add_model(sums, rows, selected)
+        gradient, information, _ = sums.found()
+        return Sweep(loss, gradient, information, rows)
 
     def predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
         """Zβ of every row."""
@@ -155,78 +132,78 @@ class RiskSums:
             eta[part] = model(part) @ coefficients
         return eta
 
-    def derivatives(self, rows: RiskState, selected: Sequence[int], carried: Carried | None = None) -> Both:
-        """Gradient and information of the columns of S."""
-        model, size = self.blocks.model(selected, constant=False), self.blocks.width(selected)
-        gradient, information = np.zeros(size), np.zeros((size, size))
-        along = (carried or Carried.nothing(size, 0)).model
-        for part in self._parts(2 * size) if size else ():
-            Z = model(part)
-            M = self._means(rows, Z, part, along)
-            gradient += Z.T @ rows.residual[part]
-            root = Z * np.sqrt(np.maximum(rows.expected[part, None], 0.0))
-            information += root.T @ root - M.T @ M  # half of each is computed, since they are symmetric
-        return gradient, information
-
-    def look(
-        self, rows: RiskState, selected: Sequence[int], candidates: Indices, carried: Carried | None = None
-    ) -> Looked:
+    def look(self, rows: RiskState, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀr, the information of X with Z and of X with itself, for candidates that are single columns of numbers."""
-        where, model = self.design.positions(candidates), self.blocks.model(selected, constant=False)
-        size, count = self.blocks.width(selected), len(candidates)
-        score, cross, own = np.zeros(count), np.zeros((size, count)), np.zeros(count)
-        carried = carried or Carried.nothing(size, count)
-        for part in self._parts(size + count):
-            X, Z = self.blocks.gather(where, part), model(part)
-            weight = rows.expected[part]
-            MX, MZ = self._means(rows, X, part, carried.candidates), self._means(rows, Z, part, carried.model)
-            score += X.T @ rows.residual[part]
-            cross += (Z * weight[:, None]).T @ X - MZ.T @ MX
-            own += np.einsum("ij,ij,i->j", X, X, weight) - np.einsum("ij,ij->j", MX, MX)
-        return Looked(score, cross, own)
+        sums = ProductsAtRisk(self.blocks.width(selected), len(candidates))
+        self.add_candidates(sums, rows, selected, candidates)
+        return Looked(*sums.found())
 
-    def look_at_group(
-        self, rows: RiskState, selected: Sequence[int], variable: int, carried: Carried | None = None
-    ) -> Looked:
-        """The same for a variable of several columns."""
-        model, size = self.blocks.model(selected, constant=False), self.blocks.width(selected)
-        width = int(self.design.width[variable])
-        codes = self.blocks.codes(variable)
-        score, cross, own = np.zeros(width), np.zeros((size, width)), np.zeros((width, width))
-        carried = carried or Carried.nothing(size, width)
-        for part in self._parts(size + width):
-            Z, weight = model(part), rows.expected[part, None]
-            if codes is None:
-                X = np.asfortranarray(self.blocks.variable(variable, part))
-            else:  # levels as they are
-                X = np.asfortranarray(codes[part, None] == np.arange(1, width + 1), dtype=np.float64)
-            MX, MZ = self._means(rows, X, part, carried.candidates), self._means(rows, Z, part, carried.model)
-            score += X.T @ rows.residual[part]
-            cross += (Z * weight).T @ X - MZ.T @ MX
-            own += (X * weight).T @ X - MX.T @ MX
-        return Looked(score, cross, own)
+    def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
+        """The same for a variable of several columns; a category's are levels as they are."""
+        size = self.blocks.width(selected)
+        sums = ProductsAtRisk(size + int(self.design.width[variable]), 0)
+        self.add_group(sums, rows, selected, variable)
+        return looked_at_group(sums, size)
 
     def moments(
+        self, rows: RiskState, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
+    ) -> Floats:
+        """Moments of the steps u = x·own − Z·along among those at risk, summed over the events, and extremes."""
+        sums = MomentsAtRisk(len(variables))
+        self.add_steps(sums, rows, selected, variables, own, along)
+        return sums.found()
+
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+        return remainder(self.blocks, selected, variable, gamma)
+
+    # --- added to what the rows before have said ----------------------------------------------------------------------
+
+    def add_model(self, sums: ProductsAtRisk, rows: RiskState, selected: Sequence[int]) -> None:
+        """The columns of S with each other."""
+        self._add(sums, rows, self.blocks.width(selected), self.blocks.model(selected, constant=False))
+
+    def add_candidates(
+        self, sums: ProductsAtRisk, rows: RiskState, selected: Sequence[int], candidates: Indices
+    ) -> None:
+        """The columns of S with those of candidates."""
+        where, size = self.design.positions(candidates), self.blocks.width(selected)
+        model = self.blocks.model(selected, constant=False)
+        self._add(sums, rows, size + len(candidates), model, partial(self.blocks.gather, where))
+
+    def add_group(self, sums: ProductsAtRisk, rows: RiskState, selected: Sequence[int], variable: int) -> None:
+        """The columns of S and of a variable with each other."""
+        model, size = self.blocks.model(selected, constant=False), self.blocks.width(selected)
+        width, codes = int(self.design.width[variable]), self.blocks.codes(variable)
+
+        def both(part: slice) -> Floats:
+            X = self.blocks.variable(variable, part) if codes is None else codes[part, None] == np.arange(1, width + 1)
+            return np.asfortranarray(np.hstack([model(part), X]))
+
+        self._add(sums, rows, size + width, both)
+
+    def _add(
+        self, sums: ProductsAtRisk, rows: RiskState, width: int, model: Columns, candidates: Columns | None = None
+    ) -> None:
+        for part in self._parts(width):
+            Z = model(part)
+            X = np.empty((len(Z), 0), order="F") if candidates is None else candidates(part)
+            state = rows.hazard[part], rows.expected[part], rows.residual[part], rows.triangle
+            sums.add(*self._course_of(part), *state, Z, X)
+
+    def add_steps(
         self,
+        sums: MomentsAtRisk,
         rows: RiskState,
         selected: Sequence[int],
         variables: Indices,
         own: Sequence[Floats],
         along: Floats,
-        carried: Floats | None = None,
-    ) -> Floats:
-        """Moments of the steps u = x·own − Z·along among those at risk, summed over the events, and extremes."""
+    ) -> None:
+        """Moments of steps."""
         steps = self.blocks.steps(selected, variables, own, along, constant=False)
-        carried = np.zeros(CARRIED_MOMENTS * len(variables)) if carried is None else carried
-        found = np.zeros((5, len(variables)))
         for part in self._parts(along.shape[0] + len(variables)):
-            about = *self._course_of(part), rows.hazard[part], self.course.deaths
-            found = joined_moments(found, cox_step_moments(*about, steps(part), carried))
-        return found
-
-    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
-        """Products of the model's columns and of what a column is beside its part along them."""
-        return remainder(self.blocks, selected, variable, gamma)
+            sums.add(*self._course_of(part), rows.hazard[part], self.course.deaths, steps(part))
 
     def _parts(self, columns: int) -> Iterator[slice]:
         """Blocks of rows in order; what is carried on from one to the next keeps threads from sharing them."""
@@ -237,9 +214,11 @@ class RiskSums:
     def _course_of(self, part: slice) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
         return self.course.event[part], self.course.closes[part], self.course.starts[part]
 
-    def _means(self, rows: RiskState, X: Floats, part: slice, carried: Both) -> Floats:
-        """M of the tied sets that close in some rows; what is carried on changes."""
-        return cox_means(*self._course_of(part), rows.hazard[part], rows.triangle, self.tied, X, *carried)
+
+def looked_at_group(sums: ProductsAtRisk, size: int) -> Looked:
+    """What was found for a variable after so many columns of S."""
+    score, cross, _ = sums.found()
+    return Looked(score[size:], cross[:size, size:], cross[size:, size:])
 
 
 def in_order(design: Design, order: NDArray[np.intp]) -> Design:
