@@ -278,6 +278,9 @@ def cox_state(
     Rows are in order, within a stratum from the latest to the earliest; `starts` marks the first of a stratum, `closes`
     (from 1) the last with the time of a tied set."""
 
+def cox_shares(event: Floats, closes: Which, starts: Flags, deaths: Floats, hazard: Floats) -> tuple[Floats, Floats]:
+    """What every tied set adds to the cumulated hazard, and what those who die in it are short of that."""
+
 class ProductsAtRisk:
     """Sums over rows in order of risk of so many columns Z of a model and others X, a block of rows after another."""
 

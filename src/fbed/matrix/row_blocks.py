@@ -31,10 +31,10 @@ Answer = TypeVar("Answer")
 
 
 class RowBlocks:
-    """Standardised columns of variables, of some rows at a time."""
+    """Standardised columns of variables, of some rows at a time; blocks of `kept_bytes` at most are kept of a model."""
 
-    def __init__(self, design: Design) -> None:
-        self.design = design
+    def __init__(self, design: Design, kept_bytes: int = _KEPT_BYTES) -> None:
+        self.design, self.kept_bytes = design, kept_bytes
         self._moments: dict[int, tuple[Floats, Floats]] = {}
         self._tables: dict[int, Floats] = {}
         self._kept: dict[tuple[tuple[int, ...], bool], dict[tuple[int, int], Floats]] = {}
@@ -56,7 +56,7 @@ class RowBlocks:
             self._fill(out.T[ones:], selected, part)
             return out
 
-        if 8 * design.n_rows * (ones + self.width(selected)) > _KEPT_BYTES:
+        if 8 * design.n_rows * (ones + self.width(selected)) > self.kept_bytes:
             return expand
         kept = self._blocks_of(tuple(selected), constant)
 
