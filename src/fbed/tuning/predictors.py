@@ -283,8 +283,11 @@ random_state, time_limit, n_jobs, progress, resume
     def predict(self, X: Any, offset: Any = None, exposure: Any = None) -> NDArray[Any]:
         """The most likely class of every row; None where there is no prediction."""
         probabilities = self.predict_proba(X, offset, exposure)
-        classes, unknown = self.classes_[probabilities.argmax(axis=1)], np.isnan(probabilities).any(axis=1)
-        return np.where(unknown, None, classes) if unknown.any() else np.asarray(classes)
+        best, unknown = np.asarray(self.classes_[probabilities.argmax(axis=1)]), np.isnan(probabilities).any(axis=1)
+        if unknown.any():
+            best = best.astype(object)
+            best[unknown] = None
+        return best
 
     def predict_log_proba(self, X: Any, offset: Any = None, exposure: Any = None) -> Floats:
         """Logarithm of `predict_proba`."""
