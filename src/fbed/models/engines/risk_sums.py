@@ -12,7 +12,7 @@ and of their M, and M is a sum that runs down the columns (`ProductsAtRisk`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -92,6 +92,20 @@ class RiskSums:
         model = self.blocks.model(selected, constant=False)
         candidate = partial(self.blocks.gather, where)
         return Looked(*self._products(rows, size, model, len(candidates), candidate))
+
+    def change(self, before: RiskState, rows: RiskState) -> tuple[float, float]:
+        """Bounds on how the probabilities of those at risk have changed."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            hazards = rows.hazard / before.hazard
+            even = float(hazards.min() / hazards.max())
+        return even, 1.0 / even if even > 0.0 else np.inf
+
+    def scores(
+        self, before: RiskState, rows: RiskState, selected: Sequence[int], candidates: Indices
+    ) -> tuple[Floats, Floats]:
+        """Xᵀr with the residuals of now, and the information of X with Z for the hazards of before."""
+        looked = self.look(replace(before, residual=rows.residual), selected, candidates)
+        return looked.score, looked.cross
 
     def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns; a category's are levels as they are."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E, P
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.row_sums import Looked, Sweep
+from fbed.models.engines.screen import EarlierVerbs, Screen
 from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import TIE, Evidence
@@ -97,6 +98,8 @@ class TallModel:
         self.name, self.n, self.sums, self.design = name, sums.n, sums, sums.design
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
         self._careful = careful
+        at_hand = hasattr(sums, "scores") and not hasattr(sums, "project")
+        self.screen = Screen(cast("EarlierVerbs", sums)) if at_hand else None
         self.null_deviance = self._null().deviance
 
     @property
@@ -263,20 +266,24 @@ class TallFit:
         self, candidates: Indices, critical: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Brackets of single columns; whoever may pass after a quick look is looked at in float64."""
-        lower, upper, delicate, rough = self._single_brackets(candidates, critical, quick=True)
-        if rough:
+        lower, upper, delicate, found = self._single_brackets(candidates, critical, quick=True)
+        if found.is_rough:
             line = float(critical(np.ones(1))[0])
-            best = float(np.partition(lower, -_FEW)[-_FEW]) if len(lower) > _FEW else 0.0
+            few = _FEW if found.gamma is not None else 1  # a screen tells little of those who are not best
+            best = float(np.partition(lower, -few)[-few]) if len(lower) > few else 0.0
             closer = np.flatnonzero(delicate | (upper > line * (1.0 - TIE)) | (upper >= best))
+            if found.gamma is None and self.model.screen is not None:
+                self.model.screen.told(len(closer), len(candidates))
             if len(closer):
-                found = self._single_brackets(candidates[closer], critical, quick=False)
-                lower[closer], upper[closer], delicate[closer], _ = found
+                lower[closer], upper[closer], delicate[closer], _ = self._single_brackets(
+                    candidates[closer], critical, quick=False
+                )
         return lower, upper, delicate
 
     def _single_brackets(
         self, candidates: Indices, critical: Callable[[Floats], Floats], quick: bool
-    ) -> tuple[Floats, Floats, NDArray[np.bool_], bool]:
-        """Brackets, who is delicate, and whether products were rounded: then steps are no ground for closer bounds."""
+    ) -> tuple[Floats, Floats, NDArray[np.bool_], Projected]:
+        """Brackets, who is delicate, and what they come from."""
         found = self._projected(candidates, quick)
         left = found.least_left
         most = np.abs(found.score) + found.by_score
@@ -288,8 +295,9 @@ class TallFit:
         least = least / np.where(delicate, 1.0, found.left + found.by_left)
         lower, upper = self._bracket(least, most * most / safe, furthest)
         lower[delicate], upper[delicate] = 0.0, self.deviance * (1.0 + _SLACK)
-        self._keep_steps(candidates, found, lower, upper, critical)
-        return lower, upper, delicate, found.is_rough
+        if found.gamma is not None:
+            self._keep_steps(candidates, found, found.gamma, lower, upper, critical)
+        return lower, upper, delicate, found
 
     def _projected(self, candidates: Indices, quick: bool) -> Projected:
         """What S leaves of candidates that are single columns."""
@@ -297,7 +305,14 @@ class TallFit:
         if hasattr(self.sums, "project"):  # where the columns are
             factor = self.factor.lower, self.factor.unit
             return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, quick)
-        looked = self.sums.look(rows, selected, candidates)
+        screen = self.model.screen
+        if quick and screen is not None and screen.pays(selected, candidates):
+            screened = screen.look(rows, selected, candidates, self._covariance, self.reach, self.short)
+            if screened is not None:
+                return screened
+            looked = screen.look_at_all(rows, selected, candidates, float(self.sweep.information[0, 0]))
+        else:
+            looked = self.sums.look(rows, selected, candidates)
         gamma = self.factor.solve(looked.cross)
         score = looked.score - gamma.T @ gradient
         left = looked.own - np.einsum("ij,ij->j", looked.cross, gamma)
@@ -307,6 +322,7 @@ class TallFit:
         self,
         candidates: Indices,
         found: Projected,
+        gamma_of: Callable[[Indices], Floats],
         lower: Floats,
         upper: Floats,
         critical: Callable[[Floats], Floats],
@@ -315,7 +331,7 @@ class TallFit:
         line = critical(np.ones(1))[0]
         best = np.partition(lower, -_FEW)[-_FEW] if len(lower) > _FEW else 0.0
         kept = np.flatnonzero((upper > line * (1.0 - TIE)) | (lower >= best))
-        delta, gamma = found.steps[kept], found.gamma(kept)
+        delta, gamma = found.steps[kept], gamma_of(kept)
         for j, variable in enumerate(candidates[kept].tolist()):
             self._steps[variable] = delta[j : j + 1], gamma[:, j] * delta[j]
 
