@@ -291,7 +291,7 @@ def test_a_screen_leaves_no_winner_out(family, seed, monkeypatch):
     X = rng.normal(size=(n, p)) @ (np.eye(p) + 0.3 * rng.normal(size=(p, p)) * (seed % 2))
     X[:, 5] = X[:, 0] + 1e-4 * X[:, 5]
     X[:, 6] = 100.0 * (rng.random(n) < 0.02)
-    eta = (0.1 if seed < 2 else 0.4) * (X / X.std(axis=0))[:, :8] @ rng.normal(size=8)
+    eta = (0.1 if seed < 2 else 0.25) * (X / X.std(axis=0))[:, :8] @ rng.normal(size=8)
     y = {
         "binomial": (eta + rng.logistic(size=n) > 0).astype(int),
         "poisson": rng.poisson(np.exp(eta)),
