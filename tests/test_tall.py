@@ -103,6 +103,18 @@ def test_storage_changes_nothing(storage):
     assert found.model.coefficients == pytest.approx(expected.model.coefficients, rel=1e-6)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_in_another_order(order, turned):
+    rng = np.random.default_rng(6)
+    X, keep = np.array(rng.normal(size=(1300, 3)), order=order), rng.permutation(1300)[:1200]
+    table = read_problem(X, X[:, 0], [fbed.BIC()]).design.table
+    found = table.rows(keep, turned)
+    np.testing.assert_array_equal(found.matrix, X[keep])
+    assert found.n_rows == 1200
+    assert found.matrix.flags.f_contiguous == (turned or order == "F")
+
+
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson"])
 def test_threads_change_no_bit(family):
     rng = np.random.default_rng(8)

@@ -157,10 +157,10 @@ class RiskSums:
 
 
 def in_order(design: Design, order: NDArray[np.intp]) -> Design:
-    """The design with its rows in another order; itself where that is the order they have."""
+    """The design with its rows in another order, columns in one piece; itself where that is the order they have."""
     if (order == np.arange(len(order))).all():
         return design
-    return Design(design.table.rows(order), design.weights[order])
+    return Design(design.table.rows(order, turned=True), design.weights[order])
 
 
 def saturated_loss(deaths: Floats) -> float:
