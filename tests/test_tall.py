@@ -26,6 +26,7 @@ from fbed._kernels import (
     step_moments,
 )
 from fbed.families import builders
+from fbed.models.engines import screen
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.risk_sums import order_of_risk
 from fbed.models.engines.tall import TallFit, TallModel
@@ -109,6 +110,18 @@ def test_storage_changes_nothing(storage):
     found = fbed.select(stored[storage], y)
     assert list(found.indices) == list(expected.indices)
     assert found.model.coefficients == pytest.approx(expected.model.coefficients, rel=1e-6)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_in_another_order(order, turned):
+    rng = np.random.default_rng(6)
+    X, keep = np.array(rng.normal(size=(1300, 3)), order=order), rng.permutation(1300)[:1200]
+    table = read_problem(X, X[:, 0], [fbed.BIC()]).design.table
+    found = table.rows(keep, turned)
+    np.testing.assert_array_equal(found.matrix, X[keep])
+    assert found.n_rows == 1200
+    assert found.matrix.flags.f_contiguous == (turned or order == "F")
 
 
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson"])
@@ -317,3 +330,68 @@ def test_intervals_of_score_statistics(rounded):
 
 def test_a_step_beyond_all_numbers_tells_nothing():
     assert score_interval(3.0, np.inf, (0.0, 0.0, 50.0)) == (0.0, pytest.approx(50.0))
+
+
+# who cannot be best
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("family", ["binomial", "poisson", "cox"])
+def test_a_screen_leaves_no_winner_out(family, seed, monkeypatch):
+    """Its intervals hold what a full look finds, and the search goes the same way as without it."""
+    rng = np.random.default_rng([31, seed, len(family)])
+    n, p = 1500, 30
+    X = rng.normal(size=(n, p)) @ (np.eye(p) + 0.3 * rng.normal(size=(p, p)) * (seed % 2))
+    X[:, 5] = X[:, 0] + 1e-4 * X[:, 5]
+    X[:, 6] = 100.0 * (rng.random(n) < 0.02)
+    eta = (0.1 if seed < 2 else 0.25) * (X / X.std(axis=0))[:, :8] @ rng.normal(size=8)
+    y = {
+        "binomial": (eta + rng.logistic(size=n) > 0).astype(int),
+        "poisson": rng.poisson(np.exp(eta)),
+        "cox": (np.round(rng.exponential(size=n) * np.exp(-eta), 2) + 0.01, rng.random(n) < 0.6),
+    }[family]
+    options = {"family": family, "early_dropping": False, "alpha": 0.2, "sample_weight": rng.integers(1, 3, n)}
+    plain = fbed.select(X, y, **options)
+    for name, value in {"_MANY": 1, "_LARGE": 1, "_EVEN": 1e-9, "_MOST_LEFT": 1.0}.items():
+        monkeypatch.setattr(screen, name, value)
+    used = []
+    look = screen.Screen.look
+
+    def watched(self, rows, selected, candidates, covariance, reach, short):
+        found = look(self, rows, selected, candidates, covariance, reach, short)
+        if found is not None:
+            used.append(len(candidates))
+            exact = self.sums.look(rows, selected, candidates)
+            cross, own = exact.cross, exact.own
+            gamma = covariance @ cross
+            left, slack = own - (cross * gamma).sum(axis=0), 1e-8 * own
+            assert (found.left - found.by_left <= left + slack).all()
+            assert (left <= found.left + found.by_left + slack).all()
+            assert (own <= found.own + slack).all()
+            moved = self.sums.blocks.model(selected, self.sums.constant)(slice(0, n)) @ gamma
+            assert (np.abs(moved).max(axis=0) <= found.spread * (1 + 1e-9)).all()
+            np.testing.assert_allclose(found.score, exact.score, rtol=1e-9, atol=1e-7)
+        return found
+
+    monkeypatch.setattr(screen.Screen, "look", watched)
+    screened = fbed.select(X, y, **options)
+    assert used
+    assert screened.selected == plain.selected
+    assert screened.n_tests == plain.n_tests
+    for one, other in zip(screened.trace, plain.trace, strict=True):
+        assert one.variable == other.variable
+        assert one.statistic is None or one.statistic == pytest.approx(other.statistic, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("order", ["F", "C"])
+def test_products_with_few_vectors(order):
+    """Column by column and by blocks."""
+    rng = np.random.default_rng(12)
+    X = np.array(rng.normal(size=(9000, 5)) * 10 + 3, order=order, dtype=np.float32)
+    V = np.asfortranarray(rng.normal(size=(9000, 3)))
+    blocks = read_problem(X, rng.normal(size=9000), [fbed.BIC()]).model.products.sums.blocks
+    which = np.array([4, 0, 2])
+    found = blocks.along(which, lambda part: V[part], 3)
+    Z = (X[:, which] - X[:, which].mean(axis=0, dtype=float)) / X[:, which].std(axis=0, dtype=float)
+    np.testing.assert_allclose(found, Z.T @ V, rtol=1e-9, atol=1e-8)
+    np.testing.assert_allclose(found, blocks.products(which, lambda part: V[part], 3)[0], rtol=1e-10, atol=1e-9)

@@ -30,6 +30,8 @@ class DenseColumns:
         """Columns (x − centre)/scale, column-major; zero where the scale is."""
     def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool) -> Floats:
         """The same for the rows first..last only, after a column of ones if there is to be a constant."""
+    def row_products(self, which: Which, center: Floats, scale: Floats, first: int, last: int, V: Floats) -> Floats:
+        """VᵀX of these columns and few vectors, of the rows first..last, which are those of V."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 

@@ -40,6 +40,7 @@ class Group:
 
 
 _TURNED = 2**28  # bytes up to which a matrix is copied to lie column after column
+_TURNED_TOGETHER = 512  # rows that are turned while they are in the cache
 _REASONS = 5  # of columns that are refused, told in one message
 
 
@@ -129,10 +130,12 @@ class Table:
     def _by_name(self) -> dict[str, int]:
         return {name: j for j, name in enumerate(self.names or ())}
 
-    def rows(self, keep: NDArray[np.intp]) -> Table:
-        """The same variables on some of the rows."""
+    def rows(self, keep: NDArray[np.intp], turned: bool = False) -> Table:
+        """The same variables on some of the rows; a matrix that lies row after row can be `turned` on the way."""
         factors = {j: f.rows(keep) for j, f in self.factors.items()}
-        return replace(self, matrix=_some_rows(self.matrix, keep), factors=factors, n_rows=len(keep))
+        is_turned = turned and isinstance(self.matrix, np.ndarray) and not self.matrix.flags.f_contiguous
+        matrix = _turned_rows(self.matrix, keep) if is_turned else _some_rows(self.matrix, keep)
+        return replace(self, matrix=matrix, factors=factors, n_rows=len(keep))
 
     def by_columns(self) -> Table:
         """The same table with a matrix of which rows are quickly taken, unless it is large.
@@ -162,6 +165,14 @@ def _some_rows(matrix: Matrix, keep: NDArray[np.intp]) -> Matrix:
     if isinstance(matrix, np.ndarray) and matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
         return np.take(matrix.T, keep, axis=1, mode="clip").T  # six times faster than with a check of each index
     return matrix[keep]
+
+
+def _turned_rows(matrix: NDArray[Any], keep: NDArray[np.intp]) -> NDArray[Any]:
+    """Rows of a matrix, column after column; without another copy on the way."""
+    out = np.empty((len(keep), matrix.shape[1]), dtype=matrix.dtype, order="F")
+    for first in range(0, len(keep), _TURNED_TOGETHER):
+        out[first : first + _TURNED_TOGETHER] = matrix[keep[first : first + _TURNED_TOGETHER]]
+    return out
 
 
 def read_table(

@@ -20,14 +20,14 @@ class Projected:
 
     `score` is xᵀr less what S has of it, `left` the part of their information `own` that S leaves, `spread` how far a
     unit step of x can move the model's columns at any row, Σ|γ|·reach. Rounding may have moved them by `by_score`,
-    `by_left` and `by_spread`. `gamma` gives the coefficients of some on the model's columns.
+    `by_left` and `by_spread`. `gamma` gives the coefficients of some on the model's columns, where they are known.
     """
 
     score: Floats
     left: Floats
     own: Floats
     spread: Floats
-    gamma: Callable[[Indices], Floats]
+    gamma: Callable[[Indices], Floats] | None
     by_score: Floats | float = 0.0
     by_left: Floats | float = 0.0
     by_spread: Floats | float = 0.0

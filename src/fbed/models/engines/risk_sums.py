@@ -12,7 +12,7 @@ and of their M, and M is a sum that runs down the columns (`ProductsAtRisk`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -138,6 +138,20 @@ class RiskSums:
         self.add_candidates(sums, rows, selected, candidates)
         return Looked(*sums.found())
 
+    def change(self, before: RiskState, rows: RiskState) -> tuple[float, float]:
+        """Bounds on how the probabilities of those at risk have changed."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            hazards = rows.hazard / before.hazard
+            even = float(hazards.min() / hazards.max())
+        return even, 1.0 / even if even > 0.0 else np.inf
+
+    def scores(
+        self, before: RiskState, rows: RiskState, selected: Sequence[int], candidates: Indices
+    ) -> tuple[Floats, Floats]:
+        """Xᵀr with the residuals of now, and the information of X with Z for the hazards of before."""
+        looked = self.look(replace(before, residual=rows.residual), selected, candidates)
+        return looked.score, looked.cross
+
     def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns; a category's are levels as they are."""
         size = self.blocks.width(selected)
@@ -222,10 +236,10 @@ def looked_at_group(sums: ProductsAtRisk, size: int) -> Looked:
 
 
 def in_order(design: Design, order: NDArray[np.intp]) -> Design:
-    """The design with its rows in another order; itself where that is the order they have."""
+    """The design with its rows in another order, columns in one piece; itself where that is the order they have."""
     if (order == np.arange(len(order))).all():
         return design
-    return Design(design.table.rows(order), design.weights[order])
+    return Design(design.table.rows(order, turned=True), design.weights[order])
 
 
 def saturated_loss(deaths: Floats) -> float:

@@ -6,8 +6,9 @@ products of candidates with residuals and with the model's columns, moments of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,15 @@ def events_of(y: Floats, weights: Floats, counts: bool) -> float:
     return total if counts else harmonic_mean(np.array([total, float(weights.sum()) - total]))
 
 
+def _vectors(residual: Floats, weight: Floats, model: Callable[[slice], Floats], part: slice) -> Floats:
+    """Residuals, then weighted columns of the model, of which the first is a constant."""
+    Z = model(part)
+    out = np.empty((len(Z), 1 + Z.shape[1]), order="F")
+    out[:, 0] = residual[part]
+    np.multiply(Z, weight[part, None], out=out[:, 1:])
+    return out
+
+
 class RowSums:
     """The verbs of an outcome y with prior weights and offset, on the columns of a design.
 
@@ -122,12 +132,21 @@ class RowSums:
         """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns of numbers."""
         model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
 
-        def vectors(part: slice) -> Floats:
-            """Residuals, then weighted columns of the model, of which the first is a constant."""
-            return np.column_stack([rows.residual[part], rows.weight[part, None] * model(part)])
-
-        along, own = self.blocks.products(candidates, vectors, width)
+        along, own = self.blocks.products(candidates, partial(_vectors, rows.residual, rows.weight, model), width)
         return Looked(along[:, 0], along[:, 1:].T, own)
+
+    def change(self, before: Rows, rows: Rows) -> tuple[float, float]:
+        """Least and largest ratio of the weights to those of before."""
+        some = (before.weight > 0.0) | (rows.weight > 0.0)
+        with np.errstate(divide="ignore", over="ignore"):
+            ratio = rows.weight[some] / before.weight[some]
+        return float(ratio.min()), float(ratio.max())
+
+    def scores(self, before: Rows, rows: Rows, selected: Sequence[int], candidates: Indices) -> tuple[Floats, Floats]:
+        """Xᵀar with the residuals of now, and ZᵀawX with the weights of before."""
+        model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
+        along = self.blocks.along(candidates, partial(_vectors, rows.residual, before.weight, model), width)
+        return along[:, 0], along[:, 1:].T
 
     def look_at_group(self, rows: Rows, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns, by counting where it is a category."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.row_sums import Looked, Sweep
+from fbed.models.engines.screen import EarlierVerbs, Screen
 from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import TIE, Evidence
@@ -98,6 +99,8 @@ class TallModel:
         self.name, self.n, self.sums, self.design = name, sums.n, sums, sums.design
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
         self._careful = careful
+        at_hand = hasattr(sums, "scores") and not hasattr(sums, "project")
+        self.screen = Screen(cast("EarlierVerbs", sums)) if at_hand else None
         self.null_deviance = self._null().deviance
 
     @property
@@ -264,23 +267,26 @@ class TallFit:
         self, candidates: Indices, critical: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Brackets of single columns; whoever may pass after a quick look is looked at again, in float64 at last."""
-        line, everybody = float(critical(np.ones(1))[0]), np.arange(len(candidates))
-        lower, upper, delicate, rough = self._single_brackets(candidates, critical, 0)
-        closer, look = everybody, 0
-        while rough:
-            best = float(np.partition(lower, -_FEW)[-_FEW]) if len(lower) > _FEW else 0.0
+        line, closer, look = float(critical(np.ones(1))[0]), np.arange(len(candidates)), 0
+        lower, upper, delicate, found = self._single_brackets(candidates, critical, look)
+        while found.is_rough:
+            few = _FEW if found.gamma is not None else 1  # a screen tells little of those who are not best
+            best = float(np.partition(lower, -few)[-few]) if len(lower) > few else 0.0
             doubtful = delicate[closer] | (upper[closer] > line * (1.0 - TIE)) | (upper[closer] >= best)
             closer, look = closer[doubtful], look + 1
+            if found.gamma is None and self.model.screen is not None:
+                self.model.screen.told(len(closer), len(candidates))
             if len(closer) == 0:
                 break
-            found = self._single_brackets(candidates[closer], critical, look)
-            lower[closer], upper[closer], delicate[closer], rough = found
+            lower[closer], upper[closer], delicate[closer], found = self._single_brackets(
+                candidates[closer], critical, look
+            )
         return lower, upper, delicate
 
     def _single_brackets(
         self, candidates: Indices, critical: Callable[[Floats], Floats], look: int
-    ) -> tuple[Floats, Floats, NDArray[np.bool_], bool]:
-        """Brackets, who is delicate, and whether products were rounded: then steps are no ground for closer bounds."""
+    ) -> tuple[Floats, Floats, NDArray[np.bool_], Projected]:
+        """Brackets, who is delicate, and what they come from; steps that were rounded are no ground for closer ones."""
         found = self._projected(candidates, look)
         reach = self.sums.blocks.reach(candidates) + found.spread + found.by_spread
         by = (np.atleast_1d(found.by_score), np.atleast_1d(found.by_left))
@@ -288,8 +294,9 @@ class TallFit:
             found.score, by[0], found.left, by[1], found.own, reach, self.sums.stretch, self._nearly, _DELICATE
         )
         lower, upper, delicate = ends[:, 0], ends[:, 1], ends[:, 2] > 0.0
-        self._keep_steps(candidates, found, lower, upper, critical)
-        return lower, upper, delicate, found.is_rough
+        if found.gamma is not None:
+            self._keep_steps(candidates, found, found.gamma, lower, upper, critical)
+        return lower, upper, delicate, found
 
     @property
     def _nearly(self) -> tuple[float, float, float]:
@@ -302,7 +309,14 @@ class TallFit:
         if hasattr(self.sums, "project"):  # where the columns are
             factor = self.factor.lower, self.factor.unit
             return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, look)
-        looked = self.sums.look(rows, selected, candidates)
+        screen = self.model.screen
+        if look == 0 and screen is not None and screen.pays(selected, candidates):
+            screened = screen.look(rows, selected, candidates, self._covariance, self.reach, self.short)
+            if screened is not None:
+                return screened
+            looked = screen.look_at_all(rows, selected, candidates, float(self.sweep.information[0, 0]))
+        else:
+            looked = self.sums.look(rows, selected, candidates)
         gamma = self.factor.solve(looked.cross)
         score = looked.score - gamma.T @ gradient
         left = looked.own - np.einsum("ij,ij->j", looked.cross, gamma)
@@ -312,6 +326,7 @@ class TallFit:
         self,
         candidates: Indices,
         found: Projected,
+        gamma_of: Callable[[Indices], Floats],
         lower: Floats,
         upper: Floats,
         critical: Callable[[Floats], Floats],
@@ -320,7 +335,7 @@ class TallFit:
         line = critical(np.ones(1))[0]
         best = np.partition(lower, -_FEW)[-_FEW] if len(lower) > _FEW else 0.0
         kept = np.flatnonzero((upper > line * (1.0 - TIE)) | (lower >= best))
-        delta, gamma = found.steps[kept], found.gamma(kept)
+        delta, gamma = found.steps[kept], gamma_of(kept)
         for j, variable in enumerate(candidates[kept].tolist()):
             self._steps[variable] = delta[j : j + 1], gamma[:, j] * delta[j]
 
