@@ -65,7 +65,7 @@ class Gee:
         self.size = self.sums(np.ones(len(y)))
         if self.size.max() < 2:
             raise InvalidInput(
-                "every cluster has a single row, so that there is no dependence to allow for: choose a family without "
+                f"every cluster has {design.one_row}, so that there is no dependence to allow for: choose a family without "
                 "clusters, or give the cluster (subject) that several rows belong to"
             )
         self.n_pairs = float((self.size * (self.size - 1.0)).sum() / 2.0)
