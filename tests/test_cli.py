@@ -464,3 +464,13 @@ def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path, capsys):
     assert "2 columns cannot be used" in error
     assert error.rstrip().endswith("leave them out with --exclude 'id' 'day'")
     assert main([*arguments, "--exclude", "id", "day"]) == 0
+
+
+def test_what_is_asked_for_is_spelt_as_options(table, folder, run):
+    table.assign(months=1.0 + np.abs(table["a"]), died=table["times"] > 0).to_csv("data.csv", index=False)
+    assert "needs --cluster: one value" in run("select", "data.csv", "--target", "y", "--family", "mixed")[2]
+    assert "two columns, --time and --event" in run("select", "data.csv", "--target", "y", "--family", "cox")[2]
+    survival = ("select", "data.csv", "--time", "months", "--event", "died", "--json")
+    (folder / "cox.json").write_text(run(*survival)[1])
+    err = run("predict", "cox.json", "data.csv", "--kind", "survival")[2]
+    assert "--kind survival goes with --times" in err

@@ -73,3 +73,15 @@ def test_weights_of_a_linear_program_may_differ_less():
 def test_weights_of_a_dispersion_may_differ_less():
     with pytest.raises(fbed.InvalidInput, match="dispersion"):
         run("negative_binomial", np.where(np.arange(N) == 5, 1e9, 1.0))
+
+
+@pytest.mark.parametrize("family", ["binomial", "multinomial", "ordinal", "mixed", "gee"])
+def test_weights_that_make_too_few_rows_are_told_as_such(family):
+    rng = np.random.default_rng(0)
+    X, weights, clusters = rng.normal(size=(60, 2)), np.full(60, 0.01), np.repeat(np.arange(12), 5)
+    clustered = family in ("mixed", "gee")
+    y = rng.normal(size=60) if clustered else np.arange(60) % (2 if family == "binomial" else 3)
+    about = {"cluster": clusters} if clustered else {}
+    with pytest.raises(fbed.InvalidInput, match="less than two rows, by their weights"):
+        fbed.select(X, y, family=family, sample_weight=weights, **about)
+    fbed.select(X, y, family=family, sample_weight=100 * weights, **about)

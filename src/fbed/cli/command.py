@@ -133,11 +133,16 @@ def _complain(message: str) -> int:
     return BAD_INPUT
 
 
+_SURVIVAL = "--time and --event"
+
+
 def _as_options(message: str) -> str:
     """A message about arguments of `select` as one about options, in one line."""
     spelt = re.sub(r"\b(exclude|include|categorical)=\[(.+?)\]", _as_option, " ".join(message.split()))
     spelt = re.sub(r"\bgroups\['(.+?)'\]", r"--group \1", spelt)
-    return re.sub(r"\b(missing|cov|test|link|criterion|family)='(\w+)'", r"--\1 \2", spelt)
+    spelt = re.sub(r"\b(missing|cov|test|link|criterion|family|kind|unseen)='(\w+)'", r"--\1 \2", spelt)
+    spelt = spelt.replace("y=('time', 'event'), or as a structured array with the fields 'event' and 'time'", _SURVIVAL)
+    return re.sub(r"\b(cluster|trials|strata|entry|offset|exposure|times)=(?=[:;, ]|$)", r"--\1", spelt)
 
 
 def _as_option(found: re.Match[str]) -> str:

@@ -228,8 +228,8 @@ def _refuse_lone_members(request: Request, codes: NDArray[np.intp], labels: Sequ
     lone = [label for label, count in zip(labels, counts, strict=True) if count <= 1]
     if lone:
         raise InvalidInput(
-            f"y has classes with a single row: {listing(lone)}; nothing can be learnt about a class from one row: join "
-            "them to other classes, or leave those rows out"
+            f"y has classes with {request.design.one_row}: {listing(lone)}; nothing can be learnt about a class from "
+            "one row: join them to other classes, or leave those rows out"
         )
 
 

@@ -91,6 +91,11 @@ class Design:
         return center, scale, low, high, stored
 
     @property
+    def one_row(self) -> str:
+        """What rows are called, in a message, that together count as no more than one."""
+        return "a single row" if self.unit_weights else "less than two rows, by their weights"
+
+    @property
     def is_stored(self) -> bool:
         """Whether columns are stored in their own way, and read by their own kernels."""
         return isinstance(self.table.matrix, Beside)

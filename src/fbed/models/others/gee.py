@@ -65,8 +65,8 @@ class Gee:
         self.size = self.sums(np.ones(len(y)))
         if self.size.max() < 2:
             raise InvalidInput(
-                "every cluster has a single row, so that there is no dependence to allow for: choose a family without "
-                "clusters, or give the cluster (subject) that several rows belong to"
+                f"every cluster has {design.one_row}, so that there is no dependence to allow for: choose a family "
+                "without clusters, or give the cluster (subject) that several rows belong to"
             )
         self.n_pairs = float((self.size * (self.size - 1.0)).sum() / 2.0)
         self.null = self.solve(np.ones((len(y), 1)), np.array([self._start()]))

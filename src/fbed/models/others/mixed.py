@@ -48,8 +48,8 @@ class Mixed:
         self.sizes = self.clusters.sums(design.weights)
         if self.sizes.max() <= 1.0:
             raise InvalidInput(
-                "every cluster has a single row, so that nothing tells its effect from noise: choose 'gaussian', or "
-                "give the cluster (subject) that several rows belong to"
+                f"every cluster has {design.one_row}, so that nothing tells its effect from noise: choose 'gaussian', "
+                "or give the cluster (subject) that several rows belong to"
             )
         self.center = float(design.weights @ y / design.n)
         self.scale = float(np.abs(y - self.center).max())

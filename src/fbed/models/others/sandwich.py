@@ -49,7 +49,9 @@ class Clusters:
         dense = np.unique(codes, return_inverse=True)[1]
         self.count = int(dense.max()) + 1
         if self.count < 2:
-            raise InvalidInput("cluster holds a single cluster: a robust variance needs at least 2, better 30 or more")
+            raise InvalidInput(
+                "cluster holds a single cluster: to tell how clusters differ takes at least 2, better 30 or more"
+            )
         self.codes = dense
         ones = np.ones(len(dense))
         self.indicator = sparse.csr_array((ones, (dense, np.arange(len(dense)))), shape=(self.count, len(dense)))
