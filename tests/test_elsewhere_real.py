@@ -68,10 +68,8 @@ def test_real_tables_on_a_device(name, device, monkeypatch):
 
 
 @pytest.mark.skipif("cuda" not in DEVICES, reason="no GPU")
-@pytest.mark.parametrize(
-    "search", [{}, {"k": 0}, {"criterion": "ebic"}, {"criterion": "bic", "max_features": 12}], ids=str
-)
-@pytest.mark.parametrize("name", ["arcene", "dexter", "dorothea", "hiva", "madelon", "musk2", "secom", "sylva"])
+@pytest.mark.parametrize("search", [{"criterion": "ebic"}, {"alpha": 0.001, "max_features": 8}], ids=str)
+@pytest.mark.parametrize("name", ["hiva", "madelon", "musk2", "secom"])  # others have next to no rows, or separate
 def test_sets_of_the_paper_on_a_gpu(name, search):
     path = FOLDER / "paper" / f"{name}.npz"
     if not path.is_file():

@@ -101,9 +101,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(str(error))
     except MemoryError:
         return _complain("the data do not fit into memory")
-    except BrokenPipeError:  # the reader has seen enough, as in `fbed select … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLOSED_PIPE
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to be written has nowhere to go
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough, as in `fbed select … | head`
+            return CLOSED_PIPE
+        return _complain(f"{error.filename or 'the output'} cannot be read or written: {error.strerror or error}")
     except KeyboardInterrupt:
         print("\nfbed: interrupted", file=sys.stderr)
         return INTERRUPTED

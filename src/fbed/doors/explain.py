@@ -27,7 +27,8 @@ from fbed.result.views import Statistic
 from fbed.search.search import STATUSES
 from fbed.show.text import p_value, paragraph, shortened, table
 from fbed.tables import readers
-from fbed.tables.table import Name, named_columns
+from fbed.tables.named import named_columns
+from fbed.tables.table import Name
 
 _BY_ROW = ("sample_weight", "offset", "exposure", "trials", "strata", "entry", "cluster")
 _ABOUT_DATA = (*_BY_ROW, "family", "test", "cov", "link", "exclude", "groups", "categorical", "missing", "rare_levels")

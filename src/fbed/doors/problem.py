@@ -43,10 +43,11 @@ from fbed.tables.columns import listing
 from fbed.tables.extras import EXTRAS, Extras, read_extras
 from fbed.tables.labels import check_labels
 from fbed.tables.missing import check_missing, complete_rows, with_indicators
+from fbed.tables.named import take_column
 from fbed.tables.outcomes import Outcome, known_rows, read_outcome, suggested_family
 from fbed.tables.plink import Genotypes
 from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
-from fbed.tables.table import Groups, Name, Table, read_table, take_column
+from fbed.tables.table import Groups, Name, Table, read_table
 from fbed.tables.weights import read_weights
 from fbed.threads import one_blas_thread, thread_count
 

@@ -133,9 +133,8 @@ class FloatColumns(DeviceColumns):
         """Centre, scale, minimum, maximum, how many are not finite and not 0, a row a column."""
         out = np.zeros((last - first, 6))
         out[:, 5] = self.n
-        for some in self.slabs(last - first):
-            self._quick_stats(first, some, bool((weights == 1.0).all()), total, out)
         with np.errstate(invalid="ignore", over="ignore"):
+            self._quick_stats(first, last, bool((weights == 1.0).all()), total, out)
             varies = out[:, 2] < out[:, 3]
             sound = np.isfinite(out[:, :4]).all(axis=1) & (np.abs(out[:, 0]) < _CLOSE * out[:, 1])
         careful = np.flatnonzero(~sound & (varies | ~np.isfinite(out[:, 2:4]).all(axis=1)))
@@ -146,21 +145,28 @@ class FloatColumns(DeviceColumns):
         out[~varies, 0] = out[~varies, 2]
         return out
 
-    def _quick_stats(self, first: int, some: slice, equal: bool, total: float, out: Floats) -> None:
-        """Extremes, and, of floating-point numbers without weights, the mean and the mean of squares."""
+    def _quick_stats(self, first: int, last: int, equal: bool, total: float, out: Floats) -> None:
+        """Extremes, and, of floating-point numbers without weights, the mean and the mean of squares.
+
+        All is asked for before anything is waited for: the device has work while we look at what it has found.
+        """
         place, xp = self.place, self.place.xp
-        X = self.rows[first + some.start : first + some.stop]
-        out[some, 2], out[some, 3] = (on_host(end, place) for end in place.ends(X))
-        if not (self.floating and equal):
-            return
-        with np.errstate(invalid="ignore", over="ignore"):
-            if self.roughly:
-                mean, variance = place.rough_moments(X)
-                out[some, 0], out[some, 1] = on_host(mean, place), np.sqrt(on_host(variance, place))
-                return
-            center = on_host(X.sum(1, dtype=xp.float64), place) / total
-            square = on_host(place.lengths(X), place) ** 2 / total - center**2
-            out[some, 0], out[some, 1] = center, np.sqrt(np.maximum(square, 0.0))
+        slabs = [self.rows[first + some.start : first + some.stop] for some in self.slabs(last - first)]
+        ends = [place.ends(X) for X in slabs]
+        if self.floating and equal and self.roughly:
+            moments = [place.rough_moments(X) for X in slabs]
+        elif self.floating and equal:
+            moments = [(X.sum(1, dtype=xp.float64), place.lengths(X)) for X in slabs]
+        else:
+            moments = []
+        for i, found in enumerate((ends, moments)):
+            for j in range(2 if found else 0):
+                out[:, 2 - 2 * i + j] = on_host(xp.concatenate([part[j] for part in found]), place)
+        if moments and not self.roughly:
+            out[:, 0] /= total
+            out[:, 1] = out[:, 1] ** 2 / total - out[:, 0] ** 2
+        if moments:
+            np.sqrt(np.maximum(out[:, 1], 0.0), out=out[:, 1])
 
     def _careful_stats(self, first: int, which: NDArray[np.intp], weights: Floats, total: float, out: Floats) -> None:
         """The same of columns with weights, far from 0 or with values that are not finite: more than one pass."""
@@ -194,8 +200,10 @@ class FloatColumns(DeviceColumns):
         """Products in float32: a sum of m products is wrong by m·2⁻²⁴·Σ|xv| at most, and Σ|xv| ≤ ‖x‖‖v‖."""
         place, xp = self.place, self.place.xp
         small, totals = place.cast(V, "float32"), V.sum(0)
+        lengths = np.sqrt(on_host((V * V).sum(0), place)) + _VANISHING * np.sqrt(self.n)
+        most = float(on_host(xp.amax(xp.abs(V[:, -1 if not own else 1])), place))
         along, squares = [], []
-        with place.exactly():
+        with place.exactly():  # which goes on while the bounds are computed here
             for some in self.slabs(len(which), 4):
                 X = place.cast(self._some(which[some]), "float32")
                 c, unit = self._moments(which[some], center, scale)
@@ -205,8 +213,6 @@ class FloatColumns(DeviceColumns):
                     square = self._sums(X * X, small[:, 1:2])
                     squares.append(((square - c * (2.0 * sums[:, 1:2] - c * totals[1])) * unit * unit)[:, 0])
         c, s = center[which], scale[which]
-        lengths = np.sqrt(on_host((V * V).sum(0), place)) + _VANISHING * np.sqrt(self.n)
-        most = float(on_host(xp.amax(xp.abs(V[:, -1 if not own else 1])), place))
         rounding = (_CHUNK + 8) * _HALF_ULP
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             by_column = rounding * norm / s

@@ -23,7 +23,8 @@ from fbed.result.provenance import provenance
 from fbed.result.result import Result
 from fbed.rules.tails import Floats
 from fbed.tables.genotypes import considered
-from fbed.tables.table import Name, as_list, take_column
+from fbed.tables.named import take_column
+from fbed.tables.table import Name, as_list
 from fbed.tuning import choice
 from fbed.tuning.bbc import Bootstrapped, bootstrapped
 from fbed.tuning.final_models import FinalWay, check_way, find_way

@@ -55,7 +55,8 @@ def overdispersion(y: Floats, mean: Floats, variance: Floats, weights: Floats, n
     df = float(weights.sum()) - n_parameters
     if df <= 0 or not (variance > 0).all():
         return None
-    return dispersion(float(weights @ ((y - mean) ** 2 / variance)), df)
+    with np.errstate(over="ignore"):  # where a count of 1 or more has a mean of next to nothing
+        return dispersion(float(weights @ ((y - mean) ** 2 / variance)), df)
 
 
 def dispersion(statistic: float, df: float) -> Check | None:
