@@ -18,13 +18,13 @@ import fbed
 from engine_cases import KINDS, of_another_family, trail_of
 from fbed._kernels import DenseColumns
 from fbed.cli.command import main
-from fbed.doors.problem import read_problem
 from fbed.errors import InvalidInput
 from fbed.matrix.array_library import place_of
 from fbed.matrix.device_columns import ROUGH, FloatColumns
 from fbed.matrix.device_packed import PackedOnDevice
 from fbed.models.engines import array_sums
 from plink_files import imputed, packed, random_codes
+from problem_cases import read_problem
 from test_certified import assert_same, combination
 from test_genotypes import cohort, same
 

@@ -25,7 +25,6 @@ from fbed._kernels import (
     score_intervals,
     step_moments,
 )
-from fbed.doors.problem import read_problem
 from fbed.families import builders
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.risk_sums import order_of_risk
@@ -33,6 +32,7 @@ from fbed.models.engines.tall import TallFit, TallModel
 from fbed.models.engines.tall_linear import TallGaussianFit
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.newton import Columns
+from problem_cases import read_problem
 from test_certified import assert_same, combination
 
 

@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed import families
-from fbed.doors.problem import Problem, check_known, find_family, pair
+from fbed.doors.options import DataOptions
+from fbed.doors.problem import Problem
+from fbed.doors.reading import find_family, pair
 from fbed.errors import InvalidInput
 from fbed.families.builders import many_ties
 from fbed.families.out_of_memory import Elsewhere, model_elsewhere, refuse_others
 from fbed.matrix.design import Design
 from fbed.models.base import Model
 from fbed.models.engines.risk_sums import order_of_risk
-from fbed.models.others.users_test import ConditionalTest, TestFunction
 from fbed.out_of_memory.cluster import OnDask, connected, current_client
 from fbed.out_of_memory.crew import Crew, Here, Tally, together
 from fbed.out_of_memory.designs import FarDesign
@@ -46,11 +47,11 @@ from fbed.search.checkpoint import Asked
 from fbed.search.search import Plan, Trail
 from fbed.tables.columns import hint, listing
 from fbed.tables.extras import read_extras
-from fbed.tables.missing import check_missing, told_dropped
+from fbed.tables.missing import told_dropped
 from fbed.tables.outcomes import Outcome, known_rows, read_outcome
-from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
+from fbed.tables.rare import few_rows, with_rare_levels_joined
 from fbed.tables.readers import opened
-from fbed.tables.table import Groups, Name, Table, arranged, checked_names, outline, refuse_infinite
+from fbed.tables.table import Name, Table, arranged, checked_names, outline, refuse_infinite
 from fbed.tables.weights import read_weights
 from fbed.threads import thread_count
 
@@ -74,7 +75,9 @@ class FarProblem(Problem):
     def model(self) -> Model:
         """The outcome bound to its data."""
         assert self.where is not None
-        request = families.Request(self.design, self.outcome, self.extras, self.test, self.cov, self.link)
+        request = families.Request(
+            self.design, self.outcome, self.extras, self.test, self.options.cov, self.options.link
+        )
         return model_elsewhere(self.kind, request, self.where)
 
     @property
@@ -186,51 +189,37 @@ def read_problem_elsewhere(
     y: Any,
     criteria: Sequence[Criterion],
     exclude: Sequence[Name] = (),
-    *,
-    family: str | TestFunction | ConditionalTest = "auto",
-    test: str | None = None,
-    cov: str | None = None,
-    link: str | None = None,
-    sample_weight: Any = None,
-    feature_names: Sequence[str] | None = None,
-    groups: Groups | None = None,
-    categorical: Iterable[Name] = (),
-    missing: str = "error",
-    rare_levels: float | None = None,
-    engine: str = "certified",
+    options: DataOptions = DataOptions(),  # noqa: B008  (frozen)
     n_jobs: int | None = None,
-    **extras: Any,
 ) -> FarProblem:
     """As `read_problem`; a pass over all columns finds their types, levels and moments."""
     source, crew = far.source, far.crew
-    check_known(extras)
-    check_missing(missing)
-    check_rare_levels(rare_levels)
-    y, sample_weight, extras, named = _vectors(source, crew, y, sample_weight, extras)
-    weighted = sample_weight is not None
-    table, wanted = _table(source, named, feature_names, groups, exclude, categorical)
+    options.check()
+    y, sample_weight, extras, named = _vectors(source, crew, y, options.sample_weight, options.extras)
+    table, wanted = _table(source, named, exclude, options)
     weights, notes = read_weights(sample_weight, table.n_rows)
     reading = _Reading(source.parts, crew, wanted, far.loaded)
     present = weights > 0
     keep = present
-    if missing == "drop":
+    if options.missing == "drop":
         keep, told = reading.complete_rows(table, present, known_rows(y, table.n_rows))
         notes += told
     outcome = read_outcome(y, table.n_rows, keep)
     del y, sample_weight
     row_extras = read_extras(None, table.n_rows, extras)
-    kind, told = find_family(outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=weighted)
-    refuse_others(kind, kind.test_for(test, cov), cov, engine, row_extras.entry is not None)
+    kind, told = find_family(outcome, criteria, options)
+    test = kind.test_for(options.test, options.cov)
+    refuse_others(kind, test, options.cov, options.engine, row_extras.entry is not None)
     weights = weights[keep]
     if not keep.all():
         row_extras = row_extras.rows(np.flatnonzero(keep))
     if kind.name == "cox":
         _check_order_of_time(crew, outcome, weights)
     found, keeps = reading.digest(weights, keep)
-    about, notes_on_missing = described(table, wanted, found, float(weights.sum()), missing)
+    about, notes_on_missing = described(table, wanted, found, float(weights.sum()), options.missing)
     notes += notes_on_missing
-    if rare_levels is not None:
-        joined, notes_on_levels = with_rare_levels_joined(about.table, weights, rare_levels)
+    if options.rare_levels is not None:
+        joined, notes_on_levels = with_rare_levels_joined(about.table, weights, options.rare_levels)
         about = with_codes(replace(about, table=joined), wanted, found)
         notes += notes_on_levels
     notes += few_rows(about.table, weights)
@@ -246,16 +235,10 @@ def read_problem_elsewhere(
         weights,
         row_extras,
         kind,
-        kind.test_for(test, cov),
-        cov,
-        link,
-        True,
+        options.without_rows(),
         n_jobs,
         (*notes, *told),
-        missing,
         int((present & ~keep).sum()),
-        test is not None,
-        rare_levels,
         outline=about,
         where=where,
         stamps=source.stamps,
@@ -343,21 +326,19 @@ def _added(counts: Iterable[dict[int, int]]) -> dict[int, int]:
 def _table(
     source: Source,
     named: Iterable[str],
-    feature_names: Sequence[str] | None,
-    groups: Groups | None,
     exclude: Sequence[Name],
-    categorical: Iterable[Name],
+    options: DataOptions,
 ) -> tuple[Table, dict[int, Wanted]]:
     """The table without values, and the columns of the source that are looked at."""
     if source.names is None:
-        names, columns = checked_names(feature_names), list(range(source.n_columns))
-    elif feature_names is not None:
+        names, columns = checked_names(options.feature_names), list(range(source.n_columns))
+    elif options.feature_names is not None:
         raise InvalidInput("feature_names is for arrays; this table has column names of its own: leave it out")
     else:
         columns = [name for name in source.names if name not in set(named)]  # type: ignore[misc]
         names = tuple(map(str, columns))
-    table = arranged(outline((source.n_rows, len(columns)), names), groups, exclude)
-    coded = set(table.find_columns(categorical, "categorical"))
+    table = arranged(outline((source.n_rows, len(columns)), names), options.groups, exclude)
+    coded = set(table.find_columns(options.categorical, "categorical"))
     wanted = {
         j: Wanted(column, str(table.column_name(j)), j in coded)
         for j, column in enumerate(columns)

@@ -85,7 +85,7 @@ def _predicts(estimates: FittedModel) -> bool:
 def _link(problem: Problem) -> str:
     usual = {"binomial": "logit", "multinomial": "logit", "ordinal": "logit"}
     usual |= dict.fromkeys(("poisson", "negative_binomial", "gamma", "cox", "weibull"), "log")
-    return problem.link or getattr(problem.model, "link", None) or usual.get(problem.model.name, "identity")
+    return problem.options.link or getattr(problem.model, "link", None) or usual.get(problem.model.name, "identity")
 
 
 def _classes(problem: Problem) -> tuple[object, ...]:
