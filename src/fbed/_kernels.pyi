@@ -283,6 +283,10 @@ def cox_state(
 def cox_shares(event: Floats, closes: Which, starts: Flags, deaths: Floats, hazard: Floats) -> tuple[Floats, Floats]:
     """What every tied set adds to the cumulated hazard, and what those who die in it are short of that."""
 
+def cox_expected(event: Floats, closes: Which, starts: Flags, hazard: Floats, share: Floats, own: Floats) -> Floats:
+    """The hazard of every row times the sum of shares of the tied sets at which it is at risk, less its own part of the
+    one in which it dies."""
+
 class ProductsAtRisk:
     """Sums over rows in order of risk of so many columns Z of a model and others X, a block of rows after another."""
 

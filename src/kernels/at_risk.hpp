@@ -52,6 +52,18 @@ inline std::tuple<OutVector, OutVector> cox_shares(Vector event, Which closes, F
     return {s, o};
 }
 
+// One number a row, from two a tied set; see `expected_events`.
+inline OutVector cox_expected(Vector event, Which closes, Flags starts, Vector hazard, Vector share, Vector own) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    require(hazard.shape(0) == event.shape(0) && share.shape(0) == own.shape(0), "sizes");
+    check_range(closes, static_cast<int64_t>(share.shape(0)) + 1);
+    double* expected;
+    OutVector found = room(rows.n, expected);
+    nb::gil_scoped_release release;
+    expected_events(rows, hazard.data(), share.data(), own.data(), expected);
+    return found;
+}
+
 // What rows in order of risk say of columns, block of rows after block of rows; see `risk_tiles.hpp`.
 struct ProductsAtRisk {
     RiskProducts sums;
@@ -121,6 +133,7 @@ struct MomentsAtRisk {
 inline void bind_at_risk(nb::module_& m) {
     m.def("cox_state", &cox_state);
     m.def("cox_shares", &cox_shares);
+    m.def("cox_expected", &cox_expected);
     nb::class_<ProductsAtRisk>(m, "ProductsAtRisk")
         .def(nb::init<int64_t, int64_t>())
         .def("add", &ProductsAtRisk::add)

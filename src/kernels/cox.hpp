@@ -92,6 +92,17 @@ struct TiedSet {
     }
 };
 
+// The hazard of every row times the sum over the tied sets at which it is at risk of what they have to share; of its own set a
+// row that dies is short of something.
+inline void expected_events(const RiskRows& rows, const double* hazard, const double* share, const double* own, double* expected) {
+    double cumulated = 0, current = 0;
+    for (int64_t i = rows.n; i-- > 0;) {
+        if (rows.closes[i] > 0) cumulated += share[rows.closes[i] - 1], current = own[rows.closes[i] - 1];
+        expected[i] = hazard[i] * (cumulated - rows.event[i] * current);
+        if (rows.starts[i]) cumulated = 0;
+    }
+}
+
 // Hazards, expected events and residuals of all rows, and −log-likelihood. Each tied set leaves a 2 × 2 triangle l with
 // l l' = sum of c/(R − fD)² [1, −f]'[1, −f]: what its terms take from the information is (l'[S; D])'(l'[S; D]), S and D the sums
 // of a column over those at risk and dying, weighted by their hazards.
@@ -124,13 +135,8 @@ inline double cox_rows(const RiskRows& rows, const double* eta, const double* a,
         }
         dying = 0;
     }
-    double cumulated = 0, current = 0;
-    for (int64_t i = rows.n; i-- > 0;) {
-        if (rows.closes[i] > 0) cumulated += share[rows.closes[i] - 1], current = own[rows.closes[i] - 1];
-        expected[i] = hazard[i] * (cumulated - rows.event[i] * current);
-        residual[i] = rows.event[i] * a[i] - expected[i];
-        if (rows.starts[i]) cumulated = 0;
-    }
+    expected_events(rows, hazard, share.data(), own.data(), expected);
+    for (int64_t i = 0; i < rows.n; ++i) residual[i] = rows.event[i] * a[i] - expected[i];
     return loss.total() + logs.total();
 }
 

@@ -140,7 +140,9 @@ class FarDesign(DescribedDesign):
         """Linear predictors of all rows by a model without a constant."""
         values = np.array(model.reached or model.coefficients)
         center, scale = self._center_scale(selected)
-        return self.rows.predictors(selected, scale * values) + center @ values
+        found = self.rows.predictors(selected, scale * values)
+        found += center @ values
+        return found
 
     def along(self, selected: Sequence[int], rows: Floats) -> Floats:
         """Products of the terms of a model, centred, with numbers that the rows have."""

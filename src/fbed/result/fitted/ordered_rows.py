@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import cox_shares
+from fbed._kernels import cox_expected, cox_shares
 from fbed.models.engines.risk_sums import Course
 from fbed.result.fitted.checks import Baseline, Check, centred_rank, slopes_in_time
 from fbed.rules.tails import Floats
@@ -59,18 +58,10 @@ class OrderedRows:
         closing = np.searchsorted(self.last, deaths)  # the tied set in which each of them dies
         by_set = np.zeros(len(self.last))
         by_set[closing] = rank
-        out = -self.hazard * self._cumulated(by_set * self.share)
-        out[deaths] += self.hazard[deaths] * (by_set * self.own)[closing] + self.course.weights[deaths] * rank
-        return out
-
-    def _cumulated(self, by_set: Floats) -> Floats:
-        """Sum over the tied sets for which every row is at risk: those of its stratum that close with it or later."""
-        out = np.empty(len(self.hazard))
-        bounds = [*np.flatnonzero(self.course.starts).tolist(), len(out)]
-        for start, stop in pairwise(bounds):
-            first, end = np.searchsorted(self.last, [start, stop])
-            sums = np.append(np.cumsum(by_set[first:end][::-1])[::-1], 0.0)
-            out[start:stop] = np.repeat(sums, np.diff(self.last[first:end], prepend=start - 1, append=stop - 1))
+        about = self.course.event, self.course.closes, self.course.starts
+        out = cox_expected(*about, self.hazard, by_set * self.share, by_set * self.own)
+        np.negative(out, out=out)
+        out[deaths] += self.course.weights[deaths] * rank
         return out
 
 
