@@ -26,6 +26,7 @@ _FEW_VALUES, _WIDEST, _SAMPLE = 20, 10_000, 1000  # whole numbers that may be co
 _COUNTED = 8  # design columns from which the products of a category are counted
 _VALUES = 2**24  # of columns that are looked at together
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
+_FORMAT = f"%.{_DIGITS}g"
 
 
 @dataclass(frozen=True)
@@ -324,4 +325,4 @@ def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
 
 
 def _rounded(values: Sequence[float] | NDArray[Any]) -> list[float]:
-    return [float(f"{value:.{_DIGITS}g}") for value in values]
+    return [float(_FORMAT % value) for value in values]
