@@ -132,8 +132,11 @@ struct SparseTerms {
         }
     }
 
-    // Whether a column has an entry in every row: the intercept most often.
-    bool is_full(int64_t k) const { return column_start[k + 1] - column_start[k] == n; }
+    // Whether a column has an entry in every row, in order: the intercept most often.
+    bool is_full(int64_t k) const {
+        const int32_t* rows = row_of.data() + column_start[k];
+        return n > 0 && column_start[k + 1] - column_start[k] == n && rows[0] == 0 && std::is_sorted(rows, rows + n);
+    }
 
     FBED_HOT void add_full(double t, const double* x, double* out) const {
 #pragma omp simd
