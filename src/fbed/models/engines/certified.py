@@ -244,9 +244,7 @@ class CertifiedLogistic:
             upper[still] = np.maximum(np.minimum(upper[still], fine), lower[still])
         return lower, upper, suspect
 
-    def _bounds_by_fewer_rows(
-        self, coarse: Null, which: NDArray[np.int64], critical: float
-    ) -> tuple[Floats, Floats]:
+    def _bounds_by_fewer_rows(self, coarse: Null, which: NDArray[np.int64], critical: float) -> tuple[Floats, Floats]:
         """Upper bounds from the rows that have most of the deviance, which have no lower ones to tell.
 
         Of many candidates most fail; few have been left by scans before, and most of them pass.
