@@ -6,6 +6,7 @@ are not of its kind, it says so and leaves them to the ordinary model.
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -15,14 +16,23 @@ from scipy import sparse, special
 
 import fbed
 from engine_cases import KINDS, of_another_family, trail_of
-from fbed._kernels import cox_means, cox_state, cox_step_moments, model_rows, step_moments
-from fbed.doors.problem import read_problem
+from fbed._kernels import (
+    MomentsAtRisk,
+    ProductsAtRisk,
+    cox_state,
+    model_rows,
+    score_interval,
+    score_intervals,
+    step_moments,
+)
 from fbed.families import builders
+from fbed.models.engines.bound_functions import P
 from fbed.models.engines.risk_sums import order_of_risk
 from fbed.models.engines.tall import TallFit, TallModel
 from fbed.models.engines.tall_linear import TallGaussianFit
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.newton import Columns
+from problem_cases import read_problem
 from test_certified import assert_same, combination
 
 
@@ -213,35 +223,97 @@ def risk_rows(time, event, stratum, weights):
     return event.astype(float), closes, starts, np.array(deaths)
 
 
-@pytest.mark.parametrize("tied", [False, True])
-def test_rows_at_risk(tied):
-    """Against the ordinary model of the same rows, in another order."""
-    rng = np.random.default_rng([6, tied])
-    n, k = 80, 3
-    time = np.ceil(6 * rng.exponential(size=n)) if tied else rng.exponential(size=n)
-    event, stratum = rng.random(n) < 0.7, rng.integers(0, 2, n)
-    weights = rng.integers(1, 3, n) * 0.75 if tied else np.ones(n)
+def terms_at_risk(time, event, stratum, weights, hazard):
+    """Multiplicity and probabilities of the rows, of each of Efron's terms, by comparing everybody with everybody."""
+    for s, t in sorted(set(zip(stratum[event].tolist(), time[event].tolist(), strict=True))):
+        at_risk, dying = (stratum == s) & (time >= t), (stratum == s) & (time == t) & event
+        d = weights[dying].sum()
+        for m in range(max(1, int(np.ceil(d - 1e-9)))):
+            h = hazard * (at_risk - dying * m / d)
+            yield min(d - m, 1.0), h / h.sum()
+
+
+def in_blocks(n, rng):
+    """Rows cut anywhere."""
+    ends = [0, *np.sort(rng.choice(np.arange(1, n), 4, replace=False)).tolist(), n]
+    return [slice(a, b) for a, b in itertools.pairwise(ends)]
+
+
+@pytest.mark.parametrize(("n", "k"), [(80, 3), (300, 35)])
+@pytest.mark.parametrize("kind", ["apart", "tied", "some tied", "next to none"])
+def test_rows_at_risk(kind, n, k):
+    """Against the ordinary model of the same rows, in another order, and against plain sums over Efron's terms."""
+    rng = np.random.default_rng([6, len(kind), n])
+    time = rng.exponential(size=n)
+    time = {"tied": np.ceil(6 * time), "some tied": np.round(time, 2)}.get(kind, time)
+    event, stratum = rng.random(n) < (0.05 if kind == "next to none" else 0.7), rng.integers(0, 2, n)
+    weights = rng.integers(1, 3, n) * 0.75 if kind == "tied" else np.ones(n)
     order = order_of_risk(time, event, stratum)
     time, event, stratum, weights = time[order], event[order], stratum[order], weights[order]
-    Z, b = np.asfortranarray(rng.normal(size=(n, k))), rng.normal(size=k)
+    A, b = np.asfortranarray(rng.normal(size=(n, k + 2))), rng.normal(size=k) / k**0.5
+    Z, X = A[:, :k], A[:, k:]
     rows = risk_rows(time, event, stratum, weights)
     hazard, expected, residual, triangle, loss = cox_state(*rows, Z @ b, weights)
-    M = cox_means(*rows[:3], hazard, triangle, bool((rows[3] > 1).any()), Z, np.zeros(k), np.zeros(k))
+    others, model = ProductsAtRisk(k, 2), ProductsAtRisk(k, 0)
+    steps, U = MomentsAtRisk(k), np.asfortranarray(Z * rng.normal(size=k))
+    for part in in_blocks(n, rng):
+        about = rows[0][part], rows[1][part], rows[2][part]
+        state = hazard[part], expected[part], residual[part], triangle
+        others.add(*about, *state, np.asfortranarray(Z[part]), np.asfortranarray(X[part]))
+        model.add(*about, *state, np.asfortranarray(Z[part]), np.empty((part.stop - part.start, 0), order="F"))
+        steps.add(*about, hazard[part], rows[3], np.asfortranarray(U[part]))
+    score, cross, own = (np.concatenate(pair, axis=-1) for pair in zip(model.found(), others.found(), strict=True))
     cox = Cox(time, event, weights, stratum, None)
     point = cox.at(Columns(Z), b[:, None])
     gradient, information = point.derivatives()
-    np.testing.assert_allclose(Z.T @ residual, gradient[:, 0], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(Z.T @ (expected[:, None] * Z) - M.T @ M, information[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(score[:k], gradient[:, 0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(cross[:, :k], information[0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(score, A.T @ residual, rtol=1e-9, atol=1e-9)
     other = cox.at(Columns(Z), np.zeros((k, 1)))
     null_loss = cox_state(*rows, np.zeros(n), weights)[-1]
     assert 2 * (null_loss - loss) == pytest.approx(other.value[0] - point.value[0], rel=1e-9)
-    step = Z @ rng.normal(size=(k, 4))
-    found = cox_step_moments(rows[0], rows[1], rows[2], hazard, rows[3], np.asfortranarray(step))
-    second = [u @ (expected * u) for u in step.T]
-    S = cox_means(
-        *rows[:3], hazard, triangle, bool((rows[3] > 1).any()), np.asfortranarray(step), np.zeros(4), np.zeros(4)
-    )
-    np.testing.assert_allclose(found[0], second - (S**2).sum(axis=0), rtol=1e-8)
-    assert (found[2] >= 0).all()
-    assert (found[3] <= 0).all()
-    assert (found[4] >= 0).all()
+    terms = list(terms_at_risk(time, event, stratum, weights, hazard))
+    joint = sum(c * ((q[:, None] * A).T @ A - np.outer(q @ A, q @ A)) for c, q in terms)
+    np.testing.assert_allclose(cross, joint[:k], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(own, np.diag(joint), rtol=1e-9, atol=1e-9)
+    found = steps.found()
+    for row, power in enumerate((2, 3, 4)):
+        wanted = sum(c * (q @ (U - q @ U) ** power) for c, q in terms)
+        np.testing.assert_allclose(found[row], wanted, rtol=1e-8, atol=1e-8)
+    seen = [(U - q @ U)[stratum == stratum[q > 0][0]] for _, q in terms]
+    assert (found[3] >= np.min([z.min(axis=0) for z in seen], axis=0) - 1e-12).all()
+    assert (found[4] <= np.max([z.max(axis=0) for z in seen], axis=0) + 1e-12).all()
+    assert (found[3] <= np.min([(U - q @ U)[q > 0].min(axis=0) for _, q in terms], axis=0) + 1e-12).all()
+    assert (found[4] >= np.max([(U - q @ U)[q > 0].max(axis=0) for _, q in terms], axis=0) - 1e-12).all()
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_intervals_of_score_statistics(rounded):
+    """The formulas of the module, one candidate at a time."""
+    rng = np.random.default_rng(9)
+    count, stretch, fit = 400, 1.5, (1e-10, 1e-4, 80.0)
+    score, own, reach = rng.standard_t(2, count) * 5, rng.random(count) * 3, np.exp(rng.normal(-2, 2, count))
+    left = own * rng.choice([1e-7, 0.01, 0.5, 1.0], count)
+    by_score = rng.random(count) * 0.2 if rounded else np.zeros(1)
+    by_left = rng.random(count) * left * 0.3 if rounded else np.zeros(1)
+    if rounded:
+        by_score[:3], by_left[3:6] = np.inf, 2.0 * left[3:6]
+    found = score_intervals(score, by_score, left, by_left, own, reach, stretch, fit, 1e-5)
+    for i in range(count):
+        e, d = (by_score[i], by_left[i]) if rounded else (0.0, 0.0)
+        if not (left[i] - d > 1e-5 * own[i] and np.isfinite(e)):
+            assert found[i].tolist() == [0.0, pytest.approx(80.0), 1.0]
+            continue
+        m = stretch * (abs(score[i]) + e) / (left[i] - d) * reach[i]
+        lower = P(np.array(m)) * max(abs(score[i]) - e, 0.0) ** 2 / (left[i] + d) - 2e-10
+        upper = np.inf
+        if m + 1e-4 < 1.0:
+            upper = ((abs(score[i]) + e) ** 2 / (left[i] - d) + 1e-10) * P(np.array(-m - 1e-4))
+        assert found[i, 0] == pytest.approx(max(float(lower), 0.0), rel=1e-8, abs=1e-9)
+        assert found[i, 1] == pytest.approx(min(float(upper), 80.0), rel=1e-8)
+        assert found[i, 2] == 0.0
+    assert (found[:, 2] == 1.0).any()
+
+
+def test_a_step_beyond_all_numbers_tells_nothing():
+    assert score_interval(3.0, np.inf, (0.0, 0.0, 50.0)) == (0.0, pytest.approx(50.0))

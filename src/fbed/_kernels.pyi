@@ -252,6 +252,27 @@ def model_rows(
     """Half the deviance, gradient and information (its upper triangle) of a Poisson model where the
     outcome counts, of a logistic one otherwise; mean, information and residual of every row are written."""
 
+def score_intervals(
+    score: Floats,
+    by_score: Floats,
+    left: Floats,
+    by_left: Floats,
+    own: Floats,
+    reach: Floats,
+    stretch: float,
+    fit: tuple[float, float, float],
+    delicate: float,
+) -> Floats:
+    """Lower and upper ends of likelihood ratios, and 1 for those of whom too little is left to tell; a column each.
+
+    Candidates have a score and the information `left` of their `own`, each with what rounding may have done to it, and
+    `reach`, how far a unit step moves a row. `fit` is what the fit is short of its maximum, how far that moves a row,
+    and its deviance.
+    """
+
+def score_interval(score: float, furthest: float, fit: tuple[float, float, float]) -> tuple[float, float]:
+    """The same for one score statistic whose step moves no row further than that."""
+
 def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Floats:
     """Σaμz², Σaμz³, Σaμz⁴, least and largest z of the steps that are the columns of U, a column each."""
 
@@ -263,22 +284,39 @@ def cox_state(
     Rows are in order, within a stratum from the latest to the earliest; `starts` marks the first of a stratum, `closes`
     (from 1) the last with the time of a tied set."""
 
-def cox_means(
-    event: Floats,
-    closes: Which,
-    starts: Flags,
-    hazard: Floats,
-    triangle: Floats,
-    tied: bool,
-    X: Floats,
-    S: Floats,
-    D: Floats,
-) -> Floats:
-    """M with M'M what the tied sets that close in some rows take from the information of columns X; S and D, sums over
-    those at risk and dying, are carried on from one block of rows to the next."""
+def cox_shares(event: Floats, closes: Which, starts: Flags, deaths: Floats, hazard: Floats) -> tuple[Floats, Floats]:
+    """What every tied set adds to the cumulated hazard, and what those who die in it are short of that."""
 
-def cox_step_moments(event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats) -> Floats:
-    """The same as `step_moments` for all rows of a proportional hazards model."""
+class ProductsAtRisk:
+    """Sums over rows in order of risk of so many columns Z of a model and others X, a block of rows after another."""
+
+    def __init__(self, model: int, others: int) -> None: ...
+    def add(
+        self,
+        event: Floats,
+        closes: Which,
+        starts: Flags,
+        hazard: Floats,
+        expected: Floats,
+        residual: Floats,
+        triangle: Floats,
+        Z: Floats,
+        X: Floats,
+    ) -> None:
+        """The next rows, with their state as `cox_state` tells it."""
+
+    def found(self) -> tuple[Floats, Floats, Floats]:
+        """Scores of X, the information of Z with X, and of each column of X with itself; X is Z where no others are."""
+
+class MomentsAtRisk:
+    """What `step_moments` tells, of steps in a proportional hazards model, a block of rows after another."""
+
+    def __init__(self, count: int) -> None: ...
+    def add(self, event: Floats, closes: Which, starts: Flags, hazard: Floats, deaths: Floats, U: Floats) -> None:
+        """The next rows; a step is a column of U."""
+
+    def found(self) -> Floats:
+        """Moments and extremes, a column each."""
 
 def fit_logistic(
     Z: Floats,

@@ -2,9 +2,9 @@
 #include <nanobind/stl/unique_ptr.h>
 
 #include "arrays.hpp"
+#include "at_risk.hpp"
 #include "classes.hpp"
 #include "columns.hpp"
-#include "cox.hpp"
 #include "fit.hpp"
 #include "linear.hpp"
 #include "levels.hpp"
@@ -14,6 +14,7 @@
 #include "patterns.hpp"
 #include "pause.hpp"
 #include "rows.hpp"
+#include "score_intervals.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
@@ -339,55 +340,24 @@ static OutMatrix step_moments(bool counts, Vector mean, Vector weight, ColumnMaj
     return found;
 }
 
-static RiskRows risk_rows(const Vector& event, const Which& closes, const Flags& starts) {
-    require(closes.shape(0) == event.shape(0) && starts.shape(0) == event.shape(0), "sizes");
-    return RiskRows{static_cast<int64_t>(event.shape(0)), event.data(), closes.data(), starts.data()};
-}
-
-// Hazard, expected events and residual of every row, a 2 × 2 triangle a tied set, and −log-likelihood; see `cox.hpp`.
-static std::tuple<OutVector, OutVector, OutVector, OutVector, double> cox_state(Vector event, Which closes, Flags starts, Vector deaths,
-                                                                                Vector eta, Vector weight) {
-    const RiskRows rows = risk_rows(event, closes, starts);
-    require(eta.shape(0) == event.shape(0) && weight.shape(0) == event.shape(0), "sizes");
-    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
-    double *hazard, *expected, *residual, *triangle, loss;
-    OutVector h = new_vector(rows.n, hazard), w = new_vector(rows.n, expected), r = new_vector(rows.n, residual);
-    OutVector t = new_vector(3 * deaths.shape(0), triangle);
-    {
-        nb::gil_scoped_release release;
-        loss = cox_rows(rows, eta.data(), weight.data(), deaths.data(), hazard, expected, residual, triangle);
+// Lower and upper ends of likelihood ratios, and 1 for those of whom too little is left to tell; a column each. What
+// rounding did is one number for all candidates or one for each; `fit` is what the fit is short of, its drift and deviance.
+static OutMatrix score_intervals(Vector score, Vector by_score, Vector left, Vector by_left, Vector own, Vector reach,
+                                 double stretch, std::tuple<double, double, double> fit, double delicate) {
+    const size_t count = score.shape(0), each_score = by_score.shape(0) > 1, each_left = by_left.shape(0) > 1;
+    require(left.shape(0) == count && own.shape(0) == count && reach.shape(0) == count, "sizes");
+    require(by_score.shape(0) == (each_score ? count : 1) && by_left.shape(0) == (each_left ? count : 1), "sizes");
+    const FitIsShort shape{std::get<0>(fit), std::get<1>(fit), std::get<2>(fit)};
+    double* out;
+    OutMatrix found = new_columns(count, 3, out);
+    nb::gil_scoped_release release;
+    for (size_t i = 0; i < count; ++i) {
+        const Candidate one{score.data()[i], by_score.data()[each_score * i], left.data()[i],
+                            by_left.data()[each_left * i], own.data()[i], reach.data()[i]};
+        const bool unclear = one.delicate(delicate);
+        const LikelihoodRatio interval = unclear ? anything(shape) : one.interval(stretch, shape);
+        out[i] = interval.lower, out[count + i] = interval.upper, out[2 * count + i] = unclear;
     }
-    return {h, w, r, t, loss};
-}
-
-// What tied sets that close in some rows take from the information of columns, S and D carried on; see `risk_means`.
-static OutMatrix cox_means(Vector event, Which closes, Flags starts, Vector hazard, Vector triangle, bool tied, ColumnMajor X,
-                           InOut S, InOut D) {
-    const RiskRows rows = risk_rows(event, closes, starts);
-    const size_t count = X.shape(1);
-    require(X.shape(0) == event.shape(0) && hazard.shape(0) == event.shape(0), "sizes");
-    require(S.shape(0) == count && D.shape(0) == count, "sizes");
-    check_range(closes, static_cast<int64_t>(triangle.shape(0)) / 3 + 1);
-    int64_t sets = 0;
-    for (int64_t i = 0; i < rows.n; ++i) sets += rows.closes[i] > 0;
-    const int64_t out_rows = tied ? 2 * sets : sets;
-    double* out;
-    OutMatrix found = new_columns(out_rows, count, out);
-    nb::gil_scoped_release release;
-    risk_means(rows, hazard.data(), triangle.data(), tied, X.data(), static_cast<int64_t>(count), S.data(), D.data(), out, out_rows);
-    return found;
-}
-
-// Moments and extremes of the steps that are the columns of U, as `step_moments` has them.
-static OutMatrix cox_step_moments(Vector event, Which closes, Flags starts, Vector hazard, Vector deaths, ColumnMajor U) {
-    const RiskRows rows = risk_rows(event, closes, starts);
-    require(U.shape(0) == event.shape(0) && hazard.shape(0) == event.shape(0), "sizes");
-    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
-    double* out;
-    OutMatrix found = new_columns(5, U.shape(1), out);
-    nb::gil_scoped_release release;
-    for (size_t j = 0; j < U.shape(1); ++j)
-        risk_moments(rows, hazard.data(), deaths.data(), U.data() + j * U.shape(0), out + 5 * j);
     return found;
 }
 
@@ -536,9 +506,13 @@ NB_MODULE(_kernels, m) {
     bind_classes<OrderedClasses>(m, "OrderedClasses");
     m.def("model_rows", &model_rows);
     m.def("step_moments", &step_moments);
-    m.def("cox_state", &cox_state);
-    m.def("cox_means", &cox_means);
-    m.def("cox_step_moments", &cox_step_moments);
+    m.def("score_intervals", &score_intervals);
+    m.def("score_interval", [](double score, double furthest, std::tuple<double, double, double> fit) {
+        const FitIsShort shape{std::get<0>(fit), std::get<1>(fit), std::get<2>(fit)};
+        const LikelihoodRatio found = score_interval(score, score, furthest, shape);
+        return std::make_tuple(found.lower, found.upper);
+    });
+    bind_at_risk(m);
     m.def("fit_logistic", &fit_logistic);
 
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,

@@ -32,39 +32,38 @@ inline Lanes operator*(double t, const Lanes& o) {
 }
 #endif
 
-// C[b][a] += sign · sum over rows of B[row][b] A[row][a], for kB values of b and a tile of a
-template <int kB>
+// C[b][a] += sign · sum over rows of B[row][b] A[row][a], for kB values of b and kA vectors of a, two in a tile
+template <int kB, int kA>
 FBED_INLINE void add_tile(const double* A, int64_t lda, const double* B, int64_t ldb, int64_t rows, double sign, double* C,
                           int64_t ldc) {
-    Lanes sum[kB][2];
-    for (int b = 0; b < kB; ++b) sum[b][0] = sum[b][1] = Lanes{};
+    Lanes sum[kB][kA];
+    for (int b = 0; b < kB; ++b)
+        for (int l = 0; l < kA; ++l) sum[b][l] = Lanes{};
     for (int64_t r = 0; r < rows; ++r) {
         const Lanes* a = reinterpret_cast<const Lanes*>(A + r * lda);
         const double* from = B + r * ldb;
 #pragma GCC unroll 8
-        for (int b = 0; b < kB; ++b) {
-            sum[b][0] += from[b] * a[0];
-            sum[b][1] += from[b] * a[1];
-        }
+        for (int b = 0; b < kB; ++b)
+            for (int l = 0; l < kA; ++l) sum[b][l] += from[b] * a[l];
     }
     for (int b = 0; b < kB; ++b) {
         Lanes* to = reinterpret_cast<Lanes*>(C + b * ldc);
-        to[0] += sign * sum[b][0];
-        to[1] += sign * sum[b][1];
+        for (int l = 0; l < kA; ++l) to[l] += sign * sum[b][l];
     }
 }
 
+template <int kA = 2>
 FBED_INLINE void add_tiles(int64_t few, const double* A, int64_t lda, const double* B, int64_t ldb, int64_t rows,
                            double sign, double* C, int64_t ldc) {
     switch (few) {
-        case 1: return add_tile<1>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 2: return add_tile<2>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 3: return add_tile<3>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 4: return add_tile<4>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 5: return add_tile<5>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 6: return add_tile<6>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 7: return add_tile<7>(A, lda, B, ldb, rows, sign, C, ldc);
-        default: return add_tile<8>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 1: return add_tile<1, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 2: return add_tile<2, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 3: return add_tile<3, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 4: return add_tile<4, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 5: return add_tile<5, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 6: return add_tile<6, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 7: return add_tile<7, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        default: return add_tile<8, kA>(A, lda, B, ldb, rows, sign, C, ldc);
     }
 }
 

@@ -6,8 +6,9 @@ read back still has it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 from fbed._kernels import sums_by_level
 from fbed.matrix.design import Design
+from fbed.matrix.row_blocks import RowBlocks
+from fbed.models.engines.tall_linear import LinearSums
 from fbed.out_of_memory.designs import FarDesign
 from fbed.rules.tails import Floats
 from fbed.tables.outcomes import Outcome
@@ -22,9 +25,10 @@ from fbed.tables.outcomes import Outcome
 _MOST = 100  # selected variables whose correlations are kept: more than that nobody reads
 _MOST_CLASSES = 20  # an outcome with more different values is shown as numbers
 _BINS = 24
-_FEW_VALUES, _WIDEST, _SAMPLE = 20, 10_000, 1000  # whole numbers that may be codes; a look at some rows settles most
+_FEW_VALUES, _WIDEST, _LARGEST = 20, 10_000, 1e9  # whole numbers that may be codes
+_SAMPLE = 1000  # rows that settle for most columns whether they are
 _COUNTED = 8  # design columns from which the products of a category are counted
-_VALUES = 2**24  # of columns that are looked at together
+_NEARLY = 1e-6  # how far from a whole number rounding brings one
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
 _FORMAT = f"%.{_DIGITS}g"
 
@@ -122,11 +126,9 @@ def overview(design: Design, outcome: Outcome, selected: Sequence[int]) -> Overv
 
 
 def _columns(design: Design, selected: Sequence[int]) -> tuple[Column, ...]:
-    """Those that are single numbers are looked at together, as many as leave memory for others."""
+    """Those that are single numbers are looked at together."""
     numeric = [variable for variable in selected if design.varying[variable]]
-    size = len(numeric) if isinstance(design, FarDesign) else max(1, _VALUES // max(1, design.n_rows))
-    found = [column for i in range(0, len(numeric), size or 1) for column in _numbers(design, numeric[i : i + size])]
-    numbers = dict(zip(numeric, found, strict=True))
+    numbers = dict(zip(numeric, _numbers(design, numeric), strict=True))
     return tuple(numbers.get(variable) or _column(design, variable) for variable in selected)
 
 
@@ -144,7 +146,10 @@ def _column(design: Design, variable: int) -> Column:
         return Column(terms, scales, levels=tuple(levels))
     if len(terms) != 1:
         return Column(terms, scales)
-    return replace(_spread(design, terms, design.columns(variable), center, scale)[0], scales=scales)
+    column = design.columns(variable)
+    ends = column.min(axis=0) * scale + center, column.max(axis=0) * scale + center
+    found = _spread(design, terms, lambda part: column[part], lambda j: column[:, j], center, scale, *ends)
+    return replace(found[0], scales=scales)
 
 
 def _numbers(design: Design, variables: Sequence[int]) -> list[Column]:
@@ -159,67 +164,89 @@ def _numbers(design: Design, variables: Sequence[int]) -> list[Column]:
             Column((name,), (sd,), mean=m, low=lo, high=hi, uncommon=design.n - float(near.max()), values=few or ())
             for name, sd, m, lo, hi, (near, few) in rows
         ]
-    found = _spread(design, names, design.block(variables), design.center[places], design.scale[places])
-    ends = zip(_rounded(design.low[places]), _rounded(design.high[places]), strict=True)
-    return [replace(column, low=low, high=high) for column, (low, high) in zip(found, ends, strict=True)]
+    moments = design.center[places], design.scale[places], design.low[places], design.high[places]
+    read = partial(RowBlocks(design).gather, places)
+    return _spread(design, names, read, lambda j: design.block([variables[j]])[:, 0], *moments)
 
 
-def _spread(design: Design, terms: Sequence[str], columns: Floats, center: Floats, scale: Floats) -> list[Column]:
-    """Columns that are numbers, from their centred and scaled values."""
-    values = np.asfortranarray(columns) * scale + center
-    low, high = values.min(axis=0), values.max(axis=0)
-    ends = list(zip(values.T, low, high, strict=True))
-    uncommon = [
-        design.n - max(_weight_near(design, column, at, lo, hi) for at in (lo, hi, 0.0)) for column, lo, hi in ends
-    ]
-    rows = zip(terms, *(_rounded(part) for part in (scale, center, low, high)), uncommon, strict=True)
-    whole = zip(values.T, _safe(low), _safe(high), strict=True)
-    codes = [_few_whole(column, round(lo), round(hi)) for column, lo, hi in whole]
+def _spread(
+    design: Design,
+    terms: Sequence[str],
+    read: Callable[[slice], Floats],
+    read_one: Callable[[int], Floats],
+    center: Floats,
+    scale: Floats,
+    low: Floats,
+    high: Floats,
+) -> list[Column]:
+    """Columns that are numbers, from what reads the centred and scaled values of some rows, or of one column."""
+    common = _weight_near(design, read, center, scale, low, high)
+    rows = zip(terms, *(_rounded(part) for part in (scale, center, low, high, design.n - common)), strict=True)
+    sample = read(slice(0, min(_SAMPLE, design.n_rows))) * scale + center
+    small = np.maximum(np.abs(low), np.abs(high)) <= _LARGEST
+    narrow = np.where(small, high, np.inf) - np.where(small, low, 0.0) <= _WIDEST
+    whole = narrow & (np.abs(sample - np.round(sample)).max(axis=0) <= _NEARLY)
+    codes: list[tuple[float, ...]] = [()] * len(terms)
+    for j in np.flatnonzero(whole).tolist():
+        codes[j] = _few_whole(read_one(j) * scale[j] + center[j], round(float(low[j])))
     return [
         Column((term,), (sd,), mean=m, low=lo, high=hi, uncommon=u, values=few)
         for (term, sd, m, lo, hi, u), few in zip(rows, codes, strict=True)
     ]
 
 
-def _safe(ends: Floats) -> Floats:
-    return np.nan_to_num(np.clip(ends, -1e9, 1e9))
-
-
-def _few_whole(column: Floats, low: int, high: int) -> tuple[float, ...]:
+def _few_whole(column: Floats, low: int) -> tuple[float, ...]:
     """The different values of whole numbers, when there are few: they may be codes."""
-    if high - low > _WIDEST or np.abs(column[:_SAMPLE] - np.round(column[:_SAMPLE])).max(initial=0.0) > 1e-6:
-        return ()
-    if np.abs(column - np.round(column)).max(initial=0.0) > 1e-6:
+    if np.abs(column - np.round(column)).max(initial=0.0) > _NEARLY:
         return ()
     present = np.flatnonzero(np.bincount(np.round(column).astype(np.intp) - low, minlength=1))
     return tuple((present + low).astype(float).tolist()) if len(present) <= _FEW_VALUES else ()
 
 
-def _weight_near(design: Design, column: Floats, value: float, low: float, high: float) -> float:
-    """Weight of the rows with a value; values come back from the scaled column, up to rounding."""
-    if not low <= value <= high:
-        return 0.0
-    near = 1e-9 * max(abs(low), abs(high))
-    there = (column >= value - near) & (column <= value + near)
-    return float(np.count_nonzero(there)) if design.unit_weights else float(design.weights[there].sum())
+def _weight_near(
+    design: Design, read: Callable[[slice], Floats], center: Floats, scale: Floats, low: Floats, high: Floats
+) -> Floats:
+    """The largest weight of the rows that have the least value of a column, its largest, or 0, up to rounding."""
+    near = 1e-9 * np.maximum(np.abs(low), np.abs(high)) / scale
+    marks = [(value - center) / scale for value in (low, high, np.zeros(len(low)))]
+    weights = None if design.unit_weights else design.weights
+
+    def work(part: slice) -> tuple[Floats, ...]:
+        Z = read(part)
+        there = ((at - near <= Z) & (at + near >= Z) for at in marks)
+        if weights is None:
+            return tuple(np.count_nonzero(where, axis=0).astype(float) for where in there)
+        return tuple(weights[part] @ where for where in there)
+
+    found: Floats = np.max(RowBlocks(design).summed(work, len(near)), axis=0)
+    return found
 
 
 def _outcome(outcome: Outcome, weights: Floats) -> OutcomeOverview:
     if outcome.event is None and (outcome.categorical or len(outcome.levels) <= _MOST_CLASSES):
         return OutcomeOverview(classes=_classes(outcome, weights))
-    values, total = outcome.values, float(weights.sum())
-    mean = float(weights @ values) / total
-    widest = float(np.abs(values - mean).max()) or 1.0  # squares of huge values would overflow
-    sd = widest * float(np.sqrt(weights @ ((values - mean) / widest) ** 2 / total))
-    counts, edges = np.histogram(values, _BINS, weights=weights)
+    values, share = outcome.values, weights / weights.sum()
+    largest = float(np.abs(values).max()) or 1.0
+    units = values / largest  # sums of huge values would overflow
+    mean = float(share @ units)
+    widest = float(np.abs(units - mean).max()) or 1.0  # squares of tiny ones would vanish
+    sd = widest * float(np.sqrt(share @ ((units - mean) / widest) ** 2))
+    counts, edges = _histogram(units, weights)
     return OutcomeOverview(
         quartiles=tuple(_rounded(_quantiles(values, weights, [0.0, 0.25, 0.5, 0.75, 1.0]))),
-        mean=_rounded([mean])[0],
-        sd=_rounded([sd])[0],
-        edges=tuple(_rounded(edges)),
+        mean=_rounded([mean * largest])[0],
+        sd=_rounded([sd * largest])[0],
+        edges=tuple(_rounded(edges * largest)),
         counts=tuple(_rounded(counts)),
         events=None if outcome.event is None else float(weights[outcome.event].sum()),
     )
+
+
+def _histogram(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Weights in bins of equal width, and the edges; by the place in the range, whose ends may be close."""
+    low, high = float(values.min()), float(values.max())
+    counts, places = np.histogram((values - low) / (high - low or 1.0), _BINS, (0.0, 1.0), weights=weights)
+    return counts, low + (high - low) * places
 
 
 def _classes(outcome: Outcome, weights: Floats) -> tuple[tuple[str, float], ...]:
@@ -259,9 +286,9 @@ def _products(design: Design, variables: Sequence[int], places: Sequence[slice])
     at = {v: np.r_[place] for v, place in zip(variables, places, strict=True)}
     weights = design.weights / design.n
     out = np.zeros((places[-1].stop, places[-1].stop))
-    columns = np.asfortranarray(design.stack(dense))
     everywhere = np.concatenate([np.empty(0, dtype=np.intp), *(at[v] for v in dense)])
-    out[np.ix_(everywhere, everywhere)] = columns.T @ (weights[:, None] * columns)
+    out[np.ix_(everywhere, everywhere)] = LinearSums(RowBlocks(design), weights).between(dense, dense) / design.n
+    columns = np.asfortranarray(design.stack(dense)) if coded else np.empty((design.n_rows, 0))
     for i, (v, (codes, n_levels)) in enumerate(coded.items()):
         center, scale = design.moments(v)
         sums = sums_by_level(np.ascontiguousarray(codes), n_levels, weights, columns)[1:]

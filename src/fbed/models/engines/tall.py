@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from fbed._kernels import score_interval, score_intervals
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums, left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
-from fbed.models.engines.bound_functions import E4, P4, E, P
+from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.models.likelihoods.likelihood import SATURATED
@@ -36,8 +37,11 @@ from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.tails import ChiSquare, Floats
 
-_SHORT = 1e-9  # what a fit may be short of its maximum, in units of the deviance
+_SHORT = 1e-9  # what a fit may always be short of its maximum, in units of the deviance
+_MOST_SHORT = 1e-3  # and what it may be where its deviance is known all the same
+_WRONG = 1e-8  # how far the deviance may be from its minimum then
 _NEAR = 0.1  # how far the last step may move a row
+_RIVALS = 16  # candidates for the best whose moments are found in one pass
 _ROUNDING = 1e-13  # of a sum of losses
 _SWEEPS = 30  # Newton iterations after which a model counts as next to separated
 _PIVOT = 1e-7  # of the scaled information: below, the model is next to collinear or separated
@@ -142,8 +146,11 @@ class TallFit:
     reference = ChiSquare()
     bounds_are_cheap = True
 
-    def __init__(self, model: TallModel, selected: tuple[int, ...], start: Floats | None) -> None:
+    def __init__(
+        self, model: TallModel, selected: tuple[int, ...], start: Floats | None, beside: float = np.nan
+    ) -> None:
         self.model, self.sums, self.selected = model, model.sums, selected
+        self._beside = beside  # deviance of the model that this one will be compared with, if there is one
         self.sweep, self.coefficients = self._maximised(self._cold() if start is None else start)
         self._larger: dict[int, TallFit] = {}  # models with one variable more, as far as they were needed
         self._smaller: dict[int, TallFit] = {}
@@ -159,10 +166,10 @@ class TallFit:
         return np.concatenate([self.sums.start(), np.zeros(self.sums.blocks.width(self.selected))])
 
     def _maximised(self, start: Floats) -> tuple[Sweep, Floats]:
-        """Newton sweeps until what is left to gain is certain to be rounding; a step that gains nothing is halved.
+        """Newton sweeps until what is left to gain is known; a step that gains nothing is halved.
 
-        Certain, since with a last step that moves no row by more than `_NEAR` the bound above holds: the gain that is
-        left is N²P(−f) at most. A small N² alone may belong to a point where rows are certain and wrong.
+        Known, since with a last step that moves no row by more than `_NEAR` the bound above holds: the gain that is
+        left is between N²P(f) and N²P(−f). A small N² alone may belong to a point where rows are certain and wrong.
         """
         at, here = start, self.sums.sweep(self.selected, start)
         for _ in range(_SWEEPS):
@@ -171,8 +178,8 @@ class TallFit:
             gain, drift = float(here.gradient @ step), self._furthest(step)
             if not np.isfinite(gain):
                 raise NotTall
-            if gain <= _SHORT and drift <= _NEAR:
-                self.short, self.drift = max(gain, 0.0), drift
+            if drift <= _NEAR and gain <= self._enough(here.loss, drift):
+                self.short, self.drift, self.maximum = max(gain, 0.0), drift, at + step
                 self.deviance = max(0.0, 2.0 * here.loss - self.short)
                 return here, at
             for part in (1.0, 0.5, 0.25, 0.1, 0.01):
@@ -184,6 +191,18 @@ class TallFit:
                 raise NotTall
             at, here = at + part * step, there
         raise NotTall
+
+    def _enough(self, loss: float, drift: float) -> float:
+        """What the gain of a step that moves no row by more than `drift` may be for its sweep to be left out.
+
+        P(±f) is 1 ∓ f/3: so far the deviance may be from its minimum, and that must neither be seen in it nor make
+        a difference between statistics that are the same.
+        """
+        if np.isnan(self._beside):
+            return _SHORT
+        worth = abs(self._beside - 2.0 * loss)
+        wrong = min(_WRONG, TIE * worth) if worth > 1.0 else TIE
+        return max(_SHORT, min(_MOST_SHORT, 2.0 * wrong / max(drift, 1e-300)))
 
     @cached_property
     def reach(self) -> Floats:
@@ -244,41 +263,45 @@ class TallFit:
     def _brackets(
         self, candidates: Indices, critical: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Brackets of single columns; whoever may pass after a quick look is looked at in float64."""
-        lower, upper, delicate, rough = self._single_brackets(candidates, critical, quick=True)
-        if rough:
-            line = float(critical(np.ones(1))[0])
+        """Brackets of single columns; whoever may pass after a quick look is looked at again, in float64 at last."""
+        line, everybody = float(critical(np.ones(1))[0]), np.arange(len(candidates))
+        lower, upper, delicate, rough = self._single_brackets(candidates, critical, 0)
+        closer, look = everybody, 0
+        while rough:
             best = float(np.partition(lower, -_FEW)[-_FEW]) if len(lower) > _FEW else 0.0
-            closer = np.flatnonzero(delicate | (upper > line * (1.0 - TIE)) | (upper >= best))
-            if len(closer):
-                found = self._single_brackets(candidates[closer], critical, quick=False)
-                lower[closer], upper[closer], delicate[closer], _ = found
+            doubtful = delicate[closer] | (upper[closer] > line * (1.0 - TIE)) | (upper[closer] >= best)
+            closer, look = closer[doubtful], look + 1
+            if len(closer) == 0:
+                break
+            found = self._single_brackets(candidates[closer], critical, look)
+            lower[closer], upper[closer], delicate[closer], rough = found
         return lower, upper, delicate
 
     def _single_brackets(
-        self, candidates: Indices, critical: Callable[[Floats], Floats], quick: bool
+        self, candidates: Indices, critical: Callable[[Floats], Floats], look: int
     ) -> tuple[Floats, Floats, NDArray[np.bool_], bool]:
         """Brackets, who is delicate, and whether products were rounded: then steps are no ground for closer bounds."""
-        found = self._projected(candidates, quick)
-        left = found.least_left
-        most = np.abs(found.score) + found.by_score
-        delicate = ~((left > _DELICATE * found.own) & np.isfinite(most))
-        safe, most = np.where(delicate, 1.0, left), np.where(delicate, 0.0, most)
-        reach = np.where(delicate, 0.0, self.sums.blocks.reach(candidates) + found.spread + found.by_spread)
-        furthest = self.sums.stretch * most / safe * reach
-        least = np.where(delicate, 0.0, np.maximum(2.0 * np.abs(found.score) - most, 0.0) ** 2)
-        least = least / np.where(delicate, 1.0, found.left + found.by_left)
-        lower, upper = self._bracket(least, most * most / safe, furthest)
-        lower[delicate], upper[delicate] = 0.0, self.deviance * (1.0 + _SLACK)
+        found = self._projected(candidates, look)
+        reach = self.sums.blocks.reach(candidates) + found.spread + found.by_spread
+        by = (np.atleast_1d(found.by_score), np.atleast_1d(found.by_left))
+        ends = score_intervals(
+            found.score, by[0], found.left, by[1], found.own, reach, self.sums.stretch, self._nearly, _DELICATE
+        )
+        lower, upper, delicate = ends[:, 0], ends[:, 1], ends[:, 2] > 0.0
         self._keep_steps(candidates, found, lower, upper, critical)
         return lower, upper, delicate, found.is_rough
 
-    def _projected(self, candidates: Indices, quick: bool) -> Projected:
+    @property
+    def _nearly(self) -> tuple[float, float, float]:
+        """What the fit is short of its maximum, how far that moves a row, and the deviance."""
+        return self.short, self.drift, self.deviance
+
+    def _projected(self, candidates: Indices, look: int) -> Projected:
         """What S leaves of candidates that are single columns."""
         rows, selected, gradient = self.sweep.rows, self.selected, self.sweep.gradient
         if hasattr(self.sums, "project"):  # where the columns are
             factor = self.factor.lower, self.factor.unit
-            return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, quick)
+            return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, look)
         looked = self.sums.look(rows, selected, candidates)
         gamma = self.factor.solve(looked.cross)
         score = looked.score - gamma.T @ gradient
@@ -318,8 +341,7 @@ class TallFit:
         levels = self.sums.blocks.codes(variable) is not None
         own = np.abs(delta).max() if levels else np.abs(delta) @ self.sums.blocks.reach([variable])
         furthest = self.sums.stretch * own + self._furthest(along)
-        lower, upper = self._bracket(np.array([score]), np.array([score]), np.array([furthest]))
-        return float(lower[0]), float(upper[0]), False
+        return *score_interval(score, float(furthest), self._nearly), False
 
     def _group_step(self, looked: Looked) -> tuple[Floats, Floats, float] | None:
         """δ = I⁻¹U of several columns, Γδ and the score statistic; None where S leaves too little of them."""
@@ -335,13 +357,6 @@ class TallFit:
             return None
         delta = unit * (vectors @ ((vectors.T @ (unit * score)) / values))
         return delta, gamma @ delta, float(score @ delta)
-
-    def _bracket(self, least: Floats, score: Floats, furthest: Floats) -> tuple[Floats, Floats]:
-        """P(m)·score − 2N² and (score + N²)·P(−m − f), for a score statistic between two numbers."""
-        lower = P(furthest) * least * (1.0 - _SLACK) - 2.0 * self.short
-        least = -(furthest + self.drift)
-        upper = np.where(least > -1.0, (score + self.short) * P(np.maximum(least, -1.0)) * (1.0 + _SLACK), np.inf)
-        return np.maximum(lower, 0.0), np.minimum(upper, self.deviance * (1.0 + _SLACK))
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Bounds from exact moments of the step, for those whose statistic is not known."""
@@ -373,14 +388,13 @@ class TallFit:
         return lower, np.minimum(upper, self.deviance * (1.0 + _SLACK))
 
     def _narrow_leaders(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
-        """Moments of whoever seems to be best, then of those who may still be better."""
-        if len(rows) < 2:
-            return
-        leader = rows[[int(np.argmax(lower[rows]))]]
-        self._narrow(candidates, lower, upper, leader)
-        best = float(lower[rows].max())
-        others = rows[(upper[rows] >= best * (1.0 - TIE)) & (rows != leader[0])]
-        self._narrow(candidates, lower, upper, others)
+        """Moments of those who may be best; if they are many, of whoever leads first."""
+        rivals = _rivals(lower, upper, rows)
+        if len(rivals) > _RIVALS:
+            self._narrow(candidates, lower, upper, rows[[int(np.argmax(lower[rows]))]])
+            rivals = _rivals(lower, upper, rows)
+        if len(rivals) > 1:
+            self._narrow(candidates, lower, upper, rivals)
 
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Fits, of the one who leads first, then of whoever may still be better."""
@@ -420,7 +434,8 @@ class TallFit:
         """The fit with one variable more; None where that is not to be had."""
         if variable not in self._larger:
             try:
-                self._larger[variable] = TallFit(self.model, (*self.selected, variable), self._start_with(variable))
+                selected, start = (*self.selected, variable), self._start_with(variable)
+                self._larger[variable] = TallFit(self.model, selected, start, self.deviance)
             except NotTall:
                 return None
         return self._larger[variable]
@@ -452,9 +467,9 @@ class TallFit:
         if variable not in self._smaller:
             rest = tuple(s for s in self.selected if s != variable)
             step, _ = self._way_without(variable)
-            start = np.delete(self.coefficients - step, self._place(variable))
+            start = np.delete(self.maximum - step, self._place(variable))
             try:
-                self._smaller[variable] = TallFit(self.model, rest, start)
+                self._smaller[variable] = TallFit(self.model, rest, start, self.deviance)
             except NotTall:
                 return None
         return self._smaller[variable]
@@ -489,11 +504,11 @@ class TallFit:
         shared = [v for v in selected if v in self.selected]
         if len(shared) < len(self.selected):
             return None
-        return np.concatenate([self.coefficients[: self.lead], *(self._coefficients_of(v) for v in selected)])
+        return np.concatenate([self.maximum[: self.lead], *(self._coefficients_of(v) for v in selected)])
 
     def _coefficients_of(self, variable: int) -> Floats:
         if variable in self.selected:
-            return self.coefficients[self._place(variable)]
+            return self.maximum[self._place(variable)]
         return np.zeros(int(self.model.design.width[variable]))
 
     def _start_with(self, variable: int) -> Floats | None:
@@ -501,7 +516,7 @@ class TallFit:
         if variable not in self._steps:
             return self.start((*self.selected, variable))
         own, along = self._steps[variable]
-        out = np.concatenate([self.coefficients - along, own])
+        out = np.concatenate([self.maximum - along, own])
         if self.sums.blocks.codes(variable) is not None:  # levels as they are, where the model has standardised ones
             center, scale = self.model.design.moments(variable)
             out[: self.lead] += float(own @ center)
@@ -514,9 +529,10 @@ class TallFit:
     def describe(self) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
         model = self.model
-        polished = self.coefficients + self.factor.solve(self.sweep.gradient)
+        if self.short > _SHORT:  # errors are those of the maximum itself
+            return TallFit(model, self.selected, self.maximum).describe()
         shown = standardised_to_users_scale(
-            model.design, self.selected, polished, self._covariance, constant=self.sums.constant
+            model.design, self.selected, self.maximum, self._covariance, constant=self.sums.constant
         )
         return shown.fitted(model.name, self.deviance, model.null_deviance)
 
@@ -540,6 +556,11 @@ class Factor:
         """H⁻¹ times a vector or the columns of a matrix."""
         unit = self.unit if right.ndim == 1 else self.unit[:, None]
         return np.asarray(unit * linalg.cho_solve((self.lower, True), unit * right, check_finite=False))
+
+
+def _rivals(lower: Floats, upper: Floats, rows: Indices) -> Indices:
+    """Who of some may be best."""
+    return rows[upper[rows] >= lower[rows].max(initial=0.0) * (1.0 - TIE)]
 
 
 def _in_doubt(lower: Floats, upper: Floats, line: Floats) -> Indices:

@@ -5,9 +5,9 @@ With R the correlations of the columns, L the Cholesky factor of R_SS, W = L⁻�
     explained = (r_xy − Wᵀt)²/(1 − WᵀW),      RSS = TSS(1 − tᵀt).
 
 Products are found as they are asked for: those of a variable that has entered with the candidates that are left, in one
-pass over these. Where that has cost more than all products at once would, all are found at once. A candidate of which
-S leaves little, and an outcome that is explained next to perfectly, are left to orthogonal factors: differences of
-products would have lost their digits.
+pass over these. Where that has cost more than all products of these at once would, all are found at once. A candidate
+of which S leaves little, and an outcome that is explained next to perfectly, are left to orthogonal factors:
+differences of products would have lost their digits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fbed.rules.criteria import Evidence
 from fbed.rules.tails import ExactF, Floats
 
 _DELICATE = 1e-5  # part of a column that S leaves, or of the outcome, below which differences of products lose digits
-_PRODUCTS_A_READ = 24  # of two columns that are both in the cache, which cost as much as reading a column
+_PRODUCTS_A_READ = 48  # of two columns that are both in the cache, which cost as much as reading a column
 
 
 class LinearVerbs(Protocol):
@@ -61,14 +61,18 @@ class LinearSums:
     def between(self, some: Sequence[int], others: Sequence[int]) -> Floats:
         """Sums of products of the columns of some variables with those of others, under the weights."""
         left, right = self.blocks.model(some, constant=False), self.blocks.model(others, constant=False)
-        weights = self.design.weights
+        weights = None if self.design.unit_weights else self.design.weights
+
+        def own(part: slice) -> tuple[Floats]:
+            """Half of it is computed, since it is symmetric."""
+            Z = left(part) if weights is None else left(part) * np.sqrt(weights[part, None])
+            return (Z.T @ Z,)
 
         def work(part: slice) -> tuple[Floats]:
-            Z = left(part)
-            X = Z if some is others else right(part)
-            return ((Z * weights[part, None]).T @ X,)
+            Z = left(part) if weights is None else left(part) * weights[part, None]
+            return (Z.T @ right(part),)
 
-        (found,) = self.blocks.summed(work, self.blocks.width(some) + self.blocks.width(others))
+        (found,) = self.blocks.summed(own if some is others else work, self.blocks.width([*some, *others]))
         return found
 
 
@@ -81,6 +85,8 @@ class Products:
         self.first = np.concatenate([[0], np.cumsum(width)])[:-1]
         total = int(width.sum())
         self.table = np.full((total, total), np.nan)
+        single = self.first[self.design.varying]
+        self.table[single, single] = 1.0
         self.with_outcome = np.full(total, np.nan)
         self._read = 0
         self._finding = Lock()
@@ -100,27 +106,31 @@ class Products:
         with self._finding:
             unknown = np.isnan(self.table[np.ix_(rows, columns)])
             if unknown.any():
-                self._find(
-                    [int(v) for v in some if np.isnan(self.table[np.ix_(self.places(np.array([v])), columns)]).any()],
-                    [int(v) for v in others if np.isnan(self.table[np.ix_(rows, self.places(np.array([v])))]).any()],
-                )
+                self._find(self._owners(some, unknown.any(axis=1)), self._owners(others, unknown.any(axis=0)))
         return self.table[np.ix_(rows, columns)]
+
+    def _owners(self, variables: Indices, which: NDArray[np.bool_]) -> list[int]:
+        """Those variables that some of their design columns belong to."""
+        found: list[int] = np.unique(np.repeat(variables, self.design.width[variables])[which]).tolist()
+        return found
 
     def outcome(self, variables: Indices) -> Floats:
         """Products of the columns of some variables with the outcome."""
         columns = self.places(variables)
         with self._finding:
-            if np.isnan(self.with_outcome[columns]).any():
-                wanted = [int(v) for v in variables if np.isnan(self.with_outcome[self.places(np.array([v]))]).any()]
+            unknown = np.isnan(self.with_outcome[columns])
+            if unknown.any():
+                wanted = self._owners(variables, unknown)
                 self.with_outcome[self.places(np.array(wanted))] = self.sums.with_outcome(wanted) / self.design.n
         return self.with_outcome[columns]
 
     def _find(self, some: list[int], others: list[int]) -> None:
-        """One pass over the rows; over all columns once single passes have cost as much as that would."""
+        """One pass over the rows; for all pairs of these columns once single passes have cost as much as that would."""
         design = self.design
         self._read += int(design.width[others].sum())
-        if self._read * _PRODUCTS_A_READ > len(self.table) ** 2:
-            some = others = np.flatnonzero(design.width).tolist()
+        together = sorted({*some, *others})
+        if self._read * _PRODUCTS_A_READ > int(design.width[together].sum()) ** 2:
+            some = others = together
         found = self.sums.between(some, others)
         rows, columns = self.places(np.array(some)), self.places(np.array(others))
         self.table[np.ix_(rows, columns)] = found / design.n

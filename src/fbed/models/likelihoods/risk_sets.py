@@ -61,13 +61,17 @@ class RiskSets:
         """Efron's terms of every tied set; m = d, d − 1, … of them are 1 − f = m/d, and what is left at the end."""
         d = np.add.reduceat(self.weights[self.deaths], self.group_starts)
         whole = np.maximum(np.ceil(d * (1.0 - _NEARLY_WHOLE)), 1.0)
-        rules = [few_terms.of_run(int(count)) for count in whole]
-        sizes = np.array([len(nodes) for nodes, _ in rules])
+        counts, which = np.unique(whole, return_inverse=True)  # most sets are of few sizes
+        rules = [few_terms.of_run(int(count)) for count in counts]
+        lengths = np.array([len(nodes) for nodes, _ in rules])
+        sizes = lengths[which]
         self.term_starts = np.cumsum(sizes) - sizes
         self.term_group = np.repeat(np.arange(len(d)), sizes)
+        ahead = (np.cumsum(lengths) - lengths)[which] - self.term_starts  # of each set's terms, its rule's
+        place = np.arange(len(self.term_group)) + ahead[self.term_group]
         last = np.clip(d - (whole - 1.0), 0.0, 1.0)  # a d that is not whole ends with a part of a death
-        m = np.concatenate([nodes for nodes, _ in rules]) + last[self.term_group]
-        self.multiplicity = np.concatenate([multiplicity for _, multiplicity in rules])
+        m = np.concatenate([nodes for nodes, _ in rules])[place] + last[self.term_group]
+        self.multiplicity = np.concatenate([multiplicity for _, multiplicity in rules])[place]
         self.multiplicity[self.term_starts] = last
         self.left = m / d[self.term_group]
         self.tied = bool((sizes > 1).any())

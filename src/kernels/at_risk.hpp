@@ -1,0 +1,134 @@
+// Rows of a proportional hazards model as Python asks about them.
+#pragma once
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "arrays.hpp"
+#include "risk_tiles.hpp"
+
+namespace fbed {
+
+// A vector that will be written
+inline OutVector room(size_t n, double*& data) {
+    data = new double[n];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+    return OutVector(data, {n}, owner);
+}
+
+inline RiskRows risk_rows(const Vector& event, const Which& closes, const Flags& starts) {
+    require(closes.shape(0) == event.shape(0) && starts.shape(0) == event.shape(0), "sizes");
+    return RiskRows{static_cast<int64_t>(event.shape(0)), event.data(), closes.data(), starts.data()};
+}
+
+// Hazard, expected events and residual of every row, a 2 × 2 triangle a tied set, and −log-likelihood; see `cox.hpp`.
+inline std::tuple<OutVector, OutVector, OutVector, OutVector, double> cox_state(Vector event, Which closes, Flags starts, Vector deaths,
+                                                                                Vector eta, Vector weight) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    require(eta.shape(0) == event.shape(0) && weight.shape(0) == event.shape(0), "sizes");
+    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
+    double *hazard, *expected, *residual, *triangle, loss;
+    OutVector h = room(rows.n, hazard), w = room(rows.n, expected), r = room(rows.n, residual);
+    OutVector t = room(3 * deaths.shape(0), triangle);
+    {
+        nb::gil_scoped_release release;
+        loss = cox_rows(rows, eta.data(), weight.data(), deaths.data(), deaths.shape(0), hazard, expected, residual, triangle);
+    }
+    return {h, w, r, t, loss};
+}
+
+// Two numbers a tied set; see `risk_shares`.
+inline std::tuple<OutVector, OutVector> cox_shares(Vector event, Which closes, Flags starts, Vector deaths, Vector hazard) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    require(hazard.shape(0) == event.shape(0), "sizes");
+    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
+    double *share, *own;
+    OutVector s = room(deaths.shape(0), share), o = room(deaths.shape(0), own);
+    {
+        nb::gil_scoped_release release;
+        risk_shares(rows, deaths.data(), hazard.data(), share, own);
+    }
+    return {s, o};
+}
+
+// What rows in order of risk say of columns, block of rows after block of rows; see `risk_tiles.hpp`.
+struct ProductsAtRisk {
+    RiskProducts sums;
+
+    ProductsAtRisk(int64_t few, int64_t others) : sums((require(few >= 0 && others >= 0, "sizes"), few), others) {}
+
+    void add(Vector event, Which closes, Flags starts, Vector hazard, Vector expected, Vector residual, Vector triangle, ColumnMajor Z,
+             ColumnMajor X) {
+        const RiskRows rows = risk_rows(event, closes, starts);
+        const size_t n = event.shape(0);
+        require(hazard.shape(0) == n && expected.shape(0) == n && residual.shape(0) == n, "sizes");
+        require(Z.shape(0) == n && X.shape(0) == n, "sizes");
+        require(static_cast<int64_t>(Z.shape(1)) == sums.model && static_cast<int64_t>(X.shape(1)) == sums.others, "sizes");
+        check_range(closes, static_cast<int64_t>(triangle.shape(0)) / 3 + 1);
+        nb::gil_scoped_release release;
+        sums.add(rows, {hazard.data(), expected.data(), residual.data(), triangle.data()}, Z.data(), X.data());
+    }
+
+    // Scores and own information of the others, or of the model's columns where there are no others, and the information of the
+    // model's columns with them.
+    std::tuple<OutVector, OutMatrix, OutVector> found() const {
+        double *score, *own, *cross;
+        OutVector u = new_vector(sums.across, score), o = new_vector(sums.across, own);
+        OutMatrix c = new_columns(sums.model, sums.across, cross);
+        std::copy(sums.score.begin(), sums.score.begin() + sums.across, score);
+        std::copy(sums.own.begin(), sums.own.begin() + sums.across, own);
+        for (int64_t i = 0; i < sums.model; ++i)
+            for (int64_t j = 0; j < sums.across; ++j) {
+                const bool known = sums.others > 0 || j >= i / 8 * 8;
+                cross[j * sums.model + i] = sums.cross[known ? i * sums.stride + j : j * sums.stride + i];
+            }
+        return {u, c, o};
+    }
+};
+
+struct MomentsAtRisk {
+    std::vector<RiskMoments> sums;
+    int64_t count;
+
+    explicit MomentsAtRisk(int64_t count_) : sums((count_ + kLanes - 1) / kLanes), count(count_) {}
+
+    void add(Vector event, Which closes, Flags starts, Vector hazard, Vector deaths, ColumnMajor U) {
+        const RiskRows rows = risk_rows(event, closes, starts);
+        require(U.shape(0) == event.shape(0) && hazard.shape(0) == event.shape(0), "sizes");
+        require(static_cast<int64_t>(U.shape(1)) == count, "sizes");
+        check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
+        nb::gil_scoped_release release;
+        for (int64_t j = 0; j < count; j += kLanes)
+            sums[j / kLanes].add(rows, hazard.data(), deaths.data(), U.data() + j * rows.n, std::min(kLanes, count - j));
+    }
+
+    // Moments and extremes, as `step_moments` has them.
+    OutMatrix found() const {
+        double* out;
+        OutMatrix all = new_columns(5, count, out);
+        for (int64_t j = 0; j < count; ++j) {
+            const RiskMoments& some = sums[j / kLanes];
+            const int64_t q = j % kLanes;
+            double* column = out + 5 * j;
+            column[0] = some.second[q], column[1] = some.third[q], column[2] = some.fourth[q];
+            column[3] = some.low[q], column[4] = some.high[q];
+        }
+        return all;
+    }
+};
+
+inline void bind_at_risk(nb::module_& m) {
+    m.def("cox_state", &cox_state);
+    m.def("cox_shares", &cox_shares);
+    nb::class_<ProductsAtRisk>(m, "ProductsAtRisk")
+        .def(nb::init<int64_t, int64_t>())
+        .def("add", &ProductsAtRisk::add)
+        .def("found", &ProductsAtRisk::found);
+    nb::class_<MomentsAtRisk>(m, "MomentsAtRisk")
+        .def(nb::init<int64_t>())
+        .def("add", &MomentsAtRisk::add)
+        .def("found", &MomentsAtRisk::found);
+}
+
+}  // namespace fbed
