@@ -141,6 +141,35 @@ def test_columns_that_depend_on_each_other_where_rows_count():
     np.testing.assert_allclose(np.abs(null.free[4:, 0]), np.sqrt(0.5))
 
 
+def test_a_column_that_is_constant_where_rows_are_known_may_explain_the_others():
+    """It adds nothing to the rows that are known, and was said to add nothing at all."""
+    rng = np.random.default_rng(8)
+    n, known = 60, 40
+    y = (rng.random(n) < 0.5).astype(float)
+    candidate = np.where(np.arange(n) < known, 1.0, 0.0)
+    X = sparse.csc_matrix(candidate[:, None])
+    y[known:] = 0.0
+    mean = y.mean()
+    eta = np.full(n, np.log(mean / (1.0 - mean)))
+    left = -2.0 * np.log(np.where(y > 0, mean, 1.0 - mean))
+    active = np.where(np.arange(n) < known, 1.0, 0.0)
+    eta[:known] = np.log(y[:known].mean() / (1.0 - y[:known].mean()))
+    here = -2.0 * np.log(np.where(y[:known] > 0, y[:known].mean(), 1.0 - y[:known].mean())).sum()
+    null = LogisticNull.of_rows(np.ones((n, 1), order="F"), np.ones(n), y, eta, active, left.sum(), left.sum() - here)
+    columns = SparseColumns(X.indptr, X.indices, X.data, n)
+    asked = (np.zeros(1, dtype=np.int64), np.zeros(1), np.ones(1))
+    truth = left.sum() - here  # the others are explained for good
+    for mostly_zero in (True, False):
+        upper = null.brackets(columns, *asked, np.array([mostly_zero]), 1.0, True, False, False)[1][0]
+        assert upper >= truth * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("seed", [266, 325, 508])
+def test_bounds_from_few_rows_hold(seed, always):
+    """Columns that are constant on those rows, and fits of those rows that end before they have explained them all."""
+    assert_same(*trails(seed))
+
+
 def _csc(X):
     stored = sparse.csc_matrix(X)
     return stored.indptr, stored.indices, stored.data

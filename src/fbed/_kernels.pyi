@@ -70,8 +70,14 @@ class SparseModel:
 
     pairs: float
     """Pairs of entries in the same row: what a Gram matrix costs."""
+    size: int
+    """Columns, the intercept included."""
 
     def __init__(self, columns: SparseColumns | DenseColumns, which: Which, scale: Floats) -> None: ...
+    def with_column(self, columns: SparseColumns | DenseColumns, which: int, scale: float) -> SparseModel:
+        """One more column, divided by its scale."""
+    def column(self, which: int) -> Floats:
+        """One of its columns, zeros and all."""
     def part(self, rows: Which, columns: Which) -> SparseModel:
         """Some of its columns on some of its rows."""
     def fit(

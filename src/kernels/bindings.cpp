@@ -228,6 +228,26 @@ struct SparseModel {
     }
     explicit SparseModel(std::shared_ptr<const SparseTerms> t) : terms(std::move(t)) {}
 
+    // One more column of a matrix, divided by its scale.
+    template <class Columns>
+    SparseModel with_column(const Columns& columns, int64_t j, double scale) const {
+        require(columns.m.n == terms->n && 0 <= j && j < columns.m.p && scale > 0, "a column of the same rows");
+        std::vector<int32_t> rows(terms->n);
+        std::vector<double> values(terms->n);
+        const int64_t stored = columns.m.support(j, rows.data(), values.data());
+        for (int64_t i = 0; i < stored; ++i) values[i] /= scale;
+        return SparseModel(std::make_shared<SparseTerms>(terms->with(rows.data(), values.data(), stored)));
+    }
+
+    // One of its columns, zeros and all.
+    OutVector column(int64_t k) const {
+        require(0 <= k && k < terms->r, "a column");
+        double* data;
+        OutVector out = new_vector(static_cast<size_t>(terms->n), data);
+        for (int64_t e = terms->column_start[k]; e < terms->column_start[k + 1]; ++e) data[terms->row_of[e]] = terms->by_column[e];
+        return out;
+    }
+
     // Some of its columns on some of its rows.
     SparseModel part(Which rows, Which columns) const {
         check_range(rows, terms->n);
@@ -462,6 +482,10 @@ NB_MODULE(_kernels, m) {
         .def(nb::init<const SparseColumns&, Which, Vector>())
         .def(nb::init<const DenseColumns&, Which, Vector>())
         .def_prop_ro("pairs", [](const SparseModel& s) { return s.terms->pairs(); })
+        .def_prop_ro("size", [](const SparseModel& s) { return s.terms->r; })
+        .def("with_column", &SparseModel::with_column<SparseColumns>)
+        .def("with_column", &SparseModel::with_column<DenseColumns>)
+        .def("column", &SparseModel::column)
         .def("part", &SparseModel::part)
         .def("fit", &SparseModel::fit)
         .def("gram", &SparseModel::gram)

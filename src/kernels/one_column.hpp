@@ -95,7 +95,7 @@ struct OneColumn : Prepared {
         counts[0]++;
         if (s.m == f.n && is_indicator(s)) {  // the intercept, on the rows that are known
             left = std::numeric_limits<double>::infinity();
-            return {0.0, 0.0};
+            return {0.0, elsewhere()};
         }
         if (only_intercept && !q.resolve) {
             const Interval known = is_indicator(s) ? two_groups(s, left) : beside_intercept(s, left);
@@ -226,12 +226,20 @@ struct OneColumn : Prepared {
         }
         if (is_constant(work.x.data())) {
             left = std::numeric_limits<double>::infinity();
-            return {0.0, 0.0};
+            return {0.0, elsewhere()};
         }
         return dense_column(work, q, {0.0, f.deviance}, total, left, predictor);
     }
 
-    // Whether a column is the intercept on the rows that are known: it adds nothing to them, and the others are explained.
+    // What a column gains at most that adds nothing to the rows that are known: what the others have left to explain, and what
+    // the fit on those that are known is short of, where it is no fit on all rows.
+    double elsewhere() const {
+        if (f.has_idle || f.idle_deviance == 0.0) return 0.0;
+        const double move = f.kappa * std::sqrt(f.inexact);
+        return move <= 1.0 ? f.clip(f.inexact * P(-move) * (1.0 + kSlack)) : f.deviance;
+    }
+
+    // Whether a column is the intercept on the rows that are known: it adds nothing to them.
     bool is_constant(const double* x) const {
         return std::all_of(x, x + f.n, [x](double v) { return v == x[0]; });
     }
@@ -261,7 +269,7 @@ struct OneColumn : Prepared {
         total = norm;
         reach = top + f.kappa * std::sqrt(c2);
         left = norm - c2;
-        if (is_constant(x)) return {0.0, 0.0};
+        if (is_constant(x)) return {0.0, elsewhere()};
         // one pass loses digits where the column is nearly in the span: two passes there
         if (!(left > 0) || f.n * 1.2e-16 * norm > 1e-10 * left || f.has_idle)
             return {0.0, std::numeric_limits<double>::infinity()};

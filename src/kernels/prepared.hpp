@@ -131,7 +131,12 @@ struct Prepared {
         std::vector<double> gathered, curvature(f.n);
         for (int64_t i = 0; i < f.n; ++i) curvature[i] = a[i] * w[i];
         if (model.terms) {
-            basis = whitened ? *whitened : model.terms->part(place, f.n, model.terms->all()).whitened(curvature.data());
+            if (whitened)
+                basis = *whitened;
+            else if (f.n == model.n)
+                basis = model.terms->whitened(curvature.data());
+            else
+                basis = model.terms->part(place, f.n, model.terms->all()).whitened(curvature.data());
             if (!basis.alive.empty()) return span_sparsely(*model.terms);
         }
         const double* columns = columns_of(model, gathered);

@@ -65,6 +65,7 @@ class Refinement {
             iterations = iteration;
             if (separated_) return {f_.deviance, f_.deviance};
             out.lower = std::max(out.lower, std::min(attained(value), out.upper));
+            if (!question.resolve && question.settled(out)) return out;
             gradient();
             const double gap = stale ? stale_gap() : newton_gap(out, value);
             stale = false;

@@ -367,7 +367,7 @@ class SupportStep {
         if (!(2.0 * s_.gain + decrement_ < aim)) return std::numeric_limits<double>::infinity();
         left_.assign(sum, sum + f_.stride);
         double cost = 0, upper = std::numeric_limits<double>::infinity();
-        least_z();
+        if (!looked_at_all_) least_z();
         for (int attempt = 0; attempt < 3; ++attempt) {
             cost += leave_out_rows_beyond();
             if (!(2.0 * s_.gain + cost + decrement_ < aim)) break;
@@ -407,6 +407,7 @@ class SupportStep {
     // Extremes of z of all rows but those of T.
     FBED_HOT void look_at_all(Extremes& z) {
         z.min = std::min(z.min, least_z());
+        looked_at_all_ = true;
         const double *a = f_.a, *mu = f_.mu, *v = work_.dir.data();
         double most = 0, idle = 0;
 #pragma omp simd reduction(max : most, idle)
@@ -439,7 +440,7 @@ class SupportStep {
     const Support& s_;
     Work& work_;
     double own_ = 0, slope_ = 0, decrement_ = 0, idle_step_ = 0;
-    bool moves_ = false;
+    bool moves_ = false, looked_at_all_ = false;
     std::vector<char> gone_;  // rows of T that are left out
     std::vector<double> z_;   // of the rows of T
     std::vector<int64_t> outside_;  // other rows that are left out

@@ -70,11 +70,23 @@ struct SparseTerms {
             }
     }
 
+    // With one more column, last.
+    SparseTerms with(const int32_t* rows, const double* values, int64_t count) const {
+        std::vector<int64_t> starts(column_start);
+        std::vector<int32_t> where(row_of);
+        std::vector<double> entries(by_column);
+        where.insert(where.end(), rows, rows + count);
+        entries.insert(entries.end(), values, values + count);
+        starts.push_back(static_cast<int64_t>(where.size()));
+        return SparseTerms(n, std::move(starts), std::move(where), std::move(entries));
+    }
+
     // Some columns on the rows that have a place; the others are -1.
     SparseTerms part(const std::vector<int32_t>& place, int64_t rows, const std::vector<int64_t>& columns) const {
         std::vector<int64_t> starts{0};
         std::vector<int32_t> where;
         std::vector<double> values;
+        where.reserve(row_of.size()), values.reserve(row_of.size());
         for (int64_t k : columns) {
             for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) {
                 if (place[row_of[e]] < 0) continue;
@@ -106,29 +118,49 @@ struct SparseTerms {
         for (int64_t k = 0; k < r; ++k) out[k] = sum(k, [v](int64_t i, double x) { return v[i] * x; });
     }
 
+    // Column after column: no entry waits for the sum of its row.
     void add(const double* c, double* out) const {
-        for (int64_t i = 0; i < n; ++i) {
-            double s = 0;
-            for (int64_t e = row_start[i]; e < row_start[i + 1]; ++e) s += c[column_of[e]] * by_row[e];
-            out[i] += s;
+        for (int64_t k = 0; k < r; ++k) {
+            const double t = c[k];
+            if (t == 0.0) continue;
+            const double* x = by_column.data();
+            if (is_full(k)) {
+                add_full(t, x + column_start[k], out);
+                continue;
+            }
+            for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) out[row_of[e]] += t * x[e];
         }
     }
 
-    // The lower triangle of sum over rows of c_i x_i x_i', with one more column where it is given; columns of a row come in order.
+    // Whether a column has an entry in every row, in order: the intercept most often.
+    bool is_full(int64_t k) const {
+        const int32_t* rows = row_of.data() + column_start[k];
+        return n > 0 && column_start[k + 1] - column_start[k] == n && rows[0] == 0 && std::is_sorted(rows, rows + n);
+    }
+
+    FBED_HOT void add_full(double t, const double* x, double* out) const {
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) out[i] += t * x[i];
+    }
+
+    // The lower triangle of sum over rows of c_i x_i x_i', with one more column where it is given; columns of a row come in
+    // order. A first column that is full would double the pairs of short rows: its products are sums over the columns.
     void gram(const double* c, double* H, const double* more = nullptr) const {
-        const int64_t size = more ? r + 1 : r;
+        const int64_t size = more ? r + 1 : r, apart = r > 0 && is_full(0) ? 1 : 0;
         std::fill(H, H + size * size, 0.0);
         double* border = H + r * size;
+        for (int64_t k = 0; apart && k < r; ++k)
+            H[k * size] = sum(k, [c, x = by_column.data()](int64_t i, double v) { return c[i] * x[i] * v; });
         for (int64_t i = 0; i < n; ++i) {
             if (c[i] == 0.0) continue;
-            const int64_t first = row_start[i], last = row_start[i + 1];
+            const int64_t first = row_start[i] + apart, last = row_start[i + 1];
             for (int64_t p = first; p < last; ++p) {
                 double* row = H + column_of[p] * size;
                 const double t = c[i] * by_row[p];
                 for (int64_t q = first; q <= p; ++q) row[column_of[q]] += t * by_row[q];
             }
             if (!more || more[i] == 0.0) continue;
-            for (int64_t p = first; p < last; ++p) border[column_of[p]] += c[i] * more[i] * by_row[p];
+            for (int64_t p = row_start[i]; p < last; ++p) border[column_of[p]] += c[i] * more[i] * by_row[p];
             border[r] += c[i] * more[i] * more[i];
         }
     }

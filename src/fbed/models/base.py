@@ -223,8 +223,12 @@ class Span:
 
     def offset(self, variable: int) -> int:
         """How many design columns come before a variable's."""
-        before = self.selected[: self.selected.index(variable)]
-        return int(sum(self.design.width[earlier] for earlier in before))
+        return self._offsets[variable]
+
+    @cached_property
+    def _offsets(self) -> dict[int, int]:
+        width = self.design.width[list(self.selected)]
+        return dict(zip(self.selected, (np.cumsum(width) - width).tolist(), strict=True))
 
     def group(self, variable: int) -> Floats:
         """Orthonormal columns that a variable adds to the basis, n × rank increase."""

@@ -30,6 +30,7 @@ _SAMPLE = 1000  # rows that settle for most columns whether they are
 _COUNTED = 8  # design columns from which the products of a category are counted
 _NEARLY = 1e-6  # how far from a whole number rounding brings one
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
+_FORMAT = f"%.{_DIGITS}g"
 
 
 @dataclass(frozen=True)
@@ -351,4 +352,4 @@ def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
 
 
 def _rounded(values: Sequence[float] | NDArray[Any]) -> list[float]:
-    return [float(f"{value:.{_DIGITS}g}") for value in values]
+    return [float(_FORMAT % value) for value in values]

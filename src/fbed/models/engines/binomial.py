@@ -70,7 +70,8 @@ class Binomial:
             coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)))
             if coded is not None:
                 return coded
-        sparse = sparse_span(self.design, selected) if self.certified and self.offset is None else None
+        known = near.span if isinstance(near, BinomialFit) else None
+        sparse = sparse_span(self.design, selected, known) if self.certified and self.offset is None else None
         return self.dense_fit(selected, near) if sparse is None else CertifiedBinomialFit(self, sparse, _hints(near))
 
     def dense_fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:

@@ -221,7 +221,7 @@ class CertifiedLogistic:
 
     def prepare(self, n_candidates: int) -> None:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
-        if n_candidates >= _FEW and self.span.rank > 1 and self.coarse is None:
+        if n_candidates >= min(_FEW, self.crowd) and self.span.rank > 1 and self.coarse is None:
             self.coarse = self._coarse()
         null = self.null
         if not self.model.design.by_support:
@@ -233,8 +233,8 @@ class CertifiedLogistic:
         if self.span.rank == 1 and not self.model.design.is_sparse and self.model.offset is None:
             lower, upper = self._first_scan(which)
             still = np.flatnonzero(_unsettled(lower, upper, critical) & np.isfinite(critical))
-        elif self.coarse is not None and np.isfinite(critical):  # it has no lower bounds to tell
-            lower, upper = np.zeros(len(which)), self._brackets(self.coarse, which, critical, ranked=False)[1]
+        elif self.coarse is not None and np.isfinite(critical):
+            lower, upper = self._bounds_by_fewer_rows(self.coarse, which, critical)
             still = np.flatnonzero(_unsettled(lower, upper, critical))
         else:
             return self._brackets(self.null, which, critical)
@@ -243,6 +243,22 @@ class CertifiedLogistic:
             lower[still], fine, suspect[still] = self._brackets(self.null, which[still], critical)
             upper[still] = np.maximum(np.minimum(upper[still], fine), lower[still])
         return lower, upper, suspect
+
+    def _bounds_by_fewer_rows(self, coarse: Null, which: NDArray[np.int64], critical: float) -> tuple[Floats, Floats]:
+        """Upper bounds from the rows that have most of the deviance, which have no lower ones to tell.
+
+        Of many candidates most fail; few have been left by scans before, and most of them pass.
+        """
+        lower, upper = np.zeros(len(which)), np.full(len(which), np.inf)
+        still: Indices | slice = slice(None)
+        if len(which) < _FEW:
+            lower, upper, suspect = self._brackets(self.null, which, critical, ranked=False, refine=False)
+            lower[suspect] = 0.0
+            still = np.flatnonzero(_unsettled(lower, upper, critical))
+        if isinstance(still, slice) or len(still):
+            high = self._brackets(coarse, which[still], critical, ranked=False)[1]
+            upper[still] = np.maximum(np.minimum(upper[still], high), lower[still])
+        return lower, upper
 
     def _brackets(
         self, null: Null, which: NDArray[np.int64], critical: float, ranked: bool = True, refine: bool = True
@@ -280,7 +296,7 @@ class CertifiedLogistic:
         Also tells who is best, the linear predictor of that model, and where certificates did not close. Most of a
         crowd is put below the first of them by a coarser look.
         """
-        crowded = race and len(candidates) >= self.crowd
+        crowded = race and len(candidates) >= (self.crowd if self.coarse is None else min(self.crowd, 2))
         if crowded and self.coarse is None:
             self.coarse = self._coarse()
         if not crowded or self.coarse is None:

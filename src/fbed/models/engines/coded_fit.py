@@ -48,7 +48,8 @@ _MOST_STEPS = 25  # with the curvature of another point
 
 def is_worth_coding(design: Design, y: Floats, selected: Sequence[int]) -> bool:
     """Whether some variable is a category with many levels, or with a level of one class, which Newton cannot reach."""
-    return any(_is_worth_coding(design, y, v) for v in selected)
+    categories = np.flatnonzero(~design.numeric[np.asarray(selected, dtype=np.intp)]).tolist()
+    return any(_is_worth_coding(design, y, selected[i]) for i in categories)
 
 
 def _is_worth_coding(design: Design, y: Floats, variable: int) -> bool:

@@ -12,11 +12,12 @@ from functools import cached_property
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
 from fbed._kernels import LogisticNull, SparseModel
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
-from fbed.models.engines.certified import _ENOUGH, CertifiedLogistic, Null
+from fbed.models.engines.certified import _COARSE, _ENOUGH, CertifiedLogistic, Null
 from fbed.rules.tails import Floats
 
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
@@ -29,8 +30,7 @@ class SparseSpan(Span):
 
     def __init__(self, design: Design, selected: Sequence[int], columns: SparseModel, factor: Floats) -> None:
         self.design = design
-        self.selected = tuple(int(variable) for variable in selected)
-        self.root: Floats = np.sqrt(design.weights)
+        self.selected = tuple(map(int, selected))
         self.rank_of = dict.fromkeys(self.selected, 1)
         self.columns = columns
         self.factor = factor  # lower, of the Gram matrix under the frequency weights
@@ -41,18 +41,28 @@ class SparseSpan(Span):
         return 1 + len(self.selected)
 
     @cached_property
+    def root(self) -> Floats:  # type: ignore[override]
+        """Of the weights."""
+        return np.sqrt(self.design.weights)
+
+    @cached_property
     def Q(self) -> Floats:  # type: ignore[override]  # noqa: N802
-        """The orthonormal basis."""
-        return Span(self.design, self.selected).Q
+        """The orthonormal basis, by Gram matrices: pivots are clear of 0, so that the second leaves rounding only."""
+        columns = self.columns.moved(np.asfortranarray(np.eye(self.rank))) * self.root[:, None]
+        nearly = linalg.solve_triangular(self.factor, columns.T, lower=True, check_finite=False)
+        again = linalg.cholesky(nearly @ nearly.T, lower=True, check_finite=False)
+        return np.asarray(linalg.solve_triangular(again, nearly, lower=True, check_finite=False).T)
 
     def coefficients_of(self, predictor: Floats) -> Floats:
         """The linear predictor of this model that is nearest to a given one."""
         along = self.columns.products(self.design.weights * predictor)
-        return np.asarray(linalg.cho_solve((self.factor, True), along, check_finite=False))
+        return np.asarray(lapack.dpotrs(self.factor, along, lower=1)[0])
 
 
-def sparse_span(design: Design, selected: Sequence[int]) -> SparseSpan | None:
-    """S without a basis; None where one is needed, or as quick."""
+def sparse_span(design: Design, selected: Sequence[int], near: Span | None = None) -> SparseSpan | None:
+    """S without a basis; None where one is needed, or as quick. A span of all but the last variable is gone on from."""
+    if isinstance(near, SparseSpan) and near.selected == tuple(selected[:-1]):
+        return _with_one_more(near, int(selected[-1]))
     chosen = np.asarray(selected, dtype=np.intp)
     if len(chosen) < _SMALLEST or not design.varying[chosen].all():
         return None
@@ -70,7 +80,26 @@ def sparse_span(design: Design, selected: Sequence[int]) -> SparseSpan | None:
         return None
     if not np.diag(factor).min() ** 2 > _APART:
         return None
-    return SparseSpan(design, selected, columns, factor * size[:, None])
+    return SparseSpan(design, selected, columns, np.asfortranarray(factor * size[:, None]))
+
+
+def _with_one_more(span: SparseSpan, variable: int) -> SparseSpan | None:
+    """A row more of the factor."""
+    design = span.design
+    if not design.varying[variable]:
+        return None
+    position = int(design.positions([variable])[0])
+    columns = span.columns.with_column(design.matrix, position, float(design.scale[position]))
+    if columns.pairs > _PAYS * design.n_rows * columns.size**2:
+        return None
+    along = columns.products(design.weights * columns.column(span.rank))
+    row = lapack.dtrtrs(span.factor, along[:-1], lower=1)[0]
+    pivot = float(along[-1] - row @ row)
+    if not pivot > _APART * along[-1]:
+        return None
+    factor = np.zeros((columns.size, columns.size), order="F")
+    factor[:-1, :-1], factor[-1, :-1], factor[-1, -1] = span.factor, row, np.sqrt(pivot)
+    return SparseSpan(design, (*span.selected, variable), columns, factor)
 
 
 class SparseLogistic(CertifiedLogistic):
@@ -129,7 +158,7 @@ class SparseLogistic(CertifiedLogistic):
 
     def single_gain(self, candidate: int) -> tuple[float, float]:
         """By a fit on the columns, unless the candidate is close to their span."""
-        larger = sparse_span(self.model.design, (*self.span.selected, candidate))
+        larger = sparse_span(self.model.design, (*self.span.selected, candidate), self.span)
         if larger is None:
             return self._dense.single_gain(candidate)
         starts = [np.append(self.coefficients, 0.0), np.append(self._centre(), 0.0)]
@@ -152,6 +181,23 @@ class SparseLogistic(CertifiedLogistic):
         kept = np.delete(np.arange(self.span.rank), place)
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         start = self.coefficients if near is None else self.coefficients - self.null.whitener @ near[0]
-        columns = self.span.columns.part(np.arange(self.model.design.n_rows), kept)
         starts = [part * start[kept] for part in self._parts(near is not None)] + [self._centre()[kept]]
+        least = self._least_without(place, kept, starts, enough) if np.isfinite(enough) else 0.0
+        if least > enough:
+            return least, self.model.null_deviance
+        columns = self.span.columns.part(np.arange(self.model.design.n_rows), kept)
         return self._decided(variable, columns, self._fitted(columns, starts, _ENOUGH, enough), enough)
+
+    def _least_without(self, place: int, kept: Indices, starts: Sequence[Floats], enough: float) -> float:
+        """What the model without a column leaves unexplained at least of the rows that have most of the deviance, and
+        of those that the column moves: no more than of all rows.
+        """
+        rows = np.union1d(self._unexplained, np.flatnonzero(self.span.columns.column(place)))
+        weights, y = self.model.design.weights[rows], self.model.y[rows]
+        return self.span.columns.part(rows, kept).fit(weights, y, np.array(starts), _ENOUGH, enough)[3]
+
+    @cached_property
+    def _unexplained(self) -> Indices:
+        """Rows that have the deviance, but for a little."""
+        order = np.argsort(self.row_deviance)
+        return order[np.cumsum(self.row_deviance[order]) > _COARSE]
