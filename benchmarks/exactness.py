@@ -22,7 +22,9 @@ import numpy as np
 from scipy import sparse
 
 import fbed
-from fbed.doors.problem import Problem, read_problem
+from fbed.doors.options import DataOptions
+from fbed.doors.problem import Problem
+from fbed.doors.reading import read_problem
 from fbed.rules.criteria import Criterion
 from fbed.search.memo import Memo
 from fbed.search.scan import Scan, Scanner
@@ -84,7 +86,7 @@ def compare(name: str, path: Path, limit: float, algorithms: list[str]) -> Any:
     """A row for every search on one set, as it is done."""
     X, y = _read(path)
     certified, exhaustive = (
-        read_problem(X, y, list(CRITERIA.values()), family="binomial", engine=engine)
+        read_problem(X, y, list(CRITERIA.values()), options=DataOptions(family="binomial", engine=engine))
         for engine in ("certified", "exhaustive")
     )
     memo = Memo(X.shape[1], X.shape[0], BUDGET)

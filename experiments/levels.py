@@ -25,7 +25,9 @@ import numpy as np
 import pandas as pd
 
 import fbed
-from fbed.doors.problem import Problem, read_problem
+from fbed.doors.options import DataOptions
+from fbed.doors.problem import Problem
+from fbed.doors.reading import read_problem
 
 LEVEL = 0.05
 SIZES = (50, 200, 1000)
@@ -171,7 +173,8 @@ def count(task: Task) -> Counts:
         rng = np.random.default_rng([list(CASES).index(task.case), task.n, repetition])
         y, extras = case.draw(rng, task.n)
         X = predictors(rng, task.n, case.kinds)
-        problem = read_problem(X, y, [CRITERION], family=case.family, engine="exhaustive", **case.options, **extras)
+        given = {"family": case.family, "engine": "exhaustive", **case.options, **extras}
+        problem = read_problem(X, y, [CRITERION], options=DataOptions.of(given))
         for test in case.tests:
             small = log_p_values(_with_test(problem, test)) < math.log(LEVEL)
             for name, is_small in zip(X, small.tolist(), strict=True):

@@ -167,8 +167,8 @@ def markdown(known: dict[tuple[str, int], tuple[float, ...]]) -> str:
         "is more than two standard errors too good.",
         "",
         "| data | sets | truth | BBC-CV: optimism | against nested | naive: optimism | nested: optimism "
-        "| 95% intervals hold the truth |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| 95% intervals hold the truth | lie above it |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for case in CASES:
         found = np.array([values for (name, _), values in known.items() if name == case.name])
@@ -178,15 +178,19 @@ def markdown(known: dict[tuple[str, int], tuple[float, ...]]) -> str:
         cells = [_mean(v) for v in (honest - truth, honest - nest, naive - truth, nest - truth)]
         held = np.mean((low <= truth) & (truth <= high))
         first = f"{case.name} ({case.n} × {case.p}) | {len(found)} | {truth.mean():.3f}"
-        lines.append(f"| {first} | {' | '.join(cells)} | {held:.0%} |")
+        lines.append(f"| {first} | {' | '.join(cells)} | {held:.0%} | {np.mean(low > truth):.1%} |")
     return "\n".join([*lines, "", _READING]) + "\n"
 
 
 _READING = (
     "Areas under the ROC curve compare the probabilities of all rows, as the authors of BBC-CV have it. With pairs of "
     "rows of the same fold only, it was too good by 0.02 where there is nothing to find: a row out of the bag "
-    "helped to train the models of the other folds, by which the configuration was chosen. R² and concordance of few "
-    "rows are estimated carefully rather than well: models of four fifths of the rows are worth less."
+    "helped to train the models of the other folds, by which the configuration was chosen.\n\nNested cross-validation "
+    "chooses with four fifths of the rows that there are to choose with, and is further below the truth than BBC-CV "
+    "where signals are weak: what is bold in the third column is above nested cross-validation, and not above the "
+    "truth. Intervals of R² miss the truth mostly from below: models of four fifths of the rows are worth less, and "
+    "the R² of a few rows, whose mean is taken of these rows, is never above 0 for a model without variables, of "
+    "which the truth is 0."
 )
 
 

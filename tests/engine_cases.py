@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 
 import fbed
-from fbed.doors.problem import read_problem
 from fbed.search.scan import Scanner
 from fbed.search.search import Plan, Trail, search
+from problem_cases import read_problem
 
 CRITERIA = (
     fbed.LikelihoodRatio(0.05),

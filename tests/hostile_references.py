@@ -229,7 +229,9 @@ def quantile_score(smaller: np.ndarray, larger: np.ndarray, y: np.ndarray, extra
     cost = np.concatenate([np.zeros(Z.shape[1]), np.full(2 * n, 0.5)])
     A = np.hstack([Z, np.eye(n), -np.eye(n)])
     bounds = [(None, None)] * Z.shape[1] + [(0, None)] * (2 * n)
-    scores = optimize.linprog(cost, A_eq=A, b_eq=(y - np.median(y)) / np.ptp(y), bounds=bounds).eqlin.marginals
+    exactly = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    outcome = (y - np.median(y)) / np.ptp(y)
+    scores = optimize.linprog(cost, A_eq=A, b_eq=outcome, bounds=bounds, options=exactly).eqlin.marginals
     return _score(scores, 0.25, smaller, larger)
 
 

@@ -11,8 +11,8 @@ import fbed
 from class_cases import searches
 from engine_cases import Case, trail_of
 from fbed._kernels import OrderedClasses, SoftmaxClasses
-from fbed.doors.problem import read_problem
 from fbed.models.likelihoods.newton import Columns
+from problem_cases import read_problem
 from test_certified import assert_same
 
 NUMBERS = [*range(34), 181, 249, 419, 1795]  # the last: fits that got stuck, and two classes in order

@@ -149,3 +149,11 @@ def test_what_is_no_client(tmp_path):
         fbed.select(tmp_path / "t.parquet", client=7, **OPTIONS)
     with pytest.raises(fbed.InvalidInput, match="client is for tables"):
         fbed.select(np.zeros((9, 2)), np.arange(9), client="tcp://127.0.0.1:1")
+
+
+def test_survival_times_are_for_one_machine(client, tmp_path):
+    """Workers have rows in any order; what to do is said."""
+    frame = data(tmp_path)
+    y = frame["x0"].abs().to_numpy(), np.ones(len(frame), dtype=bool)
+    with pytest.raises(fbed.InvalidInput, match=r"order of time.*leave out client and give memory_limit"):
+        fbed.select(tmp_path / "t.parquet", y, client=client, exclude=["x3", "y", "copies"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -16,13 +17,14 @@ from scipy import sparse
 import fbed
 from engine_cases import KINDS, of_another_family, trail_of
 from fbed._kernels import DenseColumns
-from fbed.doors.problem import read_problem
+from fbed.cli.command import main
 from fbed.errors import InvalidInput
 from fbed.matrix.array_library import place_of
 from fbed.matrix.device_columns import ROUGH, FloatColumns
 from fbed.matrix.device_packed import PackedOnDevice
 from fbed.models.engines import array_sums
 from plink_files import imputed, packed, random_codes
+from problem_cases import read_problem
 from test_certified import assert_same, combination
 from test_genotypes import cohort, same
 
@@ -200,8 +202,8 @@ def test_quick_looks_decide_nearly_everything(device):
     fit = problem.model.fit([0])
     bounds = fit.gain_bounds(np.arange(1, 1500), lambda df: np.full(len(df), 25.0))
     assert problem.model.sums.n_looked == 1499
-    assert problem.model.sums.n_closer < 100
-    assert np.median((bounds.upper - bounds.lower) / bounds.upper) < 0.3
+    assert problem.model.sums.n_closer < 250  # the first look only bounds what candidates have of their own
+    assert np.median((bounds.upper - bounds.lower) / bounds.upper) < 0.5
 
 
 def test_the_same_bits_again(device):
@@ -237,6 +239,32 @@ def test_tensors():
         same(fbed.select(on_gpu, y, sample_weight=weights), fbed.select(X, y, sample_weight=weights))
         with pytest.raises(InvalidInput, match="infinite"):
             fbed.select(torch.where(on_gpu > 2, torch.inf, on_gpu), y)
+
+
+@pytest.mark.skipif("cuda" not in DEVICES, reason="no GPU")
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8])
+def test_arrays_of_cupy(kind, order):
+    cupy = pytest.importorskip("cupy")
+    rng = np.random.default_rng(8)
+    X = np.asarray(rng.integers(-9, 9, (500, 40)), dtype=kind, order=order)
+    y = (X[:, 1] - X[:, 2] + 5 * rng.logistic(size=500) > 0).astype(int)
+    same(fbed.select(cupy.asarray(X), y), fbed.select(X, y))
+
+
+@pytest.mark.parametrize("command", ["select", "path"])
+def test_on_the_command_line(device, command, tmp_path, capsys):
+    rng = np.random.default_rng(10)
+    X = rng.normal(size=(200, 5))
+    table = np.column_stack([X, X[:, 1] + rng.normal(size=200)])
+    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header="a,b,c,d,e,y", comments="")
+    found = []
+    for words in ([], ["--device", device]):
+        assert main([command, str(tmp_path / "t.csv"), "--target", "y", *words]) == 0
+        found.append(re.sub(r"[0-9.]+ (ms|s)\b", "", capsys.readouterr().out))
+    assert found[0] == found[1]
+    assert main([command, str(tmp_path / "t.csv"), "--target", "y", "--device", "abacus"]) == 2
+    assert "abacus" in capsys.readouterr().err
 
 
 def test_what_cannot_be(device):

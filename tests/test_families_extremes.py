@@ -104,3 +104,37 @@ def test_large_counts_without_overdispersion():
     mean = y.mean()
     deviance = 2.0 * float((special.xlogy(y, y / mean) - (y - mean)).sum())
     assert expected.model.null_deviance == pytest.approx(deviance, rel=1e-6)
+
+
+def overdispersed_least(Z, y, offset):
+    """Smallest −2 log-likelihood of overdispersed counts, up to a constant, by a search without derivatives."""
+
+    def twice_negative(parameters):
+        eta, alpha = Z @ parameters[:-1] + offset, np.exp(parameters[-1])
+        counts = special.gammaln(y + 1 / alpha) - special.gammaln(1 / alpha) + y * (eta + np.log(alpha))
+        return -2 * np.sum(counts - (y + 1 / alpha) * np.logaddexp(0.0, eta + np.log(alpha)))
+
+    starts = [np.r_[np.zeros(Z.shape[1]), log_alpha] for log_alpha in (0.0, 4.0)]
+    return min(optimize.minimize(twice_negative, s, method="Nelder-Mead", tol=1e-10).fun for s in starts)
+
+
+@pytest.mark.parametrize("spread", [30.0, 200.0])
+def test_offsets_over_hundreds_of_orders_of_magnitude(spread):
+    """Means beyond 10³⁰⁸ made steps that nothing could be computed of, and the search for a shorter one never ended."""
+    rng = np.random.default_rng(0)
+    X, offset, y = rng.normal(size=(25, 3)), spread * rng.normal(size=25), rng.poisson(2, 25)
+    options = {"family": "negative_binomial", "offset": offset, "alpha": 0.999, "k": 0, "backward": False}
+    step = fbed.select(X, y, max_features=1, **options).trace[0]
+    ones = np.ones((25, 1))
+    wider = np.column_stack([ones, X[:, step.variable]])
+    expected = overdispersed_least(ones, y, offset) - overdispersed_least(wider, y, offset)
+    assert step.statistic == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("family", "seed"), [("poisson", 4), ("gamma", 3)])
+def test_huge_offsets_cause_no_warnings(family, seed):
+    rng = np.random.default_rng(seed)
+    X, offset = rng.normal(size=(25, 4)), 200 * rng.normal(size=25)
+    y = rng.poisson(2, 25) if family == "poisson" else rng.gamma(2, size=25)
+    assert fbed.select(X, y, family=family, offset=offset, alpha=0.5).n_tests.total > 0

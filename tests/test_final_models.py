@@ -7,12 +7,12 @@ import pytest
 from tests.tuning_cases import SMALL, outcome, table
 
 import fbed
-from fbed.doors.problem import read_problem
 from fbed.errors import InvalidInput
 from fbed.tuning.final_models import FinalWay, find_way
 from fbed.tuning.firth import _logistic, firth
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of
 from fbed.tuning.shrinkage import changes
+from problem_cases import read_problem
 
 RNG = np.random.default_rng
 SELECTED = [0, 1, 3]

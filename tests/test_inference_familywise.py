@@ -10,11 +10,12 @@ import pandas as pd
 import pytest
 
 import fbed
-from fbed.doors.problem import make_plan, read_problem
+from fbed.doors.options import make_plan
 from fbed.inference import familywise
 from fbed.inference.familywise import familywise_level, first_scan, smallest_p_values
 from fbed.inference.nulls import null_of
 from fbed.rules.criteria import LikelihoodRatio
+from problem_cases import read_problem
 
 
 def data(n: int = 80, p: int = 15, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:

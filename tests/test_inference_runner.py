@@ -19,12 +19,14 @@ from scipy import stats
 
 import fbed
 from fbed.cli.command import main
-from fbed.doors.problem import Problem, make_plan, read_problem
+from fbed.doors.options import make_plan
+from fbed.doors.problem import Problem
 from fbed.graphs import DAG
 from fbed.inference.multisplit import _dispersion
 from fbed.inference.resamples import halves, seeds, units_of
 from fbed.inference.runner import run_all
 from fbed.rules.criteria import EBIC, LikelihoodRatio
+from problem_cases import read_problem
 
 forks = pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
 

@@ -24,7 +24,7 @@ from fbed._kernels import (
     fit_logistic,
     pattern_deviances,
 )
-from fbed.doors.problem import read_problem
+from problem_cases import read_problem
 
 few = settings(max_examples=60, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

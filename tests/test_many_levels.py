@@ -12,9 +12,9 @@ from scipy import stats
 
 import fbed
 from fbed.cli.command import main
-from fbed.doors.problem import read_problem
 from fbed.models.engines.many_levels import ManyLevels
 from fbed.models.engines.residual_pairs import Cells, RowScores
+from problem_cases import read_problem
 
 N = 300
 ALPHA = fbed.LikelihoodRatio(0.05)

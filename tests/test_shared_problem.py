@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed.doors.problem import make_plan, read_problem
+from fbed.doors.options import make_plan
+from problem_cases import read_problem
 from search_cases import EVERY_FAMILY, many_columns
 
 SEARCHES = [(alpha, k, dropping) for alpha in (0.4, 0.02) for k, dropping in ((0, True), (math.inf, True), (0, False))]

@@ -274,3 +274,13 @@ def test_help_fits_80_columns(monkeypatch, capsys):
         with pytest.raises(SystemExit):
             main([*arguments, "--help"])
         assert [line for line in capsys.readouterr().out.splitlines() if len(line) > 80] == [], arguments
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_is_told_in_one_line(folder):
+    command = [sys.executable, "-m", "fbed", "select", "data.csv", "--target", "score", "--exclude", "ill", "--quiet"]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith("fbed: error: the output cannot be read or written: No space left")
+    assert "Traceback" not in ended.stderr

@@ -79,6 +79,9 @@ def test_encodings(table, tmp_path, run):
     assert "not written in utf-8" in err
     assert "--encoding, such as latin-1" in err
     assert run("select", file, "--target", "y", "--na-values", "", "--encoding", "latin-1")[0] == 0
+    table.to_csv(file, index=False, encoding="utf-16")
+    assert "--encoding, such as utf-16" in run("select", file, "--target", "y")[2]
+    assert run("select", file, "--target", "y", "--na-values", "", "--encoding", "utf-16")[0] == 0
     assert "'klingon' is not known" in run("select", file, "--target", "y", "--encoding", "klingon")[2]
 
 

@@ -15,7 +15,6 @@ from sklearn.model_selection import GroupKFold, KFold
 from tests.tuning_cases import FAMILIES, SMALL, extras, outcome, table, tuned
 
 import fbed
-from fbed.doors.problem import read_problem
 from fbed.errors import InvalidInput
 from fbed.result.fitted.likelihoods import Observed
 from fbed.tuning.bbc import bootstrapped, distinct
@@ -24,6 +23,7 @@ from fbed.tuning.choice import choose
 from fbed.tuning.folds import make_folds
 from fbed.tuning.scores import SCORES
 from fbed.tuning.validate import validate
+from problem_cases import read_problem
 
 RNG = np.random.default_rng
 

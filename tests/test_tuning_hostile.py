@@ -128,3 +128,27 @@ def test_rows_that_do_not_fit_in_memory_are_refused(monkeypatch):
         fbed.tune(X, Y, **GRID)
     with pytest.raises(InvalidInput, match="a path needs the rows in memory"):
         fbed.path(X, Y)
+
+
+def test_missing_values_of_new_rows_are_refused_filled_or_left_out():
+    """A class was named for rows whose probabilities were not known."""
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    new = frame[:3].assign(a=[np.nan, 0.0, 1.0])
+    labels = np.where(Y, "yes", "no")
+    options = {"include": ["a"], **GRID}
+    for refusing in (
+        fbed.FBEDClassifier(**options).fit(frame, labels),
+        fbed.FBEDRegressor(**options).fit(frame, X[:, 1]),
+    ):
+        with pytest.raises(InvalidInput, match=r"'a' is missing in 1 rows.*unseen='missing' or 'mean'"):
+            refusing.predict(new)
+    left_out = fbed.FBEDClassifier(unseen="missing", **options).fit(frame, labels).predict(new)
+    filled = fbed.FBEDClassifier(unseen="mean", **options).fit(frame, labels).predict(new)
+    assert left_out[0] is None
+    assert left_out[1:].tolist() == filled[1:].tolist()
+    assert filled[0] in ("yes", "no")
+
+
+def test_labels_of_several_types_are_refused():
+    with pytest.raises(InvalidInput, match="y holds labels of several types"):
+        fbed.FBEDClassifier(**GRID).fit(X, np.array([1 if value else "no" for value in Y], dtype=object))

@@ -248,6 +248,27 @@ def model_rows(
     """Half the deviance, gradient and information (its upper triangle) of a Poisson model where the
     outcome counts, of a logistic one otherwise; mean, information and residual of every row are written."""
 
+def score_intervals(
+    score: Floats,
+    by_score: Floats,
+    left: Floats,
+    by_left: Floats,
+    own: Floats,
+    reach: Floats,
+    stretch: float,
+    fit: tuple[float, float, float],
+    delicate: float,
+) -> Floats:
+    """Lower and upper ends of likelihood ratios, and 1 for those of whom too little is left to tell; a column each.
+
+    Candidates have a score and the information `left` of their `own`, each with what rounding may have done to it, and
+    `reach`, how far a unit step moves a row. `fit` is what the fit is short of its maximum, how far that moves a row,
+    and its deviance.
+    """
+
+def score_interval(score: float, furthest: float, fit: tuple[float, float, float]) -> tuple[float, float]:
+    """The same for one score statistic whose step moves no row further than that."""
+
 def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Floats:
     """Σaμz², Σaμz³, Σaμz⁴, least and largest z of the steps that are the columns of U, a column each."""
 
@@ -258,6 +279,9 @@ def cox_state(
 
     Rows are in order, within a stratum from the latest to the earliest; `starts` marks the first of a stratum, `closes`
     (from 1) the last with the time of a tied set."""
+
+def cox_shares(event: Floats, closes: Which, starts: Flags, deaths: Floats, hazard: Floats) -> tuple[Floats, Floats]:
+    """What every tied set adds to the cumulated hazard, and what those who die in it are short of that."""
 
 class ProductsAtRisk:
     """Sums over rows in order of risk of so many columns Z of a model and others X, a block of rows after another."""

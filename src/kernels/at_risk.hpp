@@ -38,6 +38,20 @@ inline std::tuple<OutVector, OutVector, OutVector, OutVector, double> cox_state(
     return {h, w, r, t, loss};
 }
 
+// Two numbers a tied set; see `risk_shares`.
+inline std::tuple<OutVector, OutVector> cox_shares(Vector event, Which closes, Flags starts, Vector deaths, Vector hazard) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    require(hazard.shape(0) == event.shape(0), "sizes");
+    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
+    double *share, *own;
+    OutVector s = room(deaths.shape(0), share), o = room(deaths.shape(0), own);
+    {
+        nb::gil_scoped_release release;
+        risk_shares(rows, deaths.data(), hazard.data(), share, own);
+    }
+    return {s, o};
+}
+
 // What rows in order of risk say of columns, block of rows after block of rows; see `risk_tiles.hpp`.
 struct ProductsAtRisk {
     RiskProducts sums;
@@ -106,6 +120,7 @@ struct MomentsAtRisk {
 
 inline void bind_at_risk(nb::module_& m) {
     m.def("cox_state", &cox_state);
+    m.def("cox_shares", &cox_shares);
     nb::class_<ProductsAtRisk>(m, "ProductsAtRisk")
         .def(nb::init<int64_t, int64_t>())
         .def("add", &ProductsAtRisk::add)

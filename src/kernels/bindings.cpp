@@ -14,6 +14,7 @@
 #include "patterns.hpp"
 #include "pause.hpp"
 #include "rows.hpp"
+#include "score_intervals.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
@@ -337,6 +338,27 @@ static OutMatrix step_moments(bool counts, Vector mean, Vector weight, ColumnMaj
     return found;
 }
 
+// Lower and upper ends of likelihood ratios, and 1 for those of whom too little is left to tell; a column each. What
+// rounding did is one number for all candidates or one for each; `fit` is what the fit is short of, its drift and deviance.
+static OutMatrix score_intervals(Vector score, Vector by_score, Vector left, Vector by_left, Vector own, Vector reach,
+                                 double stretch, std::tuple<double, double, double> fit, double delicate) {
+    const size_t count = score.shape(0), each_score = by_score.shape(0) > 1, each_left = by_left.shape(0) > 1;
+    require(left.shape(0) == count && own.shape(0) == count && reach.shape(0) == count, "sizes");
+    require(by_score.shape(0) == (each_score ? count : 1) && by_left.shape(0) == (each_left ? count : 1), "sizes");
+    const FitIsShort shape{std::get<0>(fit), std::get<1>(fit), std::get<2>(fit)};
+    double* out;
+    OutMatrix found = new_columns(count, 3, out);
+    nb::gil_scoped_release release;
+    for (size_t i = 0; i < count; ++i) {
+        const Candidate one{score.data()[i], by_score.data()[each_score * i], left.data()[i],
+                            by_left.data()[each_left * i], own.data()[i], reach.data()[i]};
+        const bool unclear = one.delicate(delicate);
+        const LikelihoodRatio interval = unclear ? anything(shape) : one.interval(stretch, shape);
+        out[i] = interval.lower, out[count + i] = interval.upper, out[2 * count + i] = unclear;
+    }
+    return found;
+}
+
 using namespace nb::literals;
 
 // Whether to go on: Python knows about Ctrl-C, and `fbed.clock` about time limits. What they raise ends the kernel.
@@ -479,6 +501,12 @@ NB_MODULE(_kernels, m) {
     bind_classes<OrderedClasses>(m, "OrderedClasses");
     m.def("model_rows", &model_rows);
     m.def("step_moments", &step_moments);
+    m.def("score_intervals", &score_intervals);
+    m.def("score_interval", [](double score, double furthest, std::tuple<double, double, double> fit) {
+        const FitIsShort shape{std::get<0>(fit), std::get<1>(fit), std::get<2>(fit)};
+        const LikelihoodRatio found = score_interval(score, score, furthest, shape);
+        return std::make_tuple(found.lower, found.upper);
+    });
     bind_at_risk(m);
     m.def("fit_logistic", &fit_logistic);
 

@@ -10,22 +10,20 @@
 
 namespace fbed {
 
-// sum over k >= first of (-z)^(k-first) * 2/(k(k-1)): the tail of 2h(z) after its leading terms, for |z| <= 0.1.
-inline double h_series(double z, int first) {
-    double power = 1.0, sum = 0.0;
-    for (int k = first; k < first + 16; ++k) {
-        sum += power * 2.0 / (k * (k - 1.0));
-        power *= -z;
-    }
+// sum over k >= First of (-z)^(k-First) * 2/(k(k-1)): the tail of 2h(z) after its leading terms, for |z| <= 0.1.
+template <int First>
+inline double h_series(double z) {
+    double sum = 0.0;
+    for (int k = First + 15; k >= First; --k) sum = 2.0 / (k * (k - 1.0)) - z * sum;
     return sum;
 }
 
 inline double h(double z) { return z <= -1.0 ? 1.0 : (1.0 + z) * std::log1p(z) - z; }
 
-inline double P(double z) { return std::abs(z) < 0.1 ? h_series(z, 2) : 2.0 * h(z) / (z * z); }
+inline double P(double z) { return std::abs(z) < 0.1 ? h_series<2>(z) : 2.0 * h(z) / (z * z); }
 
 inline double P4(double z) {
-    if (std::abs(z) < 0.1) return h_series(z, 4);
+    if (std::abs(z) < 0.1) return h_series<4>(z);
     return 2.0 * (h(z) - z * z / 2.0 + z * z * z / 6.0) / (z * z * z * z);
 }
 

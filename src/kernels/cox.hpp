@@ -134,4 +134,26 @@ inline double cox_rows(const RiskRows& rows, const double* eta, const double* a,
     return loss.total() + logs.total();
 }
 
+// Sums of c/(R − fD) and of c·f/(R − fD) over the terms of every tied set: what its time adds to the cumulated hazard, and what
+// those who die in it are short of that.
+inline void risk_shares(const RiskRows& rows, const double* deaths, const double* hazard, double* share, double* own) {
+    double dying = 0;
+    Sum risk;
+    for (int64_t i = 0; i < rows.n; ++i) {
+        if (rows.starts[i]) risk = Sum{};
+        risk.add(hazard[i]);
+        dying += rows.event[i] * hazard[i];
+        if (rows.closes[i] == 0) continue;
+        const int64_t g = rows.closes[i] - 1;
+        const double d = deaths[g], sum = risk.total();
+        share[g] = own[g] = 0;
+        for (int64_t m = 0; m < n_terms(d); ++m) {
+            const double f = static_cast<double>(m) / d, c = std::min(d - static_cast<double>(m), 1.0);
+            share[g] += c / (sum - f * dying);
+            own[g] += c * f / (sum - f * dying);
+        }
+        dying = 0;
+    }
+}
+
 }  // namespace fbed

@@ -101,9 +101,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(str(error))
     except MemoryError:
         return _complain("the data do not fit into memory")
-    except BrokenPipeError:  # the reader has seen enough, as in `fbed select … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLOSED_PIPE
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to be written has nowhere to go
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough, as in `fbed select … | head`
+            return CLOSED_PIPE
+        return _complain(f"{error.filename or 'the output'} cannot be read or written: {error.strerror or error}")
     except KeyboardInterrupt:
         print("\nfbed: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -191,7 +193,7 @@ def parser() -> argparse.ArgumentParser:
     _add_search_options(choosing)
     large.add_options(choosing)
     _add_output_options(choosing)
-    choosing.add_argument("--device", metavar="NAME", help="search on a GPU: cuda, or cuda:1 (needs PyTorch)")
+    _add_device(choosing)
     choosing.set_defaults(run=run_select)
     gridding = commands.add_parser(
         "path",
@@ -204,6 +206,7 @@ def parser() -> argparse.ArgumentParser:
     _add_grid_options(gridding)
     gridding.add_argument("--json", action="store_true", help="every result as JSON instead of a table")
     gridding.add_argument("--report", metavar="FILE", help="also write a report, one HTML file")
+    _add_device(gridding)
     gridding.set_defaults(run=run_path)
     showing = commands.add_parser("demo", help="find the Markov blanket in data from a known Bayesian network")
     showing.add_argument("--rows", type=int, default=1000, metavar="N", help="rows to simulate (default 1000)")
@@ -221,6 +224,10 @@ def parser() -> argparse.ArgumentParser:
 def _show_help(parser: argparse.ArgumentParser) -> int:
     parser.print_help()
     return 0
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--device", metavar="NAME", help="search on a GPU: cuda, or cuda:1 (needs PyTorch)")
 
 
 def _add_data_options(parser: argparse.ArgumentParser) -> None:
@@ -453,6 +460,7 @@ def run_path(arguments: argparse.Namespace) -> int:
         **about_data(data, arguments),
         **{name: values for name, values in grid.items() if values is not None},
         fbs=not arguments.no_fbs,
+        device=arguments.device,
     )
     print(found.to_json() if arguments.json else found.summary(), flush=True)
     tell(found.results[0].notes)

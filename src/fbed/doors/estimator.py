@@ -25,8 +25,9 @@ from fbed.models.others.users_test import ConditionalTest, TestFunction
 from fbed.result.result import Result
 from fbed.rules.criteria import Criterion, belonging
 from fbed.tables.labels import by_position
+from fbed.tables.named import as_frame
 from fbed.tables.sparsity import check_structure
-from fbed.tables.table import Groups, Name, as_frame
+from fbed.tables.table import Groups, Name
 
 
 class FBEDSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type hints

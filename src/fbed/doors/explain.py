@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fbed.doors.problem import read_problem
+from fbed.doors.options import DataOptions
+from fbed.doors.reading import read_problem
 from fbed.errors import InvalidInput
 from fbed.result import views
 from fbed.result.result import Result, TraceRow
@@ -27,7 +28,8 @@ from fbed.result.views import Statistic
 from fbed.search.search import STATUSES
 from fbed.show.text import p_value, paragraph, shortened, table
 from fbed.tables import readers
-from fbed.tables.table import Name, named_columns
+from fbed.tables.named import named_columns
+from fbed.tables.table import Name
 
 _BY_ROW = ("sample_weight", "offset", "exposure", "trials", "strata", "entry", "cluster")
 _ABOUT_DATA = (*_BY_ROW, "family", "test", "cov", "link", "exclude", "groups", "categorical", "missing", "rare_levels")
@@ -299,7 +301,8 @@ class _Again:
         if views.is_oracle(result):
             raise InvalidInput("a graph answered this selection exactly: leave the data out")
         options = _options(result, X, y, values)
-        problem = read_problem(X, options.pop("y"), [], options.pop("exclude", ()), engine="exhaustive", **options)
+        outcome, excluded = options.pop("y"), options.pop("exclude", ())
+        problem = read_problem(X, outcome, [], excluded, DataOptions.of({**options, "engine": "exhaustive"}))
         if problem.table.n_variables != result.n_variables or problem.table.names != result.feature_names:
             raise InvalidInput(
                 f"this is not the table of the selection: it has {problem.table.n_variables:,} predictors, and the "

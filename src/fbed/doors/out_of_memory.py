@@ -12,19 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed import families
-from fbed.doors.problem import Problem, check_known, find_family, pair
+from fbed.doors.options import DataOptions
+from fbed.doors.problem import Problem
+from fbed.doors.reading import find_family, pair
 from fbed.errors import InvalidInput
+from fbed.families.builders import many_ties
 from fbed.families.out_of_memory import Elsewhere, model_elsewhere, refuse_others
 from fbed.matrix.design import Design
 from fbed.models.base import Model
-from fbed.models.others.users_test import ConditionalTest, TestFunction
+from fbed.models.engines.risk_sums import order_of_risk
 from fbed.out_of_memory.cluster import OnDask, connected, current_client
 from fbed.out_of_memory.crew import Crew, Here, Tally, together
 from fbed.out_of_memory.designs import FarDesign
 from fbed.out_of_memory.digest import Digest, Wanted, complete, digest
+from fbed.out_of_memory.in_time import in_order_of_time
 from fbed.out_of_memory.joined import JoinedRows
 from fbed.out_of_memory.outline import Outline, described, with_codes
 from fbed.out_of_memory.part_readers import Part, Stamp
+from fbed.out_of_memory.scratch import Order
 from fbed.out_of_memory.sources import (
     Source,
     available_memory,
@@ -42,11 +47,11 @@ from fbed.search.checkpoint import Asked
 from fbed.search.search import Plan, Trail
 from fbed.tables.columns import hint, listing
 from fbed.tables.extras import read_extras
-from fbed.tables.missing import check_missing, told_dropped
-from fbed.tables.outcomes import known_rows, read_outcome
-from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
+from fbed.tables.missing import told_dropped
+from fbed.tables.outcomes import Outcome, known_rows, read_outcome
+from fbed.tables.rare import few_rows, with_rare_levels_joined
 from fbed.tables.readers import opened
-from fbed.tables.table import Groups, Name, Table, arranged, checked_names, outline, refuse_infinite
+from fbed.tables.table import Name, Table, arranged, checked_names, outline, refuse_infinite
 from fbed.tables.weights import read_weights
 from fbed.threads import thread_count
 
@@ -70,7 +75,9 @@ class FarProblem(Problem):
     def model(self) -> Model:
         """The outcome bound to its data."""
         assert self.where is not None
-        request = families.Request(self.design, self.outcome, self.extras, self.test, self.cov, self.link)
+        request = families.Request(
+            self.design, self.outcome, self.extras, self.test, self.options.cov, self.options.link
+        )
         return model_elsewhere(self.kind, request, self.where)
 
     @property
@@ -108,6 +115,7 @@ class Far:
     crew: Crew
     loaded: int
     room: int
+    limit: int = 0  # bytes that this process may take in all
     own_client: Any = None  # that was made for this table alone
 
     def close(self) -> None:
@@ -117,6 +125,8 @@ class Far:
 
 
 _ROW = 96  # bytes that every row takes whatever is read: outcome, weights, state
+_AT_RISK = 90  # bytes that a row takes beside its outcome in a proportional hazards model
+_MOST_TIES = 100.0  # events a row that weights may make of them
 _LEAST = 2**25  # bytes with which something can be read
 
 
@@ -147,21 +157,27 @@ def far_or_near(X: Any, memory_limit: Any, client: Any, n_jobs: int | None) -> F
     if client is not None:
         share = (available_memory() if limit is None else limit) // 4
         found = connected(client)
-        return Far(source, OnDask(found, source.parts), share, share, found if isinstance(client, str) else None)
+        return Far(source, OnDask(found, source.parts), share, share, 0, found if isinstance(client, str) else None)
     if limit is None:
         limit = available_memory() // 2
         if source.n_bytes < limit // 2:
             return whole(X)
-    free = limit - used_memory() - _ROW * source.n_rows
-    if free < _LEAST:
-        needed = used_memory() + _ROW * source.n_rows + _LEAST
-        raise InvalidInput(
-            f"memory_limit={limit:,} bytes is too small for {source.n_rows:,} rows: Python and what belongs to every "
-            f"row take {needed:,} bytes before the first column is read; allow twice that"
-        )
+    free = _left(limit, _ROW, source.n_rows)
     threads = max(2, thread_count(n_jobs))  # one reads while another computes
     loaded = free // (8 * threads)  # reading and computing take as much again
-    return Far(source, Here(source.parts, threads, free // 4, loaded), loaded, free // 3)
+    return Far(source, Here(source.parts, threads, free // 4, loaded), loaded, free // 3, limit)
+
+
+def _left(limit: int, a_row: int, n_rows: int) -> int:
+    """Bytes that are left for columns when every row takes so many more."""
+    free = limit - used_memory() - a_row * n_rows
+    if free < _LEAST:
+        needed = limit - free + _LEAST
+        raise InvalidInput(
+            f"memory_limit={limit:,} bytes is too small for {n_rows:,} rows: Python and what belongs to every row take "
+            f"{needed:,} bytes before the first column is read; allow twice that"
+        )
+    return free
 
 
 def _kind(X: Any) -> str:
@@ -173,71 +189,85 @@ def read_problem_elsewhere(
     y: Any,
     criteria: Sequence[Criterion],
     exclude: Sequence[Name] = (),
-    *,
-    family: str | TestFunction | ConditionalTest = "auto",
-    test: str | None = None,
-    cov: str | None = None,
-    link: str | None = None,
-    sample_weight: Any = None,
-    feature_names: Sequence[str] | None = None,
-    groups: Groups | None = None,
-    categorical: Iterable[Name] = (),
-    missing: str = "error",
-    rare_levels: float | None = None,
-    engine: str = "certified",
+    options: DataOptions = DataOptions(),  # noqa: B008  (frozen)
     n_jobs: int | None = None,
-    **extras: Any,
 ) -> FarProblem:
     """As `read_problem`; a pass over all columns finds their types, levels and moments."""
     source, crew = far.source, far.crew
-    check_known(extras)
-    check_missing(missing)
-    check_rare_levels(rare_levels)
-    y, sample_weight, extras, named = _vectors(source, crew, y, sample_weight, extras)
-    table, wanted = _table(source, named, feature_names, groups, exclude, categorical)
+    options.check()
+    y, sample_weight, extras, named = _vectors(source, crew, y, options.sample_weight, options.extras)
+    table, wanted = _table(source, named, exclude, options)
     weights, notes = read_weights(sample_weight, table.n_rows)
     reading = _Reading(source.parts, crew, wanted, far.loaded)
     present = weights > 0
     keep = present
-    if missing == "drop":
+    if options.missing == "drop":
         keep, told = reading.complete_rows(table, present, known_rows(y, table.n_rows))
         notes += told
     outcome = read_outcome(y, table.n_rows, keep)
+    del y, sample_weight
     row_extras = read_extras(None, table.n_rows, extras)
-    kind, told = find_family(
-        outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=sample_weight is not None
-    )
-    refuse_others(kind, kind.test_for(test, cov), cov, engine)
+    kind, told = find_family(outcome, criteria, options)
+    test = kind.test_for(options.test, options.cov)
+    refuse_others(kind, test, options.cov, options.engine, row_extras.entry is not None)
     weights = weights[keep]
+    if not keep.all():
+        row_extras = row_extras.rows(np.flatnonzero(keep))
+    if kind.name == "cox":
+        _check_order_of_time(crew, outcome, weights)
     found, keeps = reading.digest(weights, keep)
-    about, notes_on_missing = described(table, wanted, found, float(weights.sum()), missing)
+    about, notes_on_missing = described(table, wanted, found, float(weights.sum()), options.missing)
     notes += notes_on_missing
-    if rare_levels is not None:
-        joined, notes_on_levels = with_rare_levels_joined(about.table, weights, rare_levels)
+    if options.rare_levels is not None:
+        joined, notes_on_levels = with_rare_levels_joined(about.table, weights, options.rare_levels)
         about = with_codes(replace(about, table=joined), wanted, found)
         notes += notes_on_levels
     notes += few_rows(about.table, weights)
+    where = Elsewhere(crew, reading.lengths(keeps), keeps, far.room)
+    if kind.name == "cox":
+        assert outcome.event is not None
+        order = order_of_risk(outcome.values, outcome.event, row_extras.strata)
+        outcome, weights, row_extras = outcome.rows(order), weights[order], row_extras.rows(order)
+        where = _in_order_of_time(far, about, found, order, where, n_jobs)
     return FarProblem(
         about.table,
         outcome,
         weights,
-        row_extras.rows(np.flatnonzero(keep)) if not keep.all() else row_extras,
+        row_extras,
         kind,
-        kind.test_for(test, cov),
-        cov,
-        link,
-        True,
+        options.without_rows(),
         n_jobs,
         (*notes, *told),
-        missing,
         int((present & ~keep).sum()),
-        test is not None,
-        rare_levels,
-        kept=np.flatnonzero(keep),
         outline=about,
-        where=Elsewhere(crew, reading.lengths(keeps), keeps, far.room),
+        where=where,
         stamps=source.stamps,
     )
+
+
+def _check_order_of_time(crew: Crew, outcome: Outcome, weights: Floats) -> None:
+    """Refuse survival times of rows that cannot be put in order, or that stand for too many."""
+    _, event = outcome.survival("cox", zero_allowed=True)
+    if not isinstance(crew, Here):
+        raise InvalidInput(
+            "a Cox model needs its rows in order of time, which workers of a cluster do not have: leave out client and "
+            "give memory_limit, and this machine writes them in that order to its own disk; or select on a sample"
+        )
+    if many_ties(weights, event, _MOST_TIES):
+        raise InvalidInput(
+            f"the weights make {weights[event].sum():,.0f} events of {int(event.sum()):,} rows with one, which a Cox "
+            "model goes through one by one unless all rows are in memory: read the table into memory if it fits, or "
+            "select on a sample of the rows"
+        )
+
+
+def _in_order_of_time(
+    far: Far, about: Outline, found: Digest, order: Order, where: Elsewhere, n_jobs: int | None
+) -> Elsewhere:
+    """The rows that are kept, written in that order."""
+    free, threads = _left(far.limit, _AT_RISK, len(order)), max(2, thread_count(n_jobs))
+    crew = in_order_of_time(where.crew, about, found, order, where.keeps, where.lengths, threads, free)
+    return Elsewhere(crew, [part.n_rows for part in crew.parts], [None] * len(crew.parts), free // 3)
 
 
 @dataclass(frozen=True)
@@ -296,21 +326,19 @@ def _added(counts: Iterable[dict[int, int]]) -> dict[int, int]:
 def _table(
     source: Source,
     named: Iterable[str],
-    feature_names: Sequence[str] | None,
-    groups: Groups | None,
     exclude: Sequence[Name],
-    categorical: Iterable[Name],
+    options: DataOptions,
 ) -> tuple[Table, dict[int, Wanted]]:
     """The table without values, and the columns of the source that are looked at."""
     if source.names is None:
-        names, columns = checked_names(feature_names), list(range(source.n_columns))
-    elif feature_names is not None:
+        names, columns = checked_names(options.feature_names), list(range(source.n_columns))
+    elif options.feature_names is not None:
         raise InvalidInput("feature_names is for arrays; this table has column names of its own: leave it out")
     else:
         columns = [name for name in source.names if name not in set(named)]  # type: ignore[misc]
         names = tuple(map(str, columns))
-    table = arranged(outline((source.n_rows, len(columns)), names), groups, exclude)
-    coded = set(table.find_columns(categorical, "categorical"))
+    table = arranged(outline((source.n_rows, len(columns)), names), options.groups, exclude)
+    coded = set(table.find_columns(options.categorical, "categorical"))
     wanted = {
         j: Wanted(column, str(table.column_name(j)), j in coded)
         for j, column in enumerate(columns)

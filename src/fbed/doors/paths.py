@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from fbed.doors.options import DataArguments, DataOptions, check_search_options, make_plan
 from fbed.doors.out_of_memory import in_memory
-from fbed.doors.problem import DataOptions, Listener, Memos, check_search_options, make_plan, read_problem
+from fbed.doors.problem import Listener, Memos
+from fbed.doors.reading import read_problem
 from fbed.doors.selection import select
 from fbed.errors import InvalidInput
 from fbed.graphs.oracle import is_wanted
@@ -183,7 +185,7 @@ def path(
     time_limit: float | None = None,
     n_jobs: int | None = None,
     progress: Listener = None,
-    **data: Unpack[DataOptions],
+    **data: Unpack[DataArguments],
 ) -> PathResult:
     """Select by every setting of a grid, sharing fits and scans; each result is that of `fbed.select`.
 
@@ -234,7 +236,7 @@ def path(
     if is_wanted(X, data.get("family")):
         raise InvalidInput("a path varies the criterion, and a graph needs none: use fbed.select(graph, target, k=…)")
     criteria = [setting.as_criterion() for setting in grid]
-    problem = read_problem(X, y, criteria, exclude, n_jobs=n_jobs, **data)
+    problem = read_problem(X, y, criteria, exclude, DataOptions.of(data), n_jobs)
     memos = Memos(problem)
     results: list[Result] = []
     for setting, criterion in zip(grid, criteria, strict=True):

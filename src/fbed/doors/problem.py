@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed import families
 from fbed.clock import Clock, OutOfTime
+from fbed.doors.options import DataOptions
 from fbed.doors.progress import Progress, reporting
-from fbed.errors import InvalidInput
 from fbed.families.registry import Family
 from fbed.matrix.design import Design
-from fbed.matrix.device_storage import moved
 from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.many_levels import ManyLevels, sparse_categories
-from fbed.models.others.users_test import ConditionalTest, TestFunction
 from fbed.out_of_memory.crew import Tally
 from fbed.result.fitted.make import finish
 from fbed.result.overview import overview
@@ -38,16 +36,12 @@ from fbed.search.checkpoint import Asked, Checkpoint, Recorded, digest_of
 from fbed.search.memo import Memo
 from fbed.search.scan import Scanner
 from fbed.search.search import Plan, Trail, keeping, search
-from fbed.tables.beside import Beside
 from fbed.tables.columns import listing
-from fbed.tables.extras import EXTRAS, Extras, read_extras
-from fbed.tables.labels import check_labels
-from fbed.tables.missing import check_missing, complete_rows, with_indicators
-from fbed.tables.outcomes import Outcome, known_rows, read_outcome, suggested_family
-from fbed.tables.plink import Genotypes
-from fbed.tables.rare import check_rare_levels, few_rows, with_rare_levels_joined
-from fbed.tables.table import Groups, Name, Table, read_table, take_column
-from fbed.tables.weights import read_weights
+from fbed.tables.extras import Extras
+from fbed.tables.missing import with_indicators
+from fbed.tables.outcomes import Outcome
+from fbed.tables.rare import with_rare_levels_joined
+from fbed.tables.table import Table
 from fbed.threads import one_blas_thread, thread_count
 
 Listener = bool | Callable[[Progress], None] | None
@@ -55,32 +49,9 @@ Listener = bool | Callable[[Progress], None] | None
 _GRACE = 0.5  # seconds beyond a time limit in which the null model is fitted and the last one described
 
 
-class DataOptions(TypedDict, total=False):
-    """Arguments of `select` that are about the data and the model, not about the search."""
-
-    family: str | TestFunction | ConditionalTest
-    test: str | None
-    cov: str | None
-    link: str | None
-    sample_weight: Any
-    offset: Any
-    exposure: Any
-    trials: Any
-    strata: Any
-    entry: Any
-    cluster: Any
-    feature_names: Sequence[str] | None
-    groups: Groups | None
-    categorical: Iterable[Name]
-    missing: str
-    rare_levels: float | None
-    engine: str
-    device: str | None
-
-
 @dataclass(frozen=True)
 class Problem:
-    """Data that were read and checked; `kind` is the family that answers, by the test in force.
+    """Data that were read and checked; `kind` is the family that answers, and `options` are those that were given.
 
     `kept` are the user's rows that the problem has, and `unfilled` is the table before indicators told what is missing.
     """
@@ -90,18 +61,17 @@ class Problem:
     weights: Floats
     extras: Extras
     kind: Family
-    test: str
-    cov: str | None
-    link: str | None
-    certified: bool
+    options: DataOptions
     n_jobs: int | None
     notes: tuple[str, ...]
-    missing: str = "error"
     n_dropped: int = 0
-    test_named: bool = False
-    rare_levels: float | None = None
     kept: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     unfilled: Table | None = None
+
+    @property
+    def test(self) -> str:
+        """The test in force."""
+        return self.kind.test_for(self.options.test, self.options.cov)
 
     @property
     def observed(self) -> Table:
@@ -117,9 +87,9 @@ class Problem:
         a row by its frequency, a cluster that was drawn twice as two. What was read and checked is not read again.
         """
         table, weights = self._by_columns.rows(rows), self.weights[rows] if weights is None else weights
-        filled = with_indicators(table, weights)[0] if self.missing == "indicator" else table
-        if self.rare_levels is not None:
-            filled = with_rare_levels_joined(filled, weights, self.rare_levels)[0]
+        filled = with_indicators(table, weights)[0] if self.options.missing == "indicator" else table
+        if self.options.rare_levels is not None:
+            filled = with_rare_levels_joined(filled, weights, self.options.rare_levels)[0]
         extras = self.extras.rows(rows)
         return replace(
             self,
@@ -138,6 +108,10 @@ class Problem:
         sibling.__dict__["design"] = self.design
         return sibling
 
+    def exhaustive(self) -> Problem:
+        """The same problem, answered by fits alone."""
+        return replace(self, options=replace(self.options, engine="exhaustive"))
+
     @cached_property
     def _by_columns(self) -> Table:
         """The table as siblings read it: a small matrix that lies row after row is turned once for all."""
@@ -151,9 +125,8 @@ class Problem:
     @cached_property
     def model(self) -> Model:
         """The outcome bound to its data."""
-        request = families.Request(
-            self.design, self.outcome, self.extras, self.test, self.cov, self.link, self.certified
-        )
+        asked, certified = self.options, self.options.engine == "certified"
+        request = families.Request(self.design, self.outcome, self.extras, self.test, asked.cov, asked.link, certified)
         return self.kind.build(request)
 
     @property
@@ -164,11 +137,11 @@ class Problem:
     @cached_property
     def sparse(self) -> tuple[int, ...]:
         """Categories with too many levels for χ²."""
-        return sparse_categories(self.model) if self.cov is None else ()
+        return sparse_categories(self.model) if self.options.cov is None else ()
 
     def pairs_rows(self, criterion: Criterion) -> bool:
         """Whether p-values of such categories come from pairs of rows: where nobody asked for anything else."""
-        free = self.model.has_likelihood and not self.test_named and not criterion.needs_likelihood
+        free = self.model.has_likelihood and self.options.test is None and not criterion.needs_likelihood
         return free and bool(self.sparse)
 
     @cached_property
@@ -237,11 +210,11 @@ class Problem:
         about_search = {
             **settings(plan, criterion, self.table, self.n_jobs, time_limit),
             "test": self.test,
-            "cov": self.cov,
-            "link": self.link,
-            "missing": self.missing,
+            "cov": self.options.cov,
+            "link": self.options.link,
+            "missing": self.options.missing,
             "n_rows_dropped": self.n_dropped,
-            "rare_levels": self.rare_levels,
+            "rare_levels": self.options.rare_levels,
             "paired": [self.table.name(j) for j in self.sparse] if isinstance(model, ManyLevels) else [],
         }
         about_model["notes"] += tuple(_remarks(self.design, plan))
@@ -263,8 +236,8 @@ class Problem:
         free = ("n_jobs", "time_limit")  # they change no answer
         plain = settings(plan, criterion, self.table, None, None)
         options = {name: value for name, value in plain.items() if name not in free}
-        options |= {"family": self.kind.name, "test": self.test, "cov": self.cov, "link": self.link}
-        options |= {"missing": self.missing, "rare_levels": self.rare_levels}
+        options |= {"family": self.kind.name, "test": self.test, "cov": self.options.cov, "link": self.options.link}
+        options |= {"missing": self.options.missing, "rare_levels": self.options.rare_levels}
         table, design, extras = self.table, self.design, self.extras
         by_row = (extras.offset, extras.trials, extras.entry, extras.strata, extras.cluster)
         levels = {j: factor.levels for j, factor in table.factors.items()}
@@ -329,155 +302,6 @@ def _late(time_limit: float | None, started: float | None) -> Clock:
     return Clock(max(time_limit, time.monotonic() - begun) + _GRACE, begun)
 
 
-def read_problem(
-    X: Any,
-    y: Any,
-    criteria: Sequence[Criterion],
-    exclude: Sequence[Name] = (),
-    *,
-    family: str | TestFunction | ConditionalTest = "auto",
-    test: str | None = None,
-    cov: str | None = None,
-    link: str | None = None,
-    sample_weight: Any = None,
-    feature_names: Sequence[str] | None = None,
-    groups: Groups | None = None,
-    categorical: Iterable[Name] = (),
-    missing: str = "error",
-    rare_levels: float | None = None,
-    engine: str = "certified",
-    device: str | None = None,
-    n_jobs: int | None = None,
-    **extras: Any,
-) -> Problem:
-    """Read and check the data, and that the family can do what the criteria and options ask for."""
-    check_known(extras)
-    thread_count(n_jobs)  # refuses what is no number of threads
-    if engine not in ("certified", "exhaustive"):
-        raise InvalidInput(f"engine must be 'certified' or 'exhaustive', got {engine!r}")
-    check_missing(missing)
-    check_rare_levels(rare_levels)
-    check_labels(X, {"y": y, "sample_weight": sample_weight, **extras})
-    named = [name for name in (*pair(y), sample_weight, *extras.values()) if isinstance(name, str)]
-    table = read_table(X, feature_names, named, exclude, groups, categorical)
-    weights, notes = read_weights(
-        take_column(X, sample_weight, "sample_weight") if isinstance(sample_weight, str) else sample_weight,
-        table.n_rows,
-    )
-    notes += list(X.notes) if isinstance(X, Genotypes) else []
-    y, present = _outcome_values(X, y), weights > 0
-    keep = present
-    if missing == "drop":
-        keep, told = complete_rows(table, present, known_rows(y, table.n_rows))
-        notes += told
-    outcome = read_outcome(y, table.n_rows, keep)
-    row_extras = read_extras(X, table.n_rows, extras)
-    if not keep.all():  # rows of weight 0, and those dropped, leave before anything is computed
-        kept = np.flatnonzero(keep)
-        table, weights, row_extras = table.rows(kept), weights[kept], row_extras.rows(kept)
-    observed = table
-    if missing == "indicator":
-        table, told = with_indicators(table, weights)
-        notes += told
-    if rare_levels is not None:
-        table, told = with_rare_levels_joined(table, weights, rare_levels)
-        notes += told
-    notes += few_rows(table, weights)
-    if device is not None:
-        table = moved(table, device)
-    kind, told = find_family(
-        outcome, criteria, family, test=test, cov=cov, link=link, extras=extras, weighted=sample_weight is not None
-    )
-    notes += told
-    if isinstance(table.matrix, Beside):
-        families.check_stored(kind, kind.test_for(test, cov), cov)
-    return Problem(
-        table,
-        outcome,
-        weights,
-        row_extras,
-        kind,
-        kind.test_for(test, cov),
-        cov,
-        link,
-        engine == "certified",
-        n_jobs,
-        tuple(notes),
-        missing,
-        int((present & ~keep).sum()),
-        test is not None,
-        rare_levels,
-        np.flatnonzero(keep),
-        observed,
-    )
-
-
-def find_family(
-    outcome: Outcome,
-    criteria: Sequence[Criterion],
-    family: str | TestFunction | ConditionalTest,
-    *,
-    test: str | None,
-    cov: str | None,
-    link: str | None,
-    extras: dict[str, Any],
-    weighted: bool,
-) -> tuple[Family, list[str]]:
-    """The family that answers, checked to be able to, and a note where it was chosen here."""
-    notes: list[str] = []
-    if isinstance(family, str) and family == "auto":
-        family, note = suggested_family(outcome) if extras.get("trials") is None else ("binomial", None)
-        notes += [note] if note else []
-    kind = families.find(family)
-    for criterion in criteria:
-        families.check_abilities(
-            kind,
-            test=test,
-            cov=cov,
-            link=link,
-            extras=extras,
-            weighted=weighted,
-            needs_likelihood=criterion.needs_likelihood,
-            criterion=repr(criterion),
-        )
-    return kind, notes
-
-
-def make_plan(
-    table: Table,
-    include: Iterable[Name],
-    exclude: Iterable[Name],
-    k: float = 1,
-    early_dropping: bool = True,
-    backward: bool = True,
-    max_features: int | None = None,
-) -> Plan:
-    """What is searched, with names looked up."""
-    forced, excluded = table.find(include, "include"), table.find(exclude, "exclude")
-    both = [table.name(j) for j in forced if j in excluded]
-    if both:
-        raise InvalidInput(f"{both} are both included and excluded: leave them out of one of the two")
-    considered = np.ones(table.n_variables, dtype=bool)
-    considered[[*forced, *excluded, *table.absorbed]] = False
-    limit = math.inf if max_features is None else max_features
-    return Plan(np.flatnonzero(considered), tuple(forced), k, bool(early_dropping), bool(backward), limit)
-
-
-def check_search_options(k: float, max_features: int | None, time_limit: float | None) -> None:
-    """Refuse numbers that no search can work with."""
-    number = isinstance(k, (int, np.integer, float)) and not isinstance(k, bool)
-    if not number or not k >= 0 or (k != math.inf and k != int(k)):
-        raise InvalidInput(f"k is the number of extra runs: 0, 1, 2, … or math.inf, got {k!r}")
-    if max_features is not None and (
-        isinstance(max_features, bool) or not isinstance(max_features, (int, np.integer)) or max_features < 0
-    ):
-        raise InvalidInput(f"max_features must be a whole number that is 0 or more, or None, got {max_features!r}")
-    if time_limit is None:
-        return
-    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float, np.number)) or not time_limit >= 0:
-        raise InvalidInput(f"time_limit must be a number of seconds, 0 or more, got {time_limit!r}")
-
-
 def algorithm_name(plan: Plan) -> str:
     """FBS, FBED^0, FBED^1, …, FBED^∞."""
     return "FBS" if not plan.early_dropping else f"FBED^{'∞' if plan.k == math.inf else int(plan.k)}"
@@ -499,24 +323,6 @@ def settings(
         "time_limit": time_limit,
         "n_jobs": n_jobs,
     }
-
-
-def check_known(extras: dict[str, Any]) -> None:
-    """Refuse arguments that nobody knows."""
-    unknown = [name for name in extras if name not in EXTRAS]
-    if unknown:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
-
-
-def pair(y: Any) -> tuple[Any, ...]:
-    """The two names of a survival time, or the outcome itself."""
-    return tuple(y) if isinstance(y, (tuple, list)) and len(y) == 2 and any(isinstance(v, str) for v in y) else (y,)
-
-
-def _outcome_values(X: Any, y: Any) -> Any:
-    """The outcome, or the pair (time, event), with names replaced by columns."""
-    parts = tuple(take_column(X, part, "y") if isinstance(part, str) else part for part in pair(y))
-    return parts if len(parts) == 2 else parts[0]
 
 
 def _criterion_text(text: str, test: str) -> str:

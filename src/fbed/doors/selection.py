@@ -11,15 +11,17 @@ from functools import partial
 from typing import Any
 
 from fbed.clock import Clock
+from fbed.doors.options import DataOptions, SearchOptions
 from fbed.doors.out_of_memory import Far, far_or_near, read_problem_elsewhere
-from fbed.doors.problem import Listener, Problem, check_search_options, make_plan, read_problem, settings
+from fbed.doors.problem import Listener, Problem, settings
 from fbed.doors.progress import Progress, reporting
+from fbed.doors.reading import read_problem
 from fbed.errors import InvalidInput
 from fbed.graphs import oracle
 from fbed.models.others.users_test import ConditionalTest, TestFunction
 from fbed.result.provenance import Provenance, provenance
 from fbed.result.result import Result, build
-from fbed.rules.criteria import Criterion, LikelihoodRatio, as_criterion
+from fbed.rules.criteria import Criterion, LikelihoodRatio
 from fbed.search.checkpoint import Checkpoint
 from fbed.search.search import Plan, Trail, search
 from fbed.tables.genotypes import considered
@@ -180,51 +182,51 @@ def select(
     include, exclude = as_list(include), as_list(exclude)
     X = considered(far_or_near(X, memory_limit, client, n_jobs), include, groups)
     started, on_clock = time.perf_counter(), time.monotonic()
-    chosen = as_criterion(criterion, alpha, gamma, alpha_backward)
-    check_search_options(k, max_features, time_limit)
-    extras = {
-        "offset": offset,
-        "exposure": exposure,
-        "trials": trials,
-        "strata": strata,
-        "entry": entry,
-        "cluster": cluster,
-    }
+    data = DataOptions(
+        family=family,
+        test=test,
+        cov=cov,
+        link=link,
+        sample_weight=sample_weight,
+        offset=offset,
+        exposure=exposure,
+        trials=trials,
+        strata=strata,
+        entry=entry,
+        cluster=cluster,
+        feature_names=feature_names,
+        groups=groups,
+        categorical=categorical,
+        missing=missing,
+        rare_levels=rare_levels,
+        engine=engine,
+        device=device,
+    )
+    searched = SearchOptions(
+        criterion=criterion,
+        alpha=alpha,
+        gamma=gamma,
+        alpha_backward=alpha_backward,
+        k=k,
+        early_dropping=early_dropping,
+        backward=backward,
+        include=include,
+        exclude=exclude,
+        max_features=max_features,
+    )
+    chosen = searched.chosen()
+    searched.check(time_limit)
     if oracle.is_wanted(X, family):
-        about_data = {"sample_weight": sample_weight, "feature_names": feature_names, "test": test, "cov": cov}
-        about_data |= {"groups": groups, "categorical": as_list(categorical) or None}
-        about_data |= {"missing": None if missing == "error" else missing, "rare_levels": rare_levels}
-        about_data |= {"familywise": familywise}
-        perfect = oracle.asked(X, y, family, chosen, {**about_data, "link": link, **extras})
+        perfect = oracle.asked(X, y, family, chosen, {**_about_data(data), "familywise": familywise})
         forced, excluded = perfect.predictors(include, "include"), perfect.predictors(exclude, "exclude")
-        plan = make_plan(perfect.table, forced, excluded, k, early_dropping, backward, max_features)
+        plan = dataclasses.replace(searched, include=forced, exclude=excluded).plan(perfect.table)
         return _select_on_graph(perfect, plan, chosen, asked, n_jobs, time_limit, progress)
     if isinstance(X, Far) and device is not None:
         raise InvalidInput("device= holds the whole table: it does not go with data that are read part by part")
     read = read_problem_elsewhere if isinstance(X, Far) else read_problem
-    elsewhere: dict[str, Any] = {} if isinstance(X, Far) else {"device": device}
     with closing(X) if isinstance(X, Far) else nullcontext():
-        problem = read(
-            X,
-            y,
-            [chosen],
-            exclude,
-            family=family,
-            test=test,
-            cov=cov,
-            link=link,
-            sample_weight=sample_weight,
-            feature_names=feature_names,
-            groups=groups,
-            categorical=categorical,
-            missing=missing,
-            rare_levels=rare_levels,
-            engine=engine,
-            n_jobs=n_jobs,
-            **elsewhere,
-            **extras,
-        )
-        plan = make_plan(problem.table, include, exclude, k, early_dropping, backward, max_features)
+        problem = read(X, y, [chosen], exclude, data, n_jobs)
+        plan = searched.plan(problem.table)
         if familywise is not None:
             if isinstance(X, Far):
                 raise InvalidInput("familywise= permutes rows that are in memory: give alpha= for data that are not")
@@ -233,6 +235,14 @@ def select(
         kept = None if checkpoint is None else partial(Checkpoint, checkpoint)
         result = problem.run(plan, chosen, time_limit, progress, started=on_clock, checkpoint=kept)
     return dataclasses.replace(result, seconds=time.perf_counter() - started, provenance=asked)
+
+
+def _about_data(data: DataOptions) -> dict[str, Any]:
+    """Options that a graph, which has no rows, has to refuse; None where they are not given."""
+    given: dict[str, Any] = {"missing": None if data.missing == "error" else data.missing}
+    given |= {"categorical": as_list(data.categorical) or None}
+    names = ("sample_weight", "feature_names", "test", "cov", "groups", "rare_levels", "link")
+    return {**{name: getattr(data, name) for name in names}, **given, **data.extras}
 
 
 def _with_level(problem: Problem, plan: Plan, own_level: bool, familywise: float) -> tuple[Criterion, Problem]:

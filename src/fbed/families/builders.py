@@ -21,7 +21,7 @@ from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.packed_sums import PackedSums
 from fbed.models.engines.raced import RacedFit
-from fbed.models.engines.risk_sums import RiskSums, in_order, order_of_risk
+from fbed.models.engines.risk_sums import Course, RiskSums, in_order, order_of_risk
 from fbed.models.engines.row_sums import RowSums
 from fbed.models.engines.tall import TallModel
 from fbed.models.engines.tall_linear import LinearSums, Products, TallGaussian
@@ -258,10 +258,14 @@ def _cox(request: Request) -> Model:
     def careful() -> RegressionModel:
         return _regression(request, Cox(time, event, request.design.weights, extras.strata, extras.entry))
 
-    many_ties = float(request.design.weights[event].sum()) > 4.0 * len(time)  # weights make them: a term each
-    if extras.entry is None and not many_ties and _is_tall(request):
-        return _tall_cox(request, time, event, careful, _silent_strata(event, extras.strata))
-    return _with_notes(careful(), _silent_strata(event, extras.strata))
+    if extras.entry is None and not many_ties(request.design.weights, event) and _is_tall(request):
+        return _tall_cox(request, time, event, careful, silent_strata(event, extras.strata))
+    return _with_notes(careful(), silent_strata(event, extras.strata))
+
+
+def many_ties(weights: Floats, event: NDArray[np.bool_], most: float = 4.0) -> bool:
+    """Whether weights make more events a row than sums over the rows should go through one by one."""
+    return float(weights[event].sum()) > most * len(event)
 
 
 def _tall_cox(
@@ -271,11 +275,12 @@ def _tall_cox(
     strata = request.extras.strata
     order = order_of_risk(time, event, strata)
     blocks = RowBlocks(in_order(request.design, order))
-    sums = RiskSums(blocks, time[order], event[order], None if strata is None else strata[order])
-    return TallModel("cox", sums, careful, tuple(notes))
+    course = Course.of(time[order], event[order], None if strata is None else strata[order], blocks.design.weights)
+    return TallModel("cox", RiskSums(blocks, course), careful, tuple(notes))
 
 
-def _silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> list[str]:
+def silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> list[str]:
+    """A note on strata without events."""
     if strata is None:
         return []
     silent = len(np.unique(strata)) - len(np.unique(strata[event]))

@@ -10,22 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
-from fbed.families.builders import binomial_outcome
+from fbed.families.builders import binomial_outcome, silent_strata
 from fbed.families.registry import Family, Request
 from fbed.matrix.design import Design
 from fbed.models.base import Model
+from fbed.models.engines.risk_sums import Course
 from fbed.models.engines.tall import TallModel
 from fbed.models.engines.tall_linear import Products, TallGaussian
 from fbed.models.others.gaussian import Gaussian
 from fbed.out_of_memory.crew import Crew
 from fbed.out_of_memory.designs import FarDesign
 from fbed.out_of_memory.gathered import GatheredModel
+from fbed.out_of_memory.in_time import InTime, JoinedRisks
 from fbed.out_of_memory.joined import JoinedLinear, JoinedSums
 from fbed.out_of_memory.part_sums import Outcome
 from fbed.rules.tails import Floats
 
-FAMILIES = ("gaussian", "binomial", "poisson")
-"""Families whose models are found from sums over rows."""
+FAMILIES = ("gaussian", "binomial", "poisson", "cox")
+"""Families whose models are found from sums over rows; those of the last over rows in order of time."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +57,17 @@ class Elsewhere:
         self.crew.settle(design.outline, outcomes)
 
 
-def refuse_others(kind: Family, test: str, cov: str | None, engine: str) -> None:
+def refuse_others(kind: Family, test: str, cov: str | None, engine: str, late: bool = False) -> None:
     """An error for what cannot be answered by sums over rows."""
     what = None
     if kind.name not in FAMILIES:
         what = f"family {kind.name!r} needs all rows in memory"
-        if kind.name == "cox":
-            what += ", in order of time"
     elif test != "lr" or cov is not None:
         what = f"test={test!r}{f' with cov={cov!r}' if cov else ''} needs all rows in memory"
     elif engine != "certified":
         what = "engine='exhaustive' needs all rows in memory"
+    elif late:
+        what = "entry (rows that are not at risk from the beginning) needs all rows in memory"
     if what is not None:
         raise InvalidInput(
             f"{what}, and this table is read part by part: that works for the families {', '.join(FAMILIES)} with "
@@ -85,12 +87,24 @@ def model_elsewhere(kind: Family, request: Request, where: Elsewhere) -> Model:
 
     careful = GatheredModel(kind.name, design, ordinary, where.room)
     offset = request.extras.told_offset
+    if kind.name == "cox":
+        return _survival(request, design, where, careful)
     if kind.name == "gaussian":
         return _linear(request, design, where, careful)
     counts = kind.name == "poisson"
     y, weights = (request.outcome.counts("poisson"), design.weights) if counts else binomial_outcome(request)
     where.settle(design, y, None if weights is design.weights else weights, offset, counts)
     return TallModel(kind.name, JoinedSums(where.crew, design, y, weights, offset, counts), lambda: careful)
+
+
+def _survival(request: Request, design: FarDesign, where: Elsewhere, careful: GatheredModel) -> TallModel:
+    """Of rows that are in order of time (`in_order_of_time`)."""
+    crew, strata = where.crew, request.extras.strata
+    assert isinstance(crew, InTime)
+    time, event = request.outcome.survival("cox", zero_allowed=True)
+    course = Course.of(time, event, strata, design.weights)
+    crew.follow(design.outline, course)
+    return TallModel("cox", JoinedRisks(crew, design, course), lambda: careful, tuple(silent_strata(event, strata)))
 
 
 def _linear(request: Request, design: FarDesign, where: Elsewhere, careful: GatheredModel) -> TallGaussian:

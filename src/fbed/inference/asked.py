@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.doors.problem import DataOptions, Problem, check_search_options, make_plan, read_problem
+from fbed.doors.options import DataOptions, SearchOptions, SelectArguments
+from fbed.doors.problem import Problem
+from fbed.doors.reading import read_problem
 from fbed.errors import InvalidInput
 from fbed.graphs.oracle import is_wanted
 from fbed.inference.resamples import Resample, Units, check_size, seeds, units_of
 from fbed.inference.runner import Done, Listener, run_all
 from fbed.models.base import FittedModel, Indices
-from fbed.rules.criteria import Criterion, as_criterion
+from fbed.rules.criteria import Criterion
 from fbed.search.memo import Memo
 from fbed.search.search import Plan
 from fbed.tables.extras import read_extras
@@ -29,21 +31,6 @@ from fbed.tables.table import Name, as_list
 from fbed.threads import thread_count
 
 MOSTLY = 0.5  # part of the searches at which failures become that of the whole
-
-
-class SelectOptions(DataOptions, total=False):
-    """Arguments of `fbed.select`, but for the data and what belongs to a single search."""
-
-    criterion: str | Criterion
-    alpha: float | None
-    gamma: float | None
-    k: float
-    early_dropping: bool
-    backward: bool
-    alpha_backward: float | None
-    include: Iterable[Name]
-    exclude: Iterable[Name]
-    max_features: int | None
 
 
 @dataclass(frozen=True)
@@ -114,7 +101,7 @@ class Found:
 def read(
     X: Any,
     y: Any,
-    options: SelectOptions,
+    options: SelectArguments,
     *,
     n_seeds: int,
     random_state: int | None,
@@ -127,29 +114,19 @@ def read(
 ) -> Asked:
     """Read and check everything; `plan` overrides what the options say about the search."""
     started = time.perf_counter()
-    include, exclude = as_list(options.get("include", ())), as_list(options.get("exclude", ()))
-    X = considered(opened(X), include, options.get("groups"))
-    if is_wanted(X, options.get("family")):
+    search, rest = SearchOptions.split({**options, **plan})
+    data = DataOptions.of(rest)
+    X = considered(opened(X), as_list(search.include), data.groups)
+    if is_wanted(X, data.family):
         raise InvalidInput("a graph has no rows that could be drawn: use fbed.select(graph, target)")
-    given: dict[str, Any] = {**options, **plan}
-    criterion = as_criterion(
-        given.pop("criterion", "lr"),
-        given.pop("alpha", None),
-        given.pop("gamma", None),
-        given.pop("alpha_backward", None),
-    )
-    search_options = {name: given.pop(name) for name in _SEARCH if name in given}
-    include, exclude = as_list(given.pop("include", include)), as_list(given.pop("exclude", exclude))
-    check_search_options(search_options.get("k", 1), search_options.get("max_features"), time_limit)
-    problem = read_problem(X, y, [criterion], exclude, n_jobs=n_jobs, **given)
-    planned = make_plan(problem.table, include, exclude, **search_options)
+    criterion = search.chosen()
+    search.check(time_limit)
+    problem = read_problem(X, y, [criterion], search.excluded, data, n_jobs)
+    planned = search.plan(problem.table)
     drawn = _units(X, problem, stratify, units)
     check_size(drawn, fraction)
     seed, many = seeds(random_state, n_seeds)
     return Asked(problem, planned, criterion, drawn, seed, many, thread_count(n_jobs), started)
-
-
-_SEARCH = ("k", "early_dropping", "backward", "max_features")
 
 
 def _units(X: Any, problem: Problem, stratify: Any, units: Any) -> Units:

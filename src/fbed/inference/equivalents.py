@@ -12,7 +12,6 @@ told: where what X has to say given R is enough to be seen, and what is left of 
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import time
@@ -22,9 +21,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
+from fbed.doors.options import SelectArguments
 from fbed.doors.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
-from fbed.inference.asked import Asked, SelectOptions, full_search, read
+from fbed.inference.asked import Asked, full_search, read
 from fbed.inference.inclusion import check_count
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener, run_all
@@ -149,7 +149,7 @@ def equivalents(
     n_jobs: int | None = None,
     time_limit: float | None = None,
     progress: Listener = None,
-    **options: Unpack[SelectOptions],
+    **options: Unpack[SelectArguments],
 ) -> EquivalentsResult:
     """Variables that could replace selected ones without loss of information, and the sets that come from them.
 
@@ -184,7 +184,7 @@ def equivalents(
     asked = read(X, y, options, n_seeds=0, random_state=0, n_jobs=n_jobs, fraction=1.0, time_limit=time_limit)
     level = _level(asked, level)
     selected = full_search(asked).selected
-    problem = dataclasses.replace(asked.problem, certified=False)
+    problem = asked.problem.exhaustive()
     problem.__dict__["design"] = asked.problem.design
     redundant = _redundant(problem, asked, selected, level)
 

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
+from fbed.doors.options import SelectArguments
 from fbed.doors.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
-from fbed.inference.asked import SelectOptions, find, full_search, read
+from fbed.inference.asked import find, full_search, read
 from fbed.inference.inclusion import check_count
 from fbed.inference.nulls import Null, null_of
 from fbed.inference.results import Inference, listed
@@ -100,7 +101,7 @@ def first_scan(problem: Problem, plan: Plan) -> float:
 
 def _is_plain_linear(problem: Problem, plan: Plan) -> bool:
     single = problem.design.varying[plan.candidates] | (problem.design.width[plan.candidates] == 0)
-    return problem.model.name == "gaussian" and problem.cov is None and not plan.forced and bool(single.all())
+    return problem.model.name == "gaussian" and problem.options.cov is None and not plan.forced and bool(single.all())
 
 
 def _by_correlations(problem: Problem, plan: Plan, null: Null, seeds: list[np.random.SeedSequence]) -> Floats:
@@ -190,7 +191,7 @@ def selection_test(
     n_jobs: int | None = None,
     time_limit: float | None = None,
     progress: Listener = None,
-    **options: Unpack[SelectOptions],
+    **options: Unpack[SelectArguments],
 ) -> SelectionTest:
     """The p-value of a selection as a whole: the same search on outcomes in which nothing matters.
 
@@ -251,7 +252,7 @@ def _evidence(
     """Minus the logarithm of the naive p-value of the selected model against the one without candidates."""
     if not selected or model is None:
         return 0.0
-    if not (problem.model.has_likelihood and problem.cov is None and model.terms):
+    if not (problem.model.has_likelihood and problem.options.cov is None and model.terms):
         return -first_scan(problem, replace(plan, candidates=np.sort(np.array(selected, dtype=np.intp))))
     smaller = problem.model.describe(list(plan.forced))
     df = np.array([float(len(model.terms) - len(smaller.terms))])

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from scipy import stats
 
+from fbed.doors.options import SelectArguments
 from fbed.doors.problem import algorithm_name
 from fbed.errors import InvalidInput
-from fbed.inference.asked import Asked, Found, SelectOptions, find, full_search, read, refuse_failures
+from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.coefficients import TermSummary, full_model, observed, summarised
 from fbed.inference.resamples import Resample, bootstrap, subsample
 from fbed.inference.results import Inference, listed
@@ -193,7 +194,7 @@ def inclusion(
     n_jobs: int | None = None,
     time_limit: float | None = None,
     progress: Listener = None,
-    **options: Unpack[SelectOptions],
+    **options: Unpack[SelectArguments],
 ) -> InclusionResult:
     """How often is each variable selected, when the search is repeated on parts of the rows?
 

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from scipy.stats import norm
 
+from fbed.doors.options import SelectArguments
 from fbed.doors.problem import algorithm_name
 from fbed.errors import InvalidInput
-from fbed.inference.asked import Asked, Found, SelectOptions, find, full_search, read, refuse_failures
+from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.inclusion import check_count
 from fbed.inference.resamples import Resample, halves
 from fbed.inference.results import Inference, listed
@@ -131,7 +132,7 @@ def ipss(
     n_jobs: int | None = None,
     time_limit: float | None = None,
     progress: Listener = None,
-    **options: Unpack[SelectOptions],
+    **options: Unpack[SelectArguments],
 ) -> IPSSResult:
     """Integrated path stability selection: variables with efp scores and q-values, over many levels at once.
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from scipy import stats
 
+from fbed.doors.options import SelectArguments
 from fbed.doors.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
 from fbed.inference.aggregation import combined_sparse, discoveries, interval
-from fbed.inference.asked import Asked, Found, SelectOptions, find, full_search, read, refuse_failures
+from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.inclusion import check_count
 from fbed.inference.resamples import halves
 from fbed.inference.results import Inference, listed
@@ -153,7 +154,7 @@ def multisplit(
     n_jobs: int | None = None,
     time_limit: float | None = None,
     progress: Listener = None,
-    **options: Unpack[SelectOptions],
+    **options: Unpack[SelectArguments],
 ) -> MultisplitResult:
     """p-values that are valid after selection, by selecting on one half of the rows and testing on the other.
 
@@ -252,7 +253,7 @@ def _one(asked: Asked, seed: np.random.SeedSequence) -> Split:
     found = find(asked.sibling(first), asked.plan, asked.criterion)
     if found.failed is not None or not found.selected:
         return Split(found)
-    problem = dataclasses.replace(asked.sibling(second), certified=False)
+    problem = asked.sibling(second).exhaustive()
     try:
         tested = _with_room(problem, asked.plan.forced, found.selected)
     except InvalidInput as error:
@@ -278,7 +279,7 @@ def _tested(problem: Problem, forced: Sequence[int], tested: tuple[int, ...], fo
 
 def are_counts(problem: Problem) -> bool:
     """Whether the outcome may vary more than its model says, and nobody asked for a variance that allows for it."""
-    return problem.cov is None and (problem.model.name == "poisson" or problem.extras.trials is not None)
+    return problem.options.cov is None and (problem.model.name == "poisson" or problem.extras.trials is not None)
 
 
 def _dispersion(problem: Problem, fit: Any, rest: float) -> float | None:
@@ -331,7 +332,7 @@ def _with_room(problem: Problem, forced: Sequence[int], selected: Sequence[int])
 def _rows_that_count(problem: Problem) -> float:
     """Coefficients that a test on these rows can bear: an exact one nearly all, others a fifth of what informs them."""
     n = problem.model.n
-    if problem.model.name == "gaussian" and problem.cov is None:
+    if problem.model.name == "gaussian" and problem.options.cov is None:
         return n - 3.0
     values = problem.outcome.values
     if problem.model.name == "binomial" and problem.extras.trials is None:

@@ -106,11 +106,11 @@ def _reordered(outcome: Outcome, order: Indices) -> Outcome:
 
 def _simulated(problem: Problem, forced: Sequence[int]) -> Draw:
     name = problem.model.name
-    if name not in _DRAWS or problem.cov is not None:
+    if name not in _DRAWS or problem.options.cov is not None:
         raise InvalidInput(
             f"with an offset, an exposure or variables that are forced in, outcomes are simulated from the model that "
-            f"has just these, which family {name!r}{' with a robust covariance' if problem.cov else ''} cannot do: it "
-            f"can be done for {', '.join(_DRAWS)}"
+            f"has just these, which family {name!r}{' with a robust covariance' if problem.options.cov else ''} cannot "
+            f"do: it can be done for {', '.join(_DRAWS)}"
         )
     fitted = problem.model.describe(list(forced))
     if fitted.separated:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
+from fbed.doors.options import SelectArguments
 from fbed.doors.problem import algorithm_name
 from fbed.errors import InvalidInput
-from fbed.inference.asked import Asked, Found, SelectOptions, find, full_search, read, refuse_failures
+from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.complementary import ASSUMPTIONS, expected_false, largest_q, smallest_threshold
 from fbed.inference.inclusion import check_count
 from fbed.inference.resamples import halves
@@ -130,7 +131,7 @@ def stability(
     n_jobs: int | None = None,
     time_limit: float | None = None,
     progress: Listener = None,
-    **options: Unpack[SelectOptions],
+    **options: Unpack[SelectArguments],
 ) -> StabilityResult:
     """Variables that are selected in most halves of the rows, with a bound on the number of false ones among them.
 
@@ -235,7 +236,7 @@ def check_pairs(n_resamples: Any) -> None:
         raise InvalidInput(f"n_resamples counts halves, which come in pairs: give an even number, got {n_resamples}")
 
 
-def refuse_settled(options: SelectOptions) -> None:
+def refuse_settled(options: SelectArguments) -> None:
     """Refuse options that the method settles by itself."""
     for name in ("backward", "max_features"):
         if options.get(name) is not None and not (name == "backward" and options[name]):

@@ -34,12 +34,12 @@ class BesideColumns:
     def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
         """Centre, scale, minimum, maximum, how many are not finite and not 0, a row a column."""
         edge = int(np.clip(self.n_stored, first, last))
-        parts = [np.empty((0, 6))]
+        parts = []
         if first < edge:
             parts.append(self.stored.stats(weights, total, first, edge))
         if edge < last:
             parts.append(self.plain.stats(weights, total, edge - self.n_stored, last - self.n_stored))
-        return np.concatenate(parts)
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, 6)), *parts])
 
     def gather(self, which: Places, center: Floats, scale: Floats) -> Floats:
         """Columns (x − centre)/scale, column-major."""

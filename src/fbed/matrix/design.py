@@ -85,7 +85,7 @@ class Design:
         step = max(16, -(-p // 64)) if not self.is_on_device else max(1, p)  # a device cuts them by itself
         ranges = [(start, min(start + step, p)) for start in range(0, p, step)]
         parts = list(spread(lambda r: self.matrix.stats(self.weights, self.n, *r), ranges, n_threads))
-        stats = np.concatenate(parts) if parts else np.empty((0, 6))
+        stats = parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, 6)), *parts])
         refuse_not_finite(self.table, self._unusable(stats[:, 4]))
         center, scale, low, high, stored = (np.ascontiguousarray(stats[:, i]) for i in (0, 1, 2, 3, 5))
         return center, scale, low, high, stored

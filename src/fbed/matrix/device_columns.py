@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,8 @@ class DeviceColumns:
     def __init__(self, place: Place, shape: tuple[int, int]) -> None:
         self.place, self.n, self.p = place, *shape
         self._room = place.room()
+        self._center = self._scale = np.zeros(0)  # moments that are on the device, as they are in memory and there
+        self._there: tuple[Array, Array] = ()  # type: ignore[assignment]
 
     def slabs(self, count: int, bytes_a_value: int = 8) -> Iterator[slice]:
         """Parts of so many columns that are held at a time."""
@@ -98,10 +101,24 @@ class DeviceColumns:
         return self.gather_rows(which, center, scale, 0, self.n, False)
 
     def _moments(self, which: Places, center: Floats, scale: Floats) -> tuple[Array, Array]:
-        """Centres and units of columns, as columns beside their values."""
-        s = scale[which]
-        unit = np.where(s > 0, 1.0 / np.where(s > 0, s, 1.0), 0.0)
-        return self.place.put(np.ascontiguousarray(center[which]))[:, None], self.place.put(unit)[:, None]
+        """Centres and units of columns, as columns beside their values; those of all are brought there once."""
+        if not (_same(self._center, center) and _same(self._scale, scale)):
+            unit = np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)
+            self._center, self._scale = center, scale
+            self._there = self.place.put(np.ascontiguousarray(center))[:, None], self.place.put(unit)[:, None]
+        some = self._at(which)
+        return self._there[0][some], self._there[1][some]
+
+    def _at(self, which: Places) -> Any:
+        """An index for columns: a slice where they follow each other, which copies nothing."""
+        if len(which) and which[-1] - which[0] == len(which) - 1 and (np.diff(which) == 1).all():
+            return slice(int(which[0]), int(which[-1]) + 1)
+        return self.place.put(which)
+
+
+def _same(one: Floats, other: Floats) -> bool:
+    """Whether two arrays are the same memory: the first is kept, so that nobody else can have its place."""
+    return one is other or (len(one) == len(other) > 0 and one.ctypes.data == other.ctypes.data)
 
 
 class FloatColumns(DeviceColumns):
@@ -116,9 +133,8 @@ class FloatColumns(DeviceColumns):
         """Centre, scale, minimum, maximum, how many are not finite and not 0, a row a column."""
         out = np.zeros((last - first, 6))
         out[:, 5] = self.n
-        for some in self.slabs(last - first):
-            self._quick_stats(first, some, bool((weights == 1.0).all()), total, out)
         with np.errstate(invalid="ignore", over="ignore"):
+            self._quick_stats(first, last, bool((weights == 1.0).all()), total, out)
             varies = out[:, 2] < out[:, 3]
             sound = np.isfinite(out[:, :4]).all(axis=1) & (np.abs(out[:, 0]) < _CLOSE * out[:, 1])
         careful = np.flatnonzero(~sound & (varies | ~np.isfinite(out[:, 2:4]).all(axis=1)))
@@ -129,21 +145,28 @@ class FloatColumns(DeviceColumns):
         out[~varies, 0] = out[~varies, 2]
         return out
 
-    def _quick_stats(self, first: int, some: slice, equal: bool, total: float, out: Floats) -> None:
-        """Extremes, and, of floating-point numbers without weights, the mean and the mean of squares."""
+    def _quick_stats(self, first: int, last: int, equal: bool, total: float, out: Floats) -> None:
+        """Extremes, and, of floating-point numbers without weights, the mean and the mean of squares.
+
+        All is asked for before anything is waited for: the device has work while we look at what it has found.
+        """
         place, xp = self.place, self.place.xp
-        X = self.rows[first + some.start : first + some.stop]
-        out[some, 2], out[some, 3] = (on_host(end, place) for end in place.ends(X))
-        if not (self.floating and equal):
-            return
-        with np.errstate(invalid="ignore", over="ignore"):
-            if self.roughly:
-                mean, variance = place.rough_moments(X)
-                out[some, 0], out[some, 1] = on_host(mean, place), np.sqrt(on_host(variance, place))
-                return
-            center = on_host(X.sum(1, dtype=xp.float64), place) / total
-            square = on_host(place.lengths(X), place) ** 2 / total - center**2
-            out[some, 0], out[some, 1] = center, np.sqrt(np.maximum(square, 0.0))
+        slabs = [self.rows[first + some.start : first + some.stop] for some in self.slabs(last - first)]
+        ends = [place.ends(X) for X in slabs]
+        if self.floating and equal and self.roughly:
+            moments = [place.rough_moments(X) for X in slabs]
+        elif self.floating and equal:
+            moments = [(X.sum(1, dtype=xp.float64), place.lengths(X)) for X in slabs]
+        else:
+            moments = []
+        for i, found in enumerate((ends, moments)):
+            for j in range(2 if found else 0):
+                out[:, 2 - 2 * i + j] = on_host(xp.concatenate([part[j] for part in found]), place)
+        if moments and not self.roughly:
+            out[:, 0] /= total
+            out[:, 1] = out[:, 1] ** 2 / total - out[:, 0] ** 2
+        if moments:
+            np.sqrt(np.maximum(out[:, 1], 0.0), out=out[:, 1])
 
     def _careful_stats(self, first: int, which: NDArray[np.intp], weights: Floats, total: float, out: Floats) -> None:
         """The same of columns with weights, far from 0 or with values that are not finite: more than one pass."""
@@ -171,16 +194,16 @@ class FloatColumns(DeviceColumns):
         return (self.place.cast(self._some(which), "float64") - c) * unit
 
     def _some(self, which: Places) -> Array:
-        if len(which) and which[-1] - which[0] == len(which) - 1 and (np.diff(which) == 1).all():
-            return self.rows[int(which[0]) : int(which[-1]) + 1]
-        return self.rows[self.place.put(which)]
+        return self.rows[self._at(which)]
 
     def quick(self, which: Places, center: Floats, scale: Floats, norm: Floats, V: Array, own: bool) -> Quick:
         """Products in float32: a sum of m products is wrong by m·2⁻²⁴·Σ|xv| at most, and Σ|xv| ≤ ‖x‖‖v‖."""
         place, xp = self.place, self.place.xp
         small, totals = place.cast(V, "float32"), V.sum(0)
+        lengths = np.sqrt(on_host((V * V).sum(0), place)) + _VANISHING * np.sqrt(self.n)
+        most = float(on_host(xp.amax(xp.abs(V[:, -1 if not own else 1])), place))
         along, squares = [], []
-        with place.exactly():
+        with place.exactly():  # which goes on while the bounds are computed here
             for some in self.slabs(len(which), 4):
                 X = place.cast(self._some(which[some]), "float32")
                 c, unit = self._moments(which[some], center, scale)
@@ -190,8 +213,6 @@ class FloatColumns(DeviceColumns):
                     square = self._sums(X * X, small[:, 1:2])
                     squares.append(((square - c * (2.0 * sums[:, 1:2] - c * totals[1])) * unit * unit)[:, 0])
         c, s = center[which], scale[which]
-        lengths = np.sqrt(on_host((V * V).sum(0), place)) + _VANISHING * np.sqrt(self.n)
-        most = float(on_host(xp.amax(xp.abs(V[:, -1 if not own else 1])), place))
         rounding = (_CHUNK + 8) * _HALF_ULP
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             by_column = rounding * norm / s

@@ -43,9 +43,7 @@ class PackedOnDevice(DeviceColumns):
         return four.view(self.place.xp.int8)
 
     def _some(self, which: Places) -> Array:
-        if len(which) and which[-1] - which[0] == len(which) - 1 and (np.diff(which) == 1).all():
-            return self.bytes[int(which[0]) : int(which[-1]) + 1]
-        return self.bytes[self.place.put(which)]
+        return self.bytes[self._at(which)]
 
     def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
         """Centre, scale, minimum, maximum, 0 and n, a row a column."""

@@ -9,7 +9,7 @@ number.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from typing import TypeVar
 
 import numpy as np
@@ -32,10 +32,10 @@ Answer = TypeVar("Answer")
 
 
 class RowBlocks:
-    """Standardised columns of variables, of some rows at a time."""
+    """Standardised columns of variables, of some rows at a time; blocks of `kept_bytes` at most are kept of a model."""
 
-    def __init__(self, design: Design) -> None:
-        self.design = design
+    def __init__(self, design: Design, kept_bytes: int = _KEPT_BYTES) -> None:
+        self.design, self.kept_bytes = design, kept_bytes
         self._moments: dict[int, tuple[Floats, Floats]] = {}
         self._tables: dict[int, Floats] = {}
         self._kept: dict[tuple[tuple[int, ...], bool], dict[tuple[int, int], Floats]] = {}
@@ -57,7 +57,7 @@ class RowBlocks:
             self._fill(out.T[ones:], selected, part)
             return out
 
-        if 8 * design.n_rows * (ones + self.width(selected)) > _KEPT_BYTES:
+        if 8 * design.n_rows * (ones + self.width(selected)) > self.kept_bytes:
             return expand
         kept = self._blocks_of(tuple(selected), constant)
 
@@ -187,9 +187,15 @@ class RowBlocks:
         design = self.design
         which = np.asarray(variables, dtype=np.intp)
         if len(which) and design.varying[which].all():
-            j = design.table.position[which]
-            return np.maximum(design.center[j] - design.low[j], design.high[j] - design.center[j]) / design.scale[j]
+            return self._reach_of_columns[design.table.position[which]]
         return np.concatenate([np.zeros(0), *(self._reach(int(variable)) for variable in variables)])
+
+    @cached_property
+    def _reach_of_columns(self) -> Floats:
+        """The largest size of every column of the table's matrix that varies."""
+        design = self.design
+        size = np.maximum(design.center - design.low, design.high - design.center)
+        return np.asarray(size / np.where(design.scale > 0, design.scale, np.inf))
 
     def _reach(self, variable: int) -> Floats:
         design = self.design

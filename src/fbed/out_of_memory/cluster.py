@@ -16,7 +16,7 @@ from fbed.errors import InvalidInput
 from fbed.out_of_memory.crew import BRANCHES, JOINS, Answer, Join, Tally, added
 from fbed.out_of_memory.outline import Outline
 from fbed.out_of_memory.part_readers import ArrayRows, DelayedRows, Part, held_rows
-from fbed.out_of_memory.part_sums import Outcome, Piece
+from fbed.out_of_memory.part_sums import Outcome, SumsPiece
 from fbed.threads import one_blas_thread
 
 _LOADED = 2**26  # bytes of columns that a task loads at a time: one number, so that it changes no rounding
@@ -103,7 +103,7 @@ class OnDask:
         common, room = self._made(outline), self.room
         total = max(1, sum(outcome.n_rows for outcome in outcomes))
         self.pieces = [
-            self.client.submit(Piece, part, common, outcome, room * outcome.n_rows // total, _LOADED, pure=False)
+            self.client.submit(SumsPiece, part, common, outcome, room * outcome.n_rows // total, _LOADED, pure=False)
             for part, outcome in zip(self.parts, outcomes, strict=True)
             if outcome.n_rows
         ]
@@ -160,7 +160,7 @@ def _worked(work: Callable[..., Any], part: Part, shared: Sequence[Any], own: Se
     return work(part, *shared, *own), 0
 
 
-def _answered(piece: Piece, verb: str, arguments: Sequence[Any]) -> tuple[Any, int]:
+def _answered(piece: SumsPiece, verb: str, arguments: Sequence[Any]) -> tuple[Any, int]:
     with one_blas_thread():
         return piece.answer(verb, arguments)
 

@@ -6,10 +6,11 @@ bit of the answer.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -17,8 +18,9 @@ import numpy as np
 from fbed.clock import check_time
 from fbed.models.engines.row_sums import joined_moments
 from fbed.out_of_memory.outline import Outline
+from fbed.out_of_memory.part_columns import Piece, joined_spread
 from fbed.out_of_memory.part_readers import Part
-from fbed.out_of_memory.part_sums import Outcome, Piece, joined_spread
+from fbed.out_of_memory.part_sums import Outcome, SumsPiece
 from fbed.threads import spread
 
 BRANCHES = 8
@@ -99,6 +101,23 @@ def _give_back() -> None:
         arrow.default_memory_pool().release_unused()
 
 
+def _give_all_back() -> None:
+    """The C library as well, which keeps as much as the first passes took: nobody else could have it."""
+    _give_back()
+    trim = getattr(_c_library(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _c_library() -> ctypes.CDLL | None:
+    """Where there is one under this name, as on Linux; other systems do without."""
+    try:
+        return ctypes.CDLL("libc.so.6")
+    except OSError:
+        return None
+
+
 class Here:
     """This process. `room` is the number of bytes for columns that are kept, `loaded` that for a thread's question."""
 
@@ -123,13 +142,14 @@ class Here:
     ) -> Iterable[Answer]:
         self.tally.passes += 1
         todo = list(zip(self.parts, own, strict=True))
-        return spread(lambda item: work(item[0], *shared, *item[1]), todo, self.n_threads)
+        yield from spread(lambda item: work(item[0], *shared, *item[1]), todo, self.n_threads)
+        _give_all_back()
 
     def settle(self, outline: Outline, outcomes: Sequence[Outcome]) -> None:
         """Parts without rows have nothing to say."""
         total = max(1, sum(outcome.n_rows for outcome in outcomes))
         self.pieces = [
-            Piece(part, outline, outcome, self.room * outcome.n_rows // total, self.loaded)
+            SumsPiece(part, outline, outcome, self.room * outcome.n_rows // total, self.loaded)
             for part, outcome in zip(self.parts, outcomes, strict=True)
             if outcome.n_rows
         ]

@@ -105,9 +105,10 @@ def key_of(value: Any) -> tuple[str, Any]:
 
 @dataclass(frozen=True)
 class Digest:
-    """Of some columns: moments of those that hold numbers, by index, and the values of the others."""
+    """Of some columns: moments and types of those that hold numbers, by index, and the values of the others."""
 
     numeric: tuple[int, ...]
+    types: tuple[np.dtype[Any], ...]
     moments: Moments
     values: dict[int, Values]
     n_rows: int
@@ -120,6 +121,7 @@ class Digest:
         values = {j: found.joined(other.values[j]) for j, found in self.values.items()}
         return Digest(
             self.numeric,
+            tuple(map(np.promote_types, self.types, other.types)),
             self.moments.joined(other.moments),
             values,
             self.n_rows + other.n_rows,
@@ -144,6 +146,7 @@ def digest(
 ) -> Digest:
     """The first look at a part, some columns at a time, at the rows that are kept."""
     numeric: dict[int, Floats] = {}
+    types: dict[int, np.dtype[Any]] = {}
     values: dict[int, Values] = {}
     n_bytes, n = 0, part.n_rows if keep is None else int(keep.sum())
     weight = np.ones(n) if weights is None else weights
@@ -156,10 +159,12 @@ def digest(
             elif wanted[j].coded:
                 values[j] = _different(found, weight)
             else:
-                arrays[j] = found
+                arrays[j] = plain_numbers(np.ascontiguousarray(found))
+                types[j] = arrays[j].dtype
         numeric |= dict(zip(arrays, _moments(list(arrays.values()), weight), strict=True))
     columns = np.array([numeric[j] for j in sorted(numeric)]).reshape(-1, 7).T
-    return Digest(tuple(sorted(numeric)), Moments(*columns), values, n, n_bytes)
+    kinds = tuple(types[j] for j in sorted(numeric))
+    return Digest(tuple(sorted(numeric)), kinds, Moments(*columns), values, n, n_bytes)
 
 
 def batches(items: Sequence[int], size: int) -> list[list[int]]:
@@ -185,7 +190,7 @@ def _moments(columns: list[NDArray[Any]], weights: Floats) -> Floats:
     out[:, 3], out[:, 4] = np.inf, -np.inf
     if n == 0:
         return out
-    kernel = DenseColumns([plain_numbers(np.ascontiguousarray(column)) for column in columns], n)
+    kernel = DenseColumns(columns, n)
     stats = kernel.stats(weights, total, 0, len(columns))
     out[:, 0] = total
     out[:, 1:5] = stats[:, :4]
@@ -194,7 +199,7 @@ def _moments(columns: list[NDArray[Any]], weights: Floats) -> Floats:
         if infinite or not known.any():
             out[i] = (0.0, 0.0, 0.0, np.inf, -np.inf, n - int(known.sum()), infinite)
         else:
-            out[i] = _moments([columns[i][known]], weights[known])[0]
+            out[i] = _moments([np.ascontiguousarray(columns[i][known])], weights[known])[0]
             out[i, 5] = n - int(known.sum())
     return out
 

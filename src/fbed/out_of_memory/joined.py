@@ -38,12 +38,12 @@ class JoinedSums:
 
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Loss, gradient, information."""
-        loss, gradient, information = self.crew.ask("sweep", _plain(selected), coefficients)
+        loss, gradient, information = self.crew.ask("sweep", plain(selected), coefficients)
         return Sweep(float(loss[0]), gradient, information, coefficients)
 
     def look(self, rows: Floats, selected: Sequence[int], candidates: Indices) -> Looked:
         """Products of candidates that are single columns of numbers."""
-        return Looked(*self.crew.ask("look", _plain(selected), rows, candidates))
+        return Looked(*self.crew.ask("look", plain(selected), rows, candidates))
 
     def look_at_group(self, rows: Floats, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns."""
@@ -51,19 +51,19 @@ class JoinedSums:
 
     def look_at_groups(self, rows: Floats, selected: Sequence[int], variables: Indices) -> list[Looked]:
         """The same for several of them in one pass."""
-        found = self.crew.ask("look_at_groups", _plain(selected), rows, variables)
+        found = self.crew.ask("look_at_groups", plain(selected), rows, variables)
         return [Looked(*sums) for sums in found]
 
     def moments(
         self, rows: Floats, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
         """Moments and extremes of the steps of some variables."""
-        found: Floats = self.crew.ask("moments", _plain(selected), rows, variables, list(own), along)
+        found: Floats = self.crew.ask("moments", plain(selected), rows, variables, list(own), along)
         return found
 
     def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
         """Products of the model's columns and of what a column is beside its part along them."""
-        found: Sums = self.crew.ask("remainder", _plain(selected), int(variable), gamma)
+        found: Sums = self.crew.ask("remainder", plain(selected), int(variable), gamma)
         return found
 
 
@@ -76,12 +76,12 @@ class JoinedLinear:
 
     def with_outcome(self, variables: Sequence[int]) -> Floats:
         """Sums over the rows of the columns of variables times the outcome."""
-        found: Floats = self.crew.ask("with_outcome", _plain(variables))[0]
+        found: Floats = self.crew.ask("with_outcome", plain(variables))[0]
         return found
 
     def between(self, some: Sequence[int], others: Sequence[int]) -> Floats:
         """Sums of products of the columns of some variables with those of others."""
-        found: Floats = self.crew.ask("between", _plain(some), _plain(others))[0]
+        found: Floats = self.crew.ask("between", plain(some), plain(others))[0]
         return found
 
 
@@ -93,23 +93,33 @@ class JoinedRows:
 
     def fetch(self, variables: Sequence[int]) -> list[tuple[NDArray[Any], ...]]:
         """All rows of the columns that some variables have."""
-        parts = self.crew.gather("fetch", _plain(variables))
+        parts = self.crew.gather("fetch", plain(variables))
         return [tuple(map(np.concatenate, zip(*column, strict=True))) for column in zip(*parts, strict=True)]
 
     def products(self, variables: Sequence[int]) -> Floats:
         """Sums of the products of all design columns of some variables."""
-        found: Floats = self.crew.ask("between", _plain(variables), _plain(variables))[0]
+        found: Floats = self.crew.ask("between", plain(variables), plain(variables))[0]
         return found
 
     def pearson(self, selected: Sequence[int], coefficients: Floats) -> float:
         """Pearson's χ², from coefficients of a constant and the standardised columns."""
-        return float(self.crew.ask("pearson", _plain(selected), coefficients)[0])
+        return float(self.crew.ask("pearson", plain(selected), coefficients)[0])
 
     def spread(self, variables: Sequence[int], low: Floats, high: Floats) -> list[Spread]:
         """How the values of columns of numbers are spread between their extremes."""
-        found: list[Spread] = self.crew.ask("spread", _plain(variables), low, high)
+        found: list[Spread] = self.crew.ask("spread", plain(variables), low, high)
+        return found
+
+    def predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
+        """Linear predictors of all rows, from coefficients of the standardised columns."""
+        return np.concatenate(self.crew.gather("predictors", plain(selected), coefficients))
+
+    def along(self, selected: Sequence[int], rows: Floats) -> Floats:
+        """Products of the standardised columns with numbers that the rows have."""
+        found: Floats = self.crew.ask("along", plain(selected), rows)[0]
         return found
 
 
-def _plain(variables: Sequence[int]) -> tuple[int, ...]:
+def plain(variables: Sequence[int]) -> tuple[int, ...]:
+    """Indices as they travel."""
     return tuple(int(v) for v in variables)

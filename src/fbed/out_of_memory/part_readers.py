@@ -65,8 +65,11 @@ class Stamp:
             )
 
 
+_OF_ARROW = (OSError, ValueError, LookupError, TypeError, NotImplementedError)  # kinds of its errors
+
+
 @contextmanager
-def _explained(stamp: Stamp | None) -> Iterator[None]:
+def explained(stamp: Stamp | None) -> Iterator[None]:
     """Errors of readers in our words; what is wrong with a file that changed is that it changed."""
     if stamp is not None:
         stamp.check()
@@ -74,12 +77,13 @@ def _explained(stamp: Stamp | None) -> Iterator[None]:
         yield
     except InvalidInput:
         raise
-    except (OSError, ValueError, KeyError) as error:  # Arrow's errors are of these kinds
-        if stamp is None:
+    except Exception as error:
+        if not (isinstance(error, _OF_ARROW) or type(error).__module__.startswith("polars.")):
             raise
-        stamp.check()
+        if stamp is not None:
+            stamp.check()
         reason = str(error).splitlines()[0] if str(error) else repr(error)
-        raise InvalidInput(f"{stamp.path} cannot be read: {reason}") from error
+        raise InvalidInput(f"{stamp.path if stamp else 'the table'} cannot be read: {reason}") from error
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class FragmentRows:
         found = []
         for start in range(0, len(names), size):
             some = [str(name) for name in names[start : start + size]]
-            with _explained(self.stamp):
+            with explained(self.stamp):
                 table = self._read(some)
             if table.num_rows != self.n_rows:
                 where = self.stamp.path if self.stamp else "a file"
@@ -147,7 +151,8 @@ class LazyRows:
 
     def columns(self, names: Sequence[Name]) -> list[Any]:
         """Collected, of these rows alone."""
-        found = self.frame.select(list(names)).slice(self.start, self.n_rows).collect()
+        with explained(None):
+            found = self.frame.select(list(names)).slice(self.start, self.n_rows).collect()
         return [nw.from_native(found[str(name)], series_only=True) for name in names]
 
 
@@ -166,7 +171,7 @@ class MappedRows:
     def columns(self, names: Sequence[Name]) -> list[Any]:
         """Of a matrix by rows all columns are read, since they lie among each other."""
         which = [int(name) for name in names]
-        with _explained(self.stamp), open(self.stamp.path, "rb", buffering=0) as file:
+        with explained(self.stamp), open(self.stamp.path, "rb", buffering=0) as file:
             if not self.by_columns:
                 p = self.shape[1]
                 block = self._read(file, self.start * p, self.n_rows * p).reshape(self.n_rows, p)

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 
 from fbed.errors import InvalidInput
-from fbed.out_of_memory.part_readers import ArrayRows, DelayedRows, FragmentRows, LazyRows, MappedRows, Part, Stamp
+from fbed.out_of_memory.part_readers import (
+    ArrayRows,
+    DelayedRows,
+    FragmentRows,
+    LazyRows,
+    MappedRows,
+    Part,
+    Stamp,
+    explained,
+)
 from fbed.tables.columns import listing
 from fbed.tables.readers import opened
 
@@ -77,11 +86,12 @@ def used_memory() -> int:
 
 def whole(X: Any) -> Any:
     """A table that lies elsewhere, in memory."""
-    if isinstance(X, (str, Path)):
-        return opened(X) if not is_pattern(str(X)) else _dataset(str(X), _files_of(str(X))).to_table()
-    if _is_lazy(X):
-        return X.collect()
-    return X.to_table() if _is_dataset(X) else X
+    with explained(None):
+        if isinstance(X, (str, Path)):
+            return opened(X) if not is_pattern(str(X)) else _dataset(str(X), _files_of(str(X))).to_table()
+        if _is_lazy(X):
+            return X.collect()
+        return X.to_table() if _is_dataset(X) else X
 
 
 def lies_elsewhere(X: Any) -> bool:
@@ -154,7 +164,34 @@ def _of_files(path: str, files: Sequence[str]) -> Source:
 def _dataset(path: str, files: Sequence[str]) -> Any:
     """Files as one dataset; folders such as year=2026 are columns of a folder's files."""
     hive = {"partitioning": "hive", "partition_base_dir": path} if os.path.isdir(path) else {}
-    return _arrow_dataset().dataset(list(files), format=_FORMATS[Path(files[0]).suffix.lower()], **hive)
+    form = {"format": _FORMATS[Path(files[0]).suffix.lower()], **hive}
+    dataset = _arrow_dataset().dataset
+    return dataset(list(files), schema=_common_schema(dataset(list(files), **form)), **form)
+
+
+def _common_schema(dataset: Any) -> Any:
+    """Every column that any file has, in a type for all of them; Arrow takes those of the first file."""
+    import pyarrow
+
+    fields, latest = {field.name: field for field in dataset.schema}, None
+    for fragment in dataset.get_fragments():
+        if fragment.physical_schema == latest:
+            continue
+        latest = fragment.physical_schema
+        for field in latest:
+            known = fields.setdefault(field.name, field)
+            if known.type != field.type:
+                fields[field.name] = _widened(pyarrow, known, field)
+    return pyarrow.schema(list(fields.values()))
+
+
+def _widened(pyarrow: Any, one: Any, other: Any) -> Any:
+    """A column of the type that holds the values of both; the first where there is none, which Arrow may still read."""
+    try:
+        both = [pyarrow.schema([one]), pyarrow.schema([other])]
+        return pyarrow.unify_schemas(both, promote_options="permissive").field(0)
+    except TypeError:
+        return one
 
 
 def _arrow_dataset() -> Any:
@@ -235,8 +272,9 @@ def _of_map(X: Any) -> Source:
 def _of_lazy(X: Any) -> Source:
     import polars
 
-    schema = X.collect_schema()
-    n = int(X.select(polars.len()).collect().item())
+    with explained(None):
+        schema = X.collect_schema()
+        n = int(X.select(polars.len()).collect().item())
     parts = tuple(LazyRows(X, *piece) for piece in _slices(n, 2 * ROWS))
     return Source(
         parts, tuple(schema.names()), len(schema), tuple(map(str, schema.dtypes())), n_bytes=8.0 * n * len(schema)

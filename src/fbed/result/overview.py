@@ -25,7 +25,8 @@ from fbed.tables.outcomes import Outcome
 _MOST = 100  # selected variables whose correlations are kept: more than that nobody reads
 _MOST_CLASSES = 20  # an outcome with more different values is shown as numbers
 _BINS = 24
-_FEW_VALUES, _WIDEST, _SAMPLE = 20, 10_000, 1000  # whole numbers that may be codes; a look at some rows settles most
+_FEW_VALUES, _WIDEST, _LARGEST = 20, 10_000, 1e9  # whole numbers that may be codes
+_SAMPLE = 1000  # rows that settle for most columns whether they are
 _COUNTED = 8  # design columns from which the products of a category are counted
 _NEARLY = 1e-6  # how far from a whole number rounding brings one
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
@@ -181,7 +182,9 @@ def _spread(
     common = _weight_near(design, read, center, scale, low, high)
     rows = zip(terms, *(_rounded(part) for part in (scale, center, low, high, design.n - common)), strict=True)
     sample = read(slice(0, min(_SAMPLE, design.n_rows))) * scale + center
-    whole = (np.abs(sample - np.round(sample)).max(axis=0) <= _NEARLY) & (_safe(high) - _safe(low) <= _WIDEST)
+    small = np.maximum(np.abs(low), np.abs(high)) <= _LARGEST
+    narrow = np.where(small, high, np.inf) - np.where(small, low, 0.0) <= _WIDEST
+    whole = narrow & (np.abs(sample - np.round(sample)).max(axis=0) <= _NEARLY)
     codes: list[tuple[float, ...]] = [()] * len(terms)
     for j in np.flatnonzero(whole).tolist():
         codes[j] = _few_whole(read_one(j) * scale[j] + center[j], round(float(low[j])))
@@ -189,10 +192,6 @@ def _spread(
         Column((term,), (sd,), mean=m, low=lo, high=hi, uncommon=u, values=few)
         for (term, sd, m, lo, hi, u), few in zip(rows, codes, strict=True)
     ]
-
-
-def _safe(ends: Floats) -> Floats:
-    return np.nan_to_num(np.clip(ends, -1e9, 1e9))
 
 
 def _few_whole(column: Floats, low: int) -> tuple[float, ...]:
@@ -225,19 +224,28 @@ def _weight_near(
 def _outcome(outcome: Outcome, weights: Floats) -> OutcomeOverview:
     if outcome.event is None and (outcome.categorical or len(outcome.levels) <= _MOST_CLASSES):
         return OutcomeOverview(classes=_classes(outcome, weights))
-    values, total = outcome.values, float(weights.sum())
-    mean = float(weights @ values) / total
-    widest = float(np.abs(values - mean).max()) or 1.0  # squares of huge values would overflow
-    sd = widest * float(np.sqrt(weights @ ((values - mean) / widest) ** 2 / total))
-    counts, edges = np.histogram(values, _BINS, weights=weights)
+    values, share = outcome.values, weights / weights.sum()
+    largest = float(np.abs(values).max()) or 1.0
+    units = values / largest  # sums of huge values would overflow
+    mean = float(share @ units)
+    widest = float(np.abs(units - mean).max()) or 1.0  # squares of tiny ones would vanish
+    sd = widest * float(np.sqrt(share @ ((units - mean) / widest) ** 2))
+    counts, edges = _histogram(units, weights)
     return OutcomeOverview(
         quartiles=tuple(_rounded(_quantiles(values, weights, [0.0, 0.25, 0.5, 0.75, 1.0]))),
-        mean=_rounded([mean])[0],
-        sd=_rounded([sd])[0],
-        edges=tuple(_rounded(edges)),
+        mean=_rounded([mean * largest])[0],
+        sd=_rounded([sd * largest])[0],
+        edges=tuple(_rounded(edges * largest)),
         counts=tuple(_rounded(counts)),
         events=None if outcome.event is None else float(weights[outcome.event].sum()),
     )
+
+
+def _histogram(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Weights in bins of equal width, and the edges; by the place in the range, whose ends may be close."""
+    low, high = float(values.min()), float(values.max())
+    counts, places = np.histogram((values - low) / (high - low or 1.0), _BINS, (0.0, 1.0), weights=weights)
+    return counts, low + (high - low) * places
 
 
 def _classes(outcome: Outcome, weights: Floats) -> tuple[tuple[str, float], ...]:

@@ -21,6 +21,7 @@ from scipy import special
 
 Floats = NDArray[np.float64]
 
+_SMALLEST_TAIL = 1e-290  # of a probability that is a number like others
 _TINY = 1e-300  # keeps Lentz's recurrences away from a division by zero
 _PRECISION = 1e-15  # a fraction that has come this close is left alone: further terms would only add rounding
 _MAX_TERMS = 20_000  # the fractions converge in O(√a) terms; this is far beyond any use and bounds the loop
@@ -120,8 +121,14 @@ def chi2_log_sf(statistic: ArrayLike, df: ArrayLike) -> Floats:
     out = np.zeros(statistic.shape)
     out[one] = _log_two_normal_tails(x[one])
     far = ~one & (df > 0) & (x > a + 1.0)
-    out[far] = _log_upper_gamma(a[far], x[far])
-    near = ~one & (df > 0) & ~far
+    tail = special.gammaincc(a[far], x[far])
+    tiny = tail < _SMALLEST_TAIL
+    out[far] = np.log(np.where(tiny, 1.0, tail))
+    if tiny.any():
+        beyond = np.zeros(statistic.shape, dtype=bool)
+        beyond[far] = tiny
+        out[beyond] = _log_upper_gamma(a[beyond], x[beyond])
+    near = ~one & (df > 0) & (x <= a + 1.0)
     out[near] = np.log1p(-special.gammainc(a[near], x[near]))
     return np.minimum(out, 0.0)
 

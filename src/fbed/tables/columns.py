@@ -23,6 +23,9 @@ from fbed.tables.encoding import Codes, Encoded, code_type, encode_objects, enco
 OBJECTS = "OUST"
 """Kinds of NumPy types that may hold text."""
 
+EXACT = 2.0**53
+"""Whole numbers below this have a floating-point number of their own."""
+
 _SHOWN = 5  # names listed in an error message before it says 'and N more'
 _MANY_NUMBERS = 10  # a text column with more different numbers than this was meant to be numeric
 _MANY_DATES = 2  # a text column with more different dates than this was meant to be a time
@@ -88,9 +91,7 @@ def coded(name: str, numbers: NDArray[Any], n_rows: int | None = None) -> Factor
     _refuse_many_levels(name, len(levels), len(numbers) if n_rows is None else n_rows)
     out = np.full(len(numbers), -1, dtype=code_type(len(levels)))
     out[~missing] = codes
-    whole = (
-        bool((levels == np.round(levels)).all()) if levels.dtype.kind == "f" and np.isfinite(levels).all() else False
-    )
+    whole = levels.dtype.kind == "f" and bool(((levels == np.round(levels)) & (np.abs(levels) < EXACT)).all())
     return Factor(out, tuple((levels.astype(np.int64) if whole else levels).tolist()))
 
 
@@ -100,7 +101,10 @@ def _raw_series(name: str, series: nw.Series[Any]) -> NDArray[Any] | Encoded:
         return _numeric_series(series)
     if dtype in (nw.Categorical, nw.Enum, nw.String, nw.Object):
         return encode_series(series)
-    _refuse(name, str(dtype))
+    if series.null_count() == len(series):  # of no type at all, as polars and Arrow have it
+        return np.full(len(series), np.nan)
+    native = series.to_native()
+    _refuse(name, str(getattr(native, "dtype", getattr(native, "type", dtype)) if dtype == nw.Unknown else dtype))
 
 
 def _refuse(name: str, what: str) -> NoReturn:
@@ -122,14 +126,25 @@ def _numeric_series(series: nw.Series[Any]) -> NDArray[Any]:
 def _from_objects(name: str, column: Encoded) -> NDArray[Any] | Factor:
     """Objects that are all numbers, or all true or false, are numbers; others are categories."""
     values = column.values
-    if not values or not (all(map(_is_number, values)) or all(isinstance(v, (bool, np.bool_)) for v in values)):
+    if not values or not (all(map(is_number, values)) or all(isinstance(v, (bool, np.bool_)) for v in values)):
         return _undeclared(name, column)
-    numbers = np.array([*values, np.nan], dtype=object).astype(np.float64)
-    return np.asarray(numbers[column.codes])  # code −1 is the last one, NaN
+    return as_numbers(f"column {name!r}", [*values, np.nan])[column.codes]  # code −1 is the last one, NaN
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether an object is a number; true and false are not."""
     return isinstance(value, (int, float, np.number, Decimal)) and not isinstance(value, bool)
+
+
+def as_numbers(what: str, values: Sequence[Any]) -> NDArray[np.float64]:
+    """Numbers that are Python's or anybody's objects, as floating-point numbers."""
+    try:
+        return np.array(values, dtype=object).astype(np.float64)
+    except OverflowError as error:
+        raise InvalidInput(
+            f"{what} holds numbers beyond {np.finfo(np.float64).max:.1e}, the largest that can be computed with: "
+            "divide them by a constant, or take logarithms"
+        ) from error
 
 
 def _undeclared(name: str, column: Encoded) -> Factor:

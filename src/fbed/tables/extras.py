@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
 from fbed.rules.tails import Floats
-from fbed.tables.table import take_column
+from fbed.tables.named import refuse_masked, take_column
 
 EXTRAS = ("offset", "exposure", "trials", "strata", "entry", "cluster")
 """Keyword arguments that hold one value a row."""
@@ -67,6 +67,7 @@ def read_extras(X: Any, n_rows: int, given: dict[str, Any]) -> Extras:
 
 def _values(X: Any, name: str, value: Any) -> Any:
     values = take_column(X, value, name) if isinstance(value, str) else value
+    refuse_masked(values, name)
     series = (
         nw.from_native(values, series_only=True, pass_through=True) if not isinstance(values, nw.Series) else values
     )

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput
 from fbed.rules.tails import Floats
-from fbed.tables.columns import OBJECTS, as_factor, listing, refuse_numbers_with_text
+from fbed.tables.columns import EXACT, OBJECTS, as_factor, as_numbers, is_number, listing, refuse_numbers_with_text
 from fbed.tables.encoding import Encoded, encode_coded, encode_objects, encode_series
-from fbed.tables.table import refuse_masked
+from fbed.tables.named import refuse_masked
 
 _SMALL_COUNT = 10  # whole numbers that start above this are prices or years rather than counts
 _FEW = 20  # whole numbers with at most this many different values may be counts or codes
@@ -303,12 +303,13 @@ def _from_objects(raw: Encoded) -> NDArray[Any] | Encoded:
     missing = int((raw.codes < 0).sum())
     if missing:
         _refuse_missing(missing)
-    kinds = (
-        () if raw.declared else ((bool, (bool, np.bool_)), (np.float64, (int, float, np.number, np.bool_)))
-    )  # booleans are numbers to Python
-    for kind, types in kinds:
-        if all(isinstance(value, types) for value in raw.values):
-            return np.asarray(np.array(raw.values, dtype=object).astype(kind)[raw.codes])
+    if raw.declared or not raw.values:
+        return raw
+    truth = [isinstance(value, (bool, np.bool_)) for value in raw.values]
+    if all(truth):
+        return np.array(raw.values, dtype=bool)[raw.codes]
+    if all(true or is_number(value) for true, value in zip(truth, raw.values, strict=True)):
+        return as_numbers("y", raw.values)[raw.codes]
     return raw
 
 
@@ -347,9 +348,20 @@ def _describe(raw: NDArray[Any]) -> Outcome:
     """Numbers, or true and false, which are classes."""
     if raw.dtype.kind in "iuf":
         values = raw.astype(np.float64)
+        if raw.dtype.kind in "iu" and np.abs(values).max(initial=0.0) > EXACT:
+            _refuse_rounded(raw, values)
         return Outcome(values, tuple(v.item() for v in np.unique(raw)[: _FEW + 1]), categorical=False)
     levels, codes = np.unique(raw, return_inverse=True)
     return Outcome(codes.astype(np.float64), tuple(levels.tolist()), categorical=True)
+
+
+def _refuse_rounded(whole: NDArray[Any], values: Floats) -> None:
+    """An error for whole numbers that differ, but not as floating-point numbers."""
+    if len(np.unique(values)) < len(np.unique(whole)):
+        raise InvalidInput(
+            "y holds whole numbers beyond 2^53, of which some differ too little to be told apart when computed with: "
+            "subtract a constant from them, or make them categories if they are codes"
+        )
 
 
 def _one_value(outcome: Outcome) -> str:

@@ -6,13 +6,11 @@ used is refused here, before any work is done. A *variable* is what the search s
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
-import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -22,6 +20,7 @@ from fbed.tables.apart import as_matrix
 from fbed.tables.beside import Beside
 from fbed.tables.columns import OBJECTS, Factor, coded, hint, listing, read_column
 from fbed.tables.encoding import TOGETHER, encode_objects
+from fbed.tables.named import named_columns, refuse_masked, refuse_repeated
 from fbed.tables.on_device import as_stored, is_tensor
 from fbed.tables.plink import Genotypes
 from fbed.tables.sparsity import checked_csc
@@ -237,7 +236,7 @@ def outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
         )
     if names is not None and len(names) != p:
         raise InvalidInput(f"feature_names has {len(names)} names for {p} columns of X: give one name a column")
-    _refuse_repeated(names or ())
+    refuse_repeated(names or ())
     return Table(None, np.full(p, -1, dtype=np.intp), {}, names, n)
 
 
@@ -290,76 +289,6 @@ def as_list(wanted: Name | Iterable[Name]) -> list[Name]:
     return list(wanted)
 
 
-def take_column(X: Any, name: str, role: str) -> Any:
-    """The column `name` of a table, for an outcome or weights given by name."""
-    if isinstance(X, Genotypes):
-        X = X.beside
-    frame = X if isinstance(X, Mapping) else as_frame(X)
-    if X is None:
-        raise InvalidInput(
-            f"{role}={name!r} names a column, but there is no table of phenotypes: fbed.genotypes(path, pheno=…)"
-        )
-    if frame is None:
-        raise InvalidInput(
-            f"{role}={name!r} names a column, but X is a {type(X).__name__} without column names: pass the values"
-        )
-    keys = {str(key): key for key in (frame if isinstance(frame, Mapping) else frame.columns)}
-    if name not in keys:
-        raise InvalidInput(f"{role}={name!r} is not a column of X: {hint(name, keys)}")
-    return np.asarray(frame[keys[name]]) if isinstance(frame, Mapping) else frame[keys[name]]
-
-
-def named_columns(X: Any) -> dict[str, Any] | None:
-    """Columns by name of a mapping or data frame; None when X has no column names."""
-    if isinstance(X, Mapping):
-        names = [str(name) for name in X]
-        _refuse_repeated(names)  # 1 and '1' are different keys
-        return dict(zip(names, map(_as_column, names, X.values()), strict=True))
-    frame = as_frame(X)
-    if frame is None:
-        return None
-    names = [str(name) for name in frame.columns]
-    _refuse_repeated(names)
-    return dict(zip(names, _columns(frame), strict=True))
-
-
-def _as_column(name: str, values: Any) -> NDArray[Any]:
-    """The values of a mapping's column as an array of one dimension."""
-    try:
-        column = np.asarray(values)
-    except ValueError as error:
-        raise InvalidInput(f"column {name!r} must be a list of values, one a row: {error}") from error
-    if column.ndim != 1:
-        raise InvalidInput(f"column {name!r} has shape {column.shape}; a column has one dimension")
-    return column
-
-
-def _columns(frame: nw.DataFrame[Any]) -> list[Any]:
-    """The columns of a data frame; those that NumPy holds in a pandas frame where they lie there."""
-    if not frame.implementation.is_pandas():
-        return list(frame.iter_columns())
-    native = [series for _, series in frame.to_native().items()]
-    return [
-        series.to_numpy() if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biufO" else wrapped
-        for series, wrapped in zip(native, frame.iter_columns(), strict=True)
-    ]
-
-
-def as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """A pandas, polars or Arrow table behind one interface; None when X is something else."""
-    names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's columns are values, not names
-    if isinstance(names, Iterable):
-        _refuse_repeated([str(name) for name in names])  # in our words, before narwhals refuses them in its own
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
-
-
-def _refuse_repeated(names: Sequence[str]) -> None:
-    if len(set(names)) < len(names):
-        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
-        raise InvalidInput(f"column names must be unique, but {listing(repeated)} occur more than once: rename them")
-
-
 def _from_matrix(matrix: Matrix, table: Table, categorical: Sequence[int]) -> Table:
     """The matrix as it is, and factors of the columns that hold codes."""
     position = np.arange(matrix.shape[1], dtype=np.intp)
@@ -398,14 +327,6 @@ def _checked_dense(X: Any) -> NDArray[Any]:
         )
     _check_dtype(array.dtype)
     return array
-
-
-def refuse_masked(values: Any, role: str) -> None:
-    """An error for masked values, which NumPy would replace by what lies under the mask."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise InvalidInput(
-            f"{role} is a masked array with masked values; fbed does not fill them: drop or impute those rows"
-        )
 
 
 def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:

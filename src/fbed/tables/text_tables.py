@@ -44,6 +44,9 @@ class Form:
         return out
 
 
+_WIDE = (b"\xff\xfe", b"\xfe\xff")  # how a file of two bytes a character begins
+
+
 def read(source: Source, form: Form) -> tuple[Any, tuple[str, ...]]:
     """The table of a text file, and notes on what was made of its words."""
     try:
@@ -54,7 +57,7 @@ def read(source: Source, form: Form) -> tuple[Any, tuple[str, ...]]:
     except UnicodeDecodeError as error:
         raise InvalidInput(
             f"the file is not written in {form.encoding.removesuffix('-sig')} (byte {error.start}): say how with "
-            "--encoding, such as latin-1 or cp1252"
+            f"--encoding, such as {'utf-16' if error.object[:2] in _WIDE else 'latin-1 or cp1252'}"
         ) from error
     except LookupError as error:
         if isinstance(error, (KeyError, IndexError)):

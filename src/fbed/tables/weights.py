@@ -8,7 +8,7 @@ import numpy as np
 
 from fbed.errors import InvalidInput
 from fbed.rules.tails import Floats
-from fbed.tables.table import refuse_masked
+from fbed.tables.named import refuse_masked
 
 _WIDEST = 1e12  # ratio of weights; sums lose what is a rounding error of the largest
 _FEWEST, _MOST = 1e-6, 1e15  # rows that weights may stand for

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from fbed.doors.options import make_plan
 from fbed.doors.paths import UNFINISHED, Setting
-from fbed.doors.problem import Memos, Problem, make_plan
+from fbed.doors.problem import Memos, Problem
 from fbed.doors.progress import Progress, display
 from fbed.errors import InvalidInput
 from fbed.result.fitted.likelihoods import Observed

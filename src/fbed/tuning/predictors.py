@@ -19,8 +19,9 @@ from fbed.result.fitted.columns import plain
 from fbed.result.fitted.rows import check_unseen
 from fbed.rules.tails import Floats
 from fbed.tables.labels import by_position
+from fbed.tables.named import as_frame
 from fbed.tables.outcomes import read_outcome
-from fbed.tables.table import Groups, Name, as_frame
+from fbed.tables.table import Groups, Name
 from fbed.tuning.concordance import concordance_parts
 from fbed.tuning.performance import counted
 from fbed.tuning.tune import Tuned, tune
@@ -136,8 +137,15 @@ class _Tuned(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no type h
         return _named(checked, self.result_.feature_names)
 
     def _predicted(self, X: Any, kind: str, offset: Any, exposure: Any, **more: Any) -> NDArray[Any]:
-        rows = self._new_rows(X)
-        return self.model_.predict(rows, kind, offset=offset, exposure=exposure, unseen=self._about_unseen(), **more)
+        rows, unseen = self._new_rows(X), self._about_unseen()
+        about = {"offset": offset, "exposure": exposure, "unseen": unseen}
+        predicted, notes = self.model_.predict_with_notes(rows, kind, **about, **more)
+        if unseen == "error" and np.isnan(predicted).any():
+            raise InvalidInput(
+                f"{'; '.join(notes)}: complete those rows or leave them out, or say unseen='missing' or 'mean' (the "
+                "mean of the training rows)"
+            )
+        return predicted
 
     def _about_unseen(self) -> str:
         """What is done where the model does not know a level, or a value is missing."""
@@ -261,7 +269,10 @@ random_state, time_limit, n_jobs, progress, resume
         outcome = read_outcome(y, len(values))
         if len(outcome.levels) < 2:
             raise InvalidInput(f"y holds one class only ({outcome.levels[0]!r}): there is nothing to tell apart")
-        return np.unique(values)
+        try:
+            return np.unique(values)
+        except TypeError as error:
+            raise InvalidInput(f"y holds labels of several types, {error}: make all of them text or numbers") from error
 
     def predict_proba(self, X: Any, offset: Any = None, exposure: Any = None) -> Floats:
         """Probability of every class, a column each in the order of `classes_`."""
@@ -270,9 +281,13 @@ random_state, time_limit, n_jobs, progress, resume
         return np.asarray(both[:, self._order])
 
     def predict(self, X: Any, offset: Any = None, exposure: Any = None) -> NDArray[Any]:
-        """The most likely class of every row."""
-        best = self.predict_proba(X, offset, exposure).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        """The most likely class of every row; None where there is no prediction."""
+        probabilities = self.predict_proba(X, offset, exposure)
+        best, unknown = np.asarray(self.classes_[probabilities.argmax(axis=1)]), np.isnan(probabilities).any(axis=1)
+        if unknown.any():
+            best = best.astype(object)
+            best[unknown] = None
+        return best
 
     def predict_log_proba(self, X: Any, offset: Any = None, exposure: Any = None) -> Floats:
         """Logarithm of `predict_proba`."""

@@ -78,5 +78,5 @@ def fingerprint(cross: CrossPath) -> str:
         digest.update(np.ascontiguousarray(part).tobytes())
     for factor in problem.table.factors.values():
         digest.update(factor.codes.tobytes())
-    digest.update(repr((cross.searches, problem.model.name, problem.link, problem.missing)).encode())
+    digest.update(repr((cross.searches, problem.model.name, problem.options.link, problem.options.missing)).encode())
     return digest.hexdigest()

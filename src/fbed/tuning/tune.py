@@ -11,10 +11,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from fbed.doors.options import DataArguments, DataOptions, check_search_options
 from fbed.doors.out_of_memory import in_memory
 from fbed.doors.paths import settings_grid
-from fbed.doors.problem import DataOptions, Problem, check_search_options, read_problem
+from fbed.doors.problem import Problem
 from fbed.doors.progress import Progress
+from fbed.doors.reading import read_problem
 from fbed.doors.selection import select
 from fbed.errors import InvalidInput
 from fbed.result.fitted import FinalModel
@@ -23,7 +25,8 @@ from fbed.result.provenance import provenance
 from fbed.result.result import Result
 from fbed.rules.tails import Floats
 from fbed.tables.genotypes import considered
-from fbed.tables.table import Name, as_list, take_column
+from fbed.tables.named import take_column
+from fbed.tables.table import Name, as_list
 from fbed.tuning import choice
 from fbed.tuning.bbc import Bootstrapped, bootstrapped
 from fbed.tuning.final_models import FinalWay, check_way, find_way
@@ -121,7 +124,7 @@ def tune(
     n_jobs: int | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
     resume: str | Path | None = None,
-    **data: Unpack[DataOptions],
+    **data: Unpack[DataArguments],
 ) -> Tuned:
     """Choose level, EBIC parameter and K by cross-validation, refit on all rows, and estimate performance honestly.
 
@@ -186,7 +189,7 @@ def tune(
         check_search_options(0 if setting.k is None else setting.k, max_features, time_limit)
     groups, left_out = _fold_groups(X, fold_groups, data)
     exclude = [*exclude, *(name for name in left_out if name not in exclude)]
-    problem = read_problem(X, y, [s.as_criterion() for s in grid], exclude, n_jobs=n_jobs, **data)
+    problem = read_problem(X, y, [s.as_criterion() for s in grid], exclude, DataOptions.of(data), n_jobs)
     check_family(problem)
     way = find_way(final, problem.model.name)
     check_way(way, problem)

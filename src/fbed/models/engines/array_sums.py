@@ -8,7 +8,7 @@ best, are looked at again in float64.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -16,6 +16,7 @@ from scipy import special
 from fbed.clock import check_time
 from fbed.matrix.array_library import Array, on_host
 from fbed.matrix.device_blocks import DeviceBlocks
+from fbed.matrix.device_columns import ROUGH, Quick
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Indices
 from fbed.models.engines.projection import Projected, first_look, left_by, left_with_room, told
@@ -23,6 +24,7 @@ from fbed.models.engines.row_sums import Looked, Sweep, events_of, null_coeffici
 from fbed.rules.tails import Floats
 
 _MANY = 256  # candidates from which a quick look pays
+_ALIKE = 0.3  # least information of a row beside the largest, from which bounds of it are good enough to begin with
 _STEP_VALUES = 2**27  # of steps that are computed at a time
 
 
@@ -51,7 +53,8 @@ class ArraySums:
         least = special.xlogy(y, y)  # what a row loses at the mean that fits it best
         least = y - least if counts else -least - special.xlog1py(1.0 - y, -y)
         zeros = np.zeros(len(y)) if offset is None else offset
-        self._flat = offset is None and bool((weights == blocks.design.weights).all())
+        self._same_weights = bool((weights == blocks.design.weights).all() and (weights > 0).all())
+        self._flat = offset is None and self._same_weights
         self.y, self.weights, self.offset, self.least = (self.place.put(v) for v in (y, weights, zeros, least))
         self.n_looked = self.n_closer = 0  # candidates looked at quickly, and those for whom that was not enough
 
@@ -70,9 +73,11 @@ class ArraySums:
         Z = self.here.columns(selected)
         eta = self.offset + Z @ self.place.put(np.ascontiguousarray(coefficients))
         rows, loss = self._state(eta)
-        weighted = Z * rows.weight[:, None]
-        gradient, information = on_host(Z.T @ rows.residual, self.place), on_host(Z.T @ weighted, self.place)
-        return Sweep(float(on_host(loss, self.place)), gradient, (information + information.T) / 2.0, rows)
+        size, both = int(Z.shape[1]), self.xp.concatenate([rows.residual[:, None], Z * rows.weight[:, None]], 1)
+        found = on_host(self.xp.concatenate([(Z.T @ both).reshape(-1), loss.reshape(-1)]), self.place)
+        products = found[:-1].reshape(size, size + 1)
+        gradient, information = np.ascontiguousarray(products[:, 0]), products[:, 1:]
+        return Sweep(float(found[-1]), gradient, (information + information.T) / 2.0, rows)
 
     def _state(self, eta: Array) -> tuple[DeviceRows, Array]:
         xp, a, y = self.xp, self.weights, self.y
@@ -94,21 +99,42 @@ class ArraySums:
         factor: tuple[Floats, Floats],
         gradient: Floats,
         reach: Floats,
-        quick: bool,
+        look: int,
     ) -> Projected:
-        """What S leaves of candidates that are single columns; `factor` has L and unit of the scaled information."""
+        """What S leaves of candidates that are single columns; `factor` has L and unit of the scaled information.
+
+        The first look bounds their own information by that of single rows, where rows are alike, and the second finds
+        it; both are quick. The last is in float64.
+        """
         check_time()
+        self.n_looked += len(candidates) if look == 0 and len(candidates) >= _MANY else 0
+        self.n_closer += len(candidates) if look else 0
         Z = self.here.columns(selected)
         V = self.xp.concatenate([rows.residual[:, None], Z * rows.weight[:, None]], 1)
-        self.n_closer += 0 if quick else len(candidates)
-        if quick and len(candidates) >= _MANY:
-            self.n_looked += len(candidates)
-            if len(selected) == 0 and self._flat:
-                return self._first_look(rows, candidates)
+        ends = self._ends_of_own(rows) if len(candidates) >= _MANY and look < 2 else None
+        if len(candidates) < _MANY or look > (0 if ends is None else 1):
+            exact = self.here.exact(candidates, V)
+            return left_by(self.place, exact.along, exact.own, factor, gradient, reach)[0]
+        if look == 0 and len(selected) == 0 and self._flat:
+            return self._first_look(rows, candidates)
+        if look == 0 and ends is not None:
+            found = self._with_own_between(self.here.quick(candidates, V, own=False), *ends)
+        else:
             found = self.here.quick(candidates, V)
-            return left_with_room(self.place, found, factor, gradient, reach)
-        exact = self.here.exact(candidates, V)
-        return left_by(self.place, exact.along, exact.own, factor, gradient, reach)[0]
+        return left_with_room(self.place, found, factor, gradient, reach)
+
+    def _ends_of_own(self, rows: DeviceRows) -> tuple[float, float] | None:
+        """Between what Σawx² is, since Σax² is n; None where rows differ too much for that to tell something."""
+        if not self._same_weights:
+            return None
+        each = rows.weight / self.weights
+        least, most = (float(on_host(end, self.place)) for end in (self.xp.amin(each), self.xp.amax(each)))
+        return (self.n * least * (1.0 - ROUGH), self.n * most * (1.0 + ROUGH)) if least > _ALIKE * most else None
+
+    def _with_own_between(self, found: Quick, least: float, most: float) -> Quick:
+        count = len(found.by_column)
+        middle = self.place.put(np.full(count, (least + most) / 2.0))
+        return replace(found, own=middle, by_own=np.full(count, (most - least) / 2.0))
 
     def _first_look(self, rows: DeviceRows, candidates: Indices) -> Projected:
         """Without variables all rows have the same information w: centred columns have Σawx = 0, and Σawx² = wn."""

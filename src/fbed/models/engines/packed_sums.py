@@ -40,12 +40,12 @@ class PackedSums(RowSums):
         factor: Factor,
         gradient: Floats,
         reach: Floats,
-        quick: bool,
+        look: int,
     ) -> Projected:
-        """What S leaves of candidates that are single columns."""
+        """What S leaves of candidates that are single columns; the first look at them is a quick one."""
         packed = self.design.positions(candidates) < self.design.matrix.n_stored
-        self.n_closer += 0 if quick else len(candidates)
-        if not quick or len(candidates) < _MANY or not packed.all():
+        self.n_closer += len(candidates) if look else 0
+        if look or len(candidates) < _MANY or not packed.all():
             looked = self.look(rows, selected, candidates)
             along = np.column_stack([looked.score, looked.cross.T])
             return left_by(_MEMORY, along, looked.own, factor, gradient, reach)[0]

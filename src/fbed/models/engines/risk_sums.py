@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,31 +45,72 @@ class RiskState:
     residual: Floats
     triangle: Floats
 
+    def rows(self, part: slice) -> RiskState:
+        """Of some rows; all tied sets stay, since the rows know them by number."""
+        return RiskState(self.hazard[part], self.expected[part], self.residual[part], self.triangle)
+
+
+@dataclass(frozen=True)
+class Course:
+    """When rows in order (`order_of_risk`) come and go, with their weights.
+
+    `event` is 1 where a row dies, `starts` marks the first row of a stratum, and `closes` has at the last row of a tied
+    set its number, from 1. `deaths` is the weight of those who die in each set.
+    """
+
+    event: Floats
+    closes: NDArray[np.int64]
+    starts: NDArray[np.bool_]
+    deaths: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None, weights: Floats) -> Course:
+        """From times, events and strata in order."""
+        dies = event.astype(np.float64)
+        starts = np.zeros(len(time), dtype=bool)
+        starts[0] = True
+        if strata is not None:
+            starts[1:] = np.diff(strata) != 0
+        last = np.flatnonzero(np.append((np.diff(time) != 0) | starts[1:], True))  # row of each time
+        deaths = np.add.reduceat(dies * weights, np.concatenate([[0], last[:-1] + 1]))
+        closes = np.zeros(len(time), dtype=np.int64)
+        closing = last[deaths > 0]
+        closes[closing] = np.arange(1, len(closing) + 1)
+        return cls(dies, closes, starts, deaths[deaths > 0], weights)
+
+    def rows(self, part: slice) -> Course:
+        """Of some rows; all tied sets stay, since the rows know them by number."""
+        return Course(self.event[part], self.closes[part], self.starts[part], self.deaths, self.weights[part])
+
+    @property
+    def n_events(self) -> float:
+        """Of all tied sets together."""
+        return float(self.deaths.sum())
+
+    @cached_property
+    def least(self) -> float:
+        """−log-likelihood of the largest partial likelihood that any hazards could reach."""
+        return saturated_loss(self.deaths)
+
+    def state(self, eta: Floats) -> tuple[RiskState, float]:
+        """All rows at given linear predictors, and half the deviance."""
+        *state, loss = cox_state(self.event, self.closes, self.starts, self.deaths, eta, self.weights)
+        return RiskState(*state), loss - self.least
+
 
 class RiskSums:
-    """The verbs of survival times on a design whose rows are in order (`order_of_risk`)."""
+    """The verbs of survival times on a design whose rows are in order, or on some rows in the midst of others.
+
+    For the latter what is found is added to the sums over the rows before (`add_model` and the like).
+    """
 
     constant = False
     stretch = 2.0  # z is the difference of a step from its mean among those at risk
 
-    def __init__(
-        self, blocks: RowBlocks, time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None
-    ) -> None:
-        self.blocks, self.design = blocks, blocks.design
-        self.weights = blocks.design.weights
-        self.event = event.astype(np.float64)
-        stratum = np.zeros(len(time), dtype=np.intp) if strata is None else strata
-        self.starts = np.concatenate([[True], np.diff(stratum) != 0])
-        ends = np.concatenate([(np.diff(time) != 0) | self.starts[1:], [True]])  # last row of each time
-        number = np.cumsum(np.concatenate([[0], ends[:-1]])).astype(np.intp)  # of the time, by row
-        deaths = np.bincount(number, self.event * self.weights, int(number[-1]) + 1)
-        self.closes = np.zeros(len(time), dtype=np.int64)
-        closing = np.flatnonzero(ends)[deaths > 0]
-        self.closes[closing] = np.arange(1, len(closing) + 1)
-        self.deaths: Floats = deaths[deaths > 0].astype(np.float64)
-        self.tied = bool((self.deaths > 1.0).any())
-        self.n = self.events = float(self.deaths.sum())
-        self.least = saturated_loss(self.deaths)
+    def __init__(self, blocks: RowBlocks, course: Course) -> None:
+        self.blocks, self.design, self.course = blocks, blocks.design, course
+        self.n = self.events = course.n_events
 
     def start(self) -> Floats:
         """No constant: the baseline hazard is left open."""
@@ -77,21 +118,25 @@ class RiskSums:
 
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Half the deviance, gradient and information of the columns of S, and the state of the rows."""
+        rows, loss = self.course.state(self.predictors(selected, coefficients))
+        sums = ProductsAtRisk(len(coefficients), 0)
+        if len(coefficients):
+            self.add_model(sums, rows, selected)
+        gradient, information, _ = sums.found()
+        return Sweep(loss, gradient, information, rows)
+
+    def predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
+        """Zβ of every row."""
         model, eta = self.blocks.model(selected, constant=False), np.zeros(self.design.n_rows)
-        size = len(coefficients)
-        for part in self._parts(2 * size) if size else ():
+        for part in self._parts(2 * len(coefficients)) if len(coefficients) else ():
             eta[part] = model(part) @ coefficients
-        *state, loss = cox_state(self.event, self.closes, self.starts, self.deaths, eta, self.weights)
-        rows = RiskState(*state)
-        gradient, information, _ = self._products(rows, size, model) if size else (np.zeros(0), np.zeros((0, 0)), None)
-        return Sweep(loss - self.least, gradient, information, rows)
+        return eta
 
     def look(self, rows: RiskState, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀr, the information of X with Z and of X with itself, for candidates that are single columns of numbers."""
-        where, size = self.design.positions(candidates), self.blocks.width(selected)
-        model = self.blocks.model(selected, constant=False)
-        candidate = partial(self.blocks.gather, where)
-        return Looked(*self._products(rows, size, model, len(candidates), candidate))
+        sums = ProductsAtRisk(self.blocks.width(selected), len(candidates))
+        self.add_candidates(sums, rows, selected, candidates)
+        return Looked(*sums.found())
 
     def change(self, before: RiskState, rows: RiskState) -> tuple[float, float]:
         """Bounds on how the probabilities of those at risk have changed."""
@@ -109,6 +154,39 @@ class RiskSums:
 
     def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns; a category's are levels as they are."""
+        size = self.blocks.width(selected)
+        sums = ProductsAtRisk(size + int(self.design.width[variable]), 0)
+        self.add_group(sums, rows, selected, variable)
+        return looked_at_group(sums, size)
+
+    def moments(
+        self, rows: RiskState, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
+    ) -> Floats:
+        """Moments of the steps u = x·own − Z·along among those at risk, summed over the events, and extremes."""
+        sums = MomentsAtRisk(len(variables))
+        self.add_steps(sums, rows, selected, variables, own, along)
+        return sums.found()
+
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+        return remainder(self.blocks, selected, variable, gamma)
+
+    # --- added to what the rows before have said ----------------------------------------------------------------------
+
+    def add_model(self, sums: ProductsAtRisk, rows: RiskState, selected: Sequence[int]) -> None:
+        """The columns of S with each other."""
+        self._add(sums, rows, self.blocks.width(selected), self.blocks.model(selected, constant=False))
+
+    def add_candidates(
+        self, sums: ProductsAtRisk, rows: RiskState, selected: Sequence[int], candidates: Indices
+    ) -> None:
+        """The columns of S with those of candidates."""
+        where, size = self.design.positions(candidates), self.blocks.width(selected)
+        model = self.blocks.model(selected, constant=False)
+        self._add(sums, rows, size + len(candidates), model, partial(self.blocks.gather, where))
+
+    def add_group(self, sums: ProductsAtRisk, rows: RiskState, selected: Sequence[int], variable: int) -> None:
+        """The columns of S and of a variable with each other."""
         model, size = self.blocks.model(selected, constant=False), self.blocks.width(selected)
         width, codes = int(self.design.width[variable]), self.blocks.codes(variable)
 
@@ -116,44 +194,45 @@ class RiskSums:
             X = self.blocks.variable(variable, part) if codes is None else codes[part, None] == np.arange(1, width + 1)
             return np.asfortranarray(np.hstack([model(part), X]))
 
-        score, cross, _ = self._products(rows, size + width, both)
-        return Looked(score[size:], cross[:size, size:], cross[size:, size:])
+        self._add(sums, rows, size + width, both)
 
-    def _products(
-        self, rows: RiskState, size: int, model: Columns, others: int = 0, candidates: Columns | None = None
-    ) -> Sums:
-        """Scores of columns, the information of a model's columns with them, and of each with itself.
-
-        They are those of the model itself where no others are given.
-        """
-        sums = ProductsAtRisk(size, others)
-        for part in self._parts(size + others):
+    def _add(
+        self, sums: ProductsAtRisk, rows: RiskState, width: int, model: Columns, candidates: Columns | None = None
+    ) -> None:
+        for part in self._parts(width):
             Z = model(part)
             X = np.empty((len(Z), 0), order="F") if candidates is None else candidates(part)
             state = rows.hazard[part], rows.expected[part], rows.residual[part], rows.triangle
-            sums.add(self.event[part], self.closes[part], self.starts[part], *state, Z, X)
-        return sums.found()
+            sums.add(*self._course_of(part), *state, Z, X)
 
-    def moments(
-        self, rows: RiskState, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
-    ) -> Floats:
-        """Moments of the steps u = x·own − Z·along among those at risk, summed over the events, and extremes."""
+    def add_steps(
+        self,
+        sums: MomentsAtRisk,
+        rows: RiskState,
+        selected: Sequence[int],
+        variables: Indices,
+        own: Sequence[Floats],
+        along: Floats,
+    ) -> None:
+        """Moments of steps."""
         steps = self.blocks.steps(selected, variables, own, along, constant=False)
-        sums = MomentsAtRisk(len(variables))
         for part in self._parts(along.shape[0] + len(variables)):
-            about = self.event[part], self.closes[part], self.starts[part], rows.hazard[part]
-            sums.add(*about, self.deaths, steps(part))
-        return sums.found()
-
-    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
-        """Products of the model's columns and of what a column is beside its part along them."""
-        return remainder(self.blocks, selected, variable, gamma)
+            sums.add(*self._course_of(part), rows.hazard[part], self.course.deaths, steps(part))
 
     def _parts(self, columns: int) -> Iterator[slice]:
         """Blocks of rows in order; what is carried on from one to the next keeps threads from sharing them."""
         for part in self.blocks.parts(columns):
             check_time()
             yield part
+
+    def _course_of(self, part: slice) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
+        return self.course.event[part], self.course.closes[part], self.course.starts[part]
+
+
+def looked_at_group(sums: ProductsAtRisk, size: int) -> Looked:
+    """What was found for a variable after so many columns of S."""
+    score, cross, _ = sums.found()
+    return Looked(score[size:], cross[:size, size:], cross[size:, size:])
 
 
 def in_order(design: Design, order: NDArray[np.intp]) -> Design:

@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from fbed._kernels import score_interval, score_intervals
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums, left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
-from fbed.models.engines.bound_functions import E4, P4, E, P
+from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.models.engines.screen import EarlierVerbs, Screen
@@ -266,39 +267,37 @@ class TallFit:
     def _brackets(
         self, candidates: Indices, critical: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Brackets of single columns; whoever may pass after a quick look is looked at in float64."""
+        """Brackets of single columns; whoever may pass after a quick look is looked at again, in float64 at last."""
         if all(variable in self._looked for variable in candidates.tolist()):
             told = np.array([self._looked[variable] for variable in candidates.tolist()])
             return told[:, 0], told[:, 1], told[:, 2] > 0.0
-        lower, upper, delicate, found = self._single_brackets(candidates, critical, quick=True)
-        if found.is_rough:
-            line = float(critical(np.ones(1))[0])
+        line, closer, look = float(critical(np.ones(1))[0]), np.arange(len(candidates)), 0
+        lower, upper, delicate, found = self._single_brackets(candidates, critical, look)
+        while found.is_rough:
             few = _FEW if found.gamma is not None else 1  # a screen tells little of those who are not best
             best = float(np.partition(lower, -few)[-few]) if len(lower) > few else 0.0
-            closer = np.flatnonzero(delicate | (upper > line * (1.0 - TIE)) | (upper >= best))
+            doubtful = delicate[closer] | (upper[closer] > line * (1.0 - TIE)) | (upper[closer] >= best)
+            closer, look = closer[doubtful], look + 1
             if found.gamma is None and self.model.screen is not None:
                 self.model.screen.told(len(closer), len(candidates))
-            if len(closer):
-                lower[closer], upper[closer], delicate[closer], _ = self._single_brackets(
-                    candidates[closer], critical, quick=False
-                )
+            if len(closer) == 0:
+                break
+            lower[closer], upper[closer], delicate[closer], found = self._single_brackets(
+                candidates[closer], critical, look
+            )
         return lower, upper, delicate
 
     def _single_brackets(
-        self, candidates: Indices, critical: Callable[[Floats], Floats], quick: bool
+        self, candidates: Indices, critical: Callable[[Floats], Floats], look: int
     ) -> tuple[Floats, Floats, NDArray[np.bool_], Projected]:
         """Brackets, who is delicate, and what they come from."""
-        found = self._projected(candidates, quick)
-        left = found.least_left
-        most = np.abs(found.score) + found.by_score
-        delicate = ~((left > _DELICATE * found.own) & np.isfinite(most))
-        safe, most = np.where(delicate, 1.0, left), np.where(delicate, 0.0, most)
-        reach = np.where(delicate, 0.0, self.sums.blocks.reach(candidates) + found.spread + found.by_spread)
-        furthest = self.sums.stretch * most / safe * reach
-        least = np.where(delicate, 0.0, np.maximum(2.0 * np.abs(found.score) - most, 0.0) ** 2)
-        least = least / np.where(delicate, 1.0, found.left + found.by_left)
-        lower, upper = self._bracket(least, most * most / safe, furthest)
-        lower[delicate], upper[delicate] = 0.0, self.deviance * (1.0 + _SLACK)
+        found = self._projected(candidates, look)
+        reach = self.sums.blocks.reach(candidates) + found.spread + found.by_spread
+        by = (np.atleast_1d(found.by_score), np.atleast_1d(found.by_left))
+        ends = score_intervals(
+            found.score, by[0], found.left, by[1], found.own, reach, self.sums.stretch, self._nearly, _DELICATE
+        )
+        lower, upper, delicate = ends[:, 0], ends[:, 1], ends[:, 2] > 0.0
         if found.gamma is not None:
             kept = self._keep_steps(candidates, found, found.gamma, lower, upper, critical)
             if not found.is_rough:
@@ -306,14 +305,19 @@ class TallFit:
                 self._looked.update(zip(candidates[kept].tolist(), brackets, strict=True))
         return lower, upper, delicate, found
 
-    def _projected(self, candidates: Indices, quick: bool) -> Projected:
+    @property
+    def _nearly(self) -> tuple[float, float, float]:
+        """What the fit is short of its maximum, how far that moves a row, and the deviance."""
+        return self.short, self.drift, self.deviance
+
+    def _projected(self, candidates: Indices, look: int) -> Projected:
         """What S leaves of candidates that are single columns."""
         rows, selected, gradient = self.sweep.rows, self.selected, self.sweep.gradient
         if hasattr(self.sums, "project"):  # where the columns are
             factor = self.factor.lower, self.factor.unit
-            return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, quick)
+            return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, look)
         screen = self.model.screen
-        if quick and screen is not None and screen.pays(selected, candidates):
+        if look == 0 and screen is not None and screen.pays(selected, candidates):
             screened = screen.look(rows, selected, candidates, self._covariance, self.reach, self.short)
             if screened is not None:
                 return screened
@@ -360,8 +364,7 @@ class TallFit:
         levels = self.sums.blocks.codes(variable) is not None
         own = np.abs(delta).max() if levels else np.abs(delta) @ self.sums.blocks.reach([variable])
         furthest = self.sums.stretch * own + self._furthest(along)
-        lower, upper = self._bracket(np.array([score]), np.array([score]), np.array([furthest]))
-        return float(lower[0]), float(upper[0]), False
+        return *score_interval(score, float(furthest), self._nearly), False
 
     def _group_step(self, looked: Looked) -> tuple[Floats, Floats, float] | None:
         """δ = I⁻¹U of several columns, Γδ and the score statistic; None where S leaves too little of them."""
@@ -377,13 +380,6 @@ class TallFit:
             return None
         delta = unit * (vectors @ ((vectors.T @ (unit * score)) / values))
         return delta, gamma @ delta, float(score @ delta)
-
-    def _bracket(self, least: Floats, score: Floats, furthest: Floats) -> tuple[Floats, Floats]:
-        """P(m)·score − 2N² and (score + N²)·P(−m − f), for a score statistic between two numbers."""
-        lower = P(furthest) * least * (1.0 - _SLACK) - 2.0 * self.short
-        least = -(furthest + self.drift)
-        upper = np.where(least > -1.0, (score + self.short) * P(np.maximum(least, -1.0)) * (1.0 + _SLACK), np.inf)
-        return np.maximum(lower, 0.0), np.minimum(upper, self.deviance * (1.0 + _SLACK))
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Bounds from exact moments of the step, for those whose statistic is not known."""

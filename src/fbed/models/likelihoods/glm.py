@@ -189,7 +189,7 @@ class GlmPoint:
         if glm.offset is not None:
             self.eta = self.eta + glm.offset
         self.transformed = glm.distribution.transform(self.eta)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             loss = glm.distribution.loss(self.eta, self.transformed, glm.y, glm.weights)
         self.value = np.maximum(2.0 * (loss - glm.saturated_loss), 0.0)
         self.value[np.isnan(self.value)] = np.inf

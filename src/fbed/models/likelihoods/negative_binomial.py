@@ -29,6 +29,7 @@ from fbed.rules.tails import Floats
 
 _SMALL = 0.02  # below this the closed forms cancel and their series, cut after twelve terms, is exact
 _POWERS = np.arange(12)
+_HIGHEST = 700.0  # predictor above which the mean is too large for a number
 
 
 class NegativeBinomial(Regression):
@@ -74,7 +75,10 @@ class NegativeBinomial(Regression):
         """The maximum at a given α, which is the only one there."""
         if not parameters.shape[1]:
             return Maximum(parameters, np.zeros(0), np.zeros(0, dtype=bool))
-        found = climb(_AtDispersion(self, alpha), columns, parameters[:-1])
+        likelihood, start = _AtDispersion(self, alpha), parameters[:-1]
+        plain = np.broadcast_to(self.start(len(start))[:-1, None], start.shape)
+        nearer = likelihood.at(columns, start).value <= likelihood.at(columns, plain).value
+        found = climb(likelihood, columns, np.where(nearer, start, plain))
         whole = np.vstack([found.parameters, np.full((1, parameters.shape[1]), alpha)])
         return Maximum(whole, found.deviance, found.finished)
 
@@ -122,7 +126,7 @@ class NegativeBinomialPoint:
             self.eta = self.eta + family.offset
         y, a = family.y[:, None], family.weights
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            self.mean = np.exp(self.eta)
+            self.mean = np.exp(np.minimum(self.eta, _HIGHEST))
             counts, self._first, self._second = family.count_terms(self.alpha)
             self.value = 2.0 * (a @ _row_deviance(y, self.mean, self.alpha) + counts)
         self.value[np.isnan(self.value)] = np.inf
@@ -135,7 +139,8 @@ class NegativeBinomialPoint:
     def curvature(self) -> Floats:
         """μ(1 + αy)/(1 + αμ)², weighted."""
         y, a = self.family.y[:, None], self.family.weights[:, None]
-        return a * self.mean * (1.0 + self.alpha * y) / (1.0 + self.alpha * self.mean) ** 2
+        above = 1.0 + self.alpha * self.mean  # its square may be too large for a number
+        return a * (self.mean / above) * ((1.0 + self.alpha * y) / above)
 
     def information(self) -> Floats:
         """The curvature that is expected: μ/(1 + αμ), weighted."""
@@ -146,13 +151,13 @@ class NegativeBinomialPoint:
         columns = columns or self.columns
         y, a, mean = self.family.y[:, None], self.family.weights, self.mean
         z = self.alpha * mean
-        g, g_slope = _mean_log_terms(z)
-        g_y, g_y_slope = _mean_log_terms(self.alpha * y)
+        g, g_slope = _mean_log_terms(mean, self.alpha)
+        g_y, g_y_slope = _mean_log_terms(y, self.alpha)
         at_mean, at_y = mean / (1.0 + z), y / (1.0 + self.alpha * y)
-        apart = (y - mean) / ((1.0 + z) * (1.0 + self.alpha * y))  # at_y − at_mean
-        slope = a @ (mean**2 * g - y**2 * g_y + y * apart) - self._first
-        bend = self._second - a @ (mean**3 * g_slope - y**3 * g_y_slope - y * apart * (at_mean + at_y))
-        cross = columns.inner(a[:, None] * (y - mean) * mean / (1.0 + z) ** 2)
+        apart = (y - mean) / (1.0 + z) / (1.0 + self.alpha * y)  # at_y − at_mean
+        slope = a @ (g - g_y + y * apart) - self._first
+        bend = self._second - a @ (g_slope - g_y_slope - y * apart * (at_mean + at_y))
+        cross = columns.inner(a[:, None] * ((y - mean) / (1.0 + z)) * at_mean)
         inner = columns.gram(self.curvature())
         held = (self.alpha <= 0.0) & (slope < 0.0)  # at the boundary, and the likelihood rises only beyond it
         slope = np.where(held, 0.0, slope)
@@ -236,17 +241,19 @@ def _excess(r: Floats) -> tuple[Floats, Floats, Floats]:
     return value, slope, bend
 
 
-def _mean_log_terms(z: Floats) -> tuple[Floats, Floats]:
-    """g(z) = [log(1+z) − z/(1+z)]/z² and its derivative, by series near 0."""
+def _mean_log_terms(mean: Floats, alpha: Floats) -> tuple[Floats, Floats]:
+    """μ²g(αμ) and μ³g′(αμ), where g(z) = [log(1+z) − z/(1+z)]/z², by series near 0; means may be huge."""
+    z = alpha * mean
     small = z < _SMALL
-    safe = np.where(small, 1.0, z)
-    h = np.log1p(safe) - safe / (1.0 + safe)
-    g, slope = h / safe**2, 1.0 / (safe * (1.0 + safe) ** 2) - 2.0 * h / safe**3
+    safe, per_alpha = np.where(small, 1.0, z), 1.0 / np.where(small, 1.0, np.broadcast_to(alpha, z.shape))
+    part = safe / (1.0 + safe)
+    h = np.log1p(safe) - part
+    g, slope = h * per_alpha**2, (part**2 - 2.0 * h) * per_alpha**3
     if small.any():
         sign = (-1.0) ** _POWERS * (_POWERS + 1.0) / (_POWERS + 2.0)
-        near = np.where(small, z, 0.0)
-        g = np.where(small, np.polynomial.polynomial.polyval(near, sign), g)
-        slope = np.where(small, np.polynomial.polynomial.polyval(near, (sign * _POWERS)[1:]), slope)
+        near, low = np.where(small, z, 0.0), np.where(small, mean, 0.0)
+        g = np.where(small, low**2 * np.polynomial.polynomial.polyval(near, sign), g)
+        slope = np.where(small, low**3 * np.polynomial.polynomial.polyval(near, (sign * _POWERS)[1:]), slope)
     return g, slope
 
 

@@ -230,7 +230,7 @@ def _finish(likelihood: Likelihood, columns: Columns, found: Maximum, model: int
             trial = likelihood.project(parameters + step)
             there = likelihood.at(columns, trial)
             fall = value - float(there.value[0])
-            if fall >= 0.1 * promised or promised <= rounding:
+            if fall >= 0.1 * promised or not promised > rounding:  # which is so where nothing can be computed, too
                 break
             damping *= 4.0
         if not fall >= 0.0 or (promised <= rounding and damping > length):  # rounding hides the way on

@@ -28,6 +28,7 @@ from fbed.rules.tails import Floats
 
 _STEP = np.log(4.0)  # of the grid in s, ρ = unit·(exp(s) − 1), where the best ρ is looked for before it is refined
 _LEAST = 0.02  # the unit of ρ, over the size of the clusters
+_SECTIONS, _CUTS = 16, 8  # of a bracket; together as fine as the golden section
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _NARROWINGS = 34  # the bracket shrinks by .618 each time: to 2e-7 in s, and the likelihood has its square of error
 _JITTER = 1e-14  # keeps apart columns that are alike within clusters where ρ is so large that nothing else counts
@@ -187,12 +188,12 @@ class MixedFit:
             ratio = self.model.unit * np.expm1(s)
             return self.model.likelihood(self._rss(ratio, own), ratio)
 
-        own = None if unit is None else _Own(self, unit)
-        batch, grid = 1 if unit is None else unit.shape[1], self.model.grid
-        coarse = np.array([value(np.full(batch, s)) for s in grid])  # the profile may have two maxima
+        own, grid = None if unit is None else _Own(self, unit), self.model.grid
+        points = [grid] if unit is None else [np.full(unit.shape[1], s) for s in grid]
+        coarse = np.array([value(s) for s in points]).reshape(len(grid), -1)  # the profile may have two maxima
         position = coarse.argmin(axis=0)
         low, high = grid[np.maximum(position - 1, 0)], grid[np.minimum(position + 1, len(grid) - 1)]
-        s, found = _golden_section(value, low, high)
+        s, found = _by_sections(value, low[0], high[0]) if unit is None else _golden_section(value, low, high)
         at_edge = coarse.min(axis=0) < found
         s = np.where(at_edge, grid[position], s)
         return self.model.unit * np.expm1(s), np.minimum(found, coarse.min(axis=0))
@@ -241,6 +242,16 @@ class _Own:
         self.means = fit.model.means(unit) - fit.means @ (along / np.where(fit.size > 0, fit.size, 1.0)[:, None])
         self.along = within.T @ fit.y_within
         self.norm2 = np.einsum("ij,ij->j", within, within)
+
+
+def _by_sections(value: Callable[[Floats], Floats], low: float, high: float) -> tuple[Floats, Floats]:
+    """Minimum of one function that takes many points at once, within a bracket."""
+    for _ in range(_CUTS):
+        points = np.linspace(low, high, _SECTIONS + 1)
+        i = int(value(points).argmin())
+        low, high = points[max(i - 1, 0)], points[min(i + 1, _SECTIONS)]
+    at = np.array([0.5 * (low + high)])
+    return at, value(at)
 
 
 def _golden_section(value: Callable[[Floats], Floats], low: Floats, high: Floats) -> tuple[Floats, Floats]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -55,7 +55,8 @@ def overdispersion(y: Floats, mean: Floats, variance: Floats, weights: Floats, n
     df = float(weights.sum()) - n_parameters
     if df <= 0 or not (variance > 0).all():
         return None
-    return dispersion(float(weights @ ((y - mean) ** 2 / variance)), df)
+    with np.errstate(over="ignore"):  # where a count of 1 or more has a mean of next to nothing
+        return dispersion(float(weights @ ((y - mean) ** 2 / variance)), df)
 
 
 def dispersion(statistic: float, df: float) -> Check | None:
@@ -105,26 +106,23 @@ class CoxRows:
             out.append(Baseline(label, tuple(self.risk.time[here].tolist()), tuple(np.cumsum(steps[here]).tolist())))
         return tuple(out)
 
-    def proportional(self, columns: Floats, covariance: Floats, terms: Sequence[str]) -> list[Check]:
-        """Grambsch and Therneau's test of each term: do its scaled Schoenfeld residuals change with time's rank?"""
+    def proportional(
+        self, products: Callable[[Floats], Floats], covariance: Floats, terms: Sequence[str]
+    ) -> list[Check]:
+        """Grambsch and Therneau's test of each term: do its scaled Schoenfeld residuals change with time's rank?
+
+        `products` are those of the terms with numbers that the rows have and that add up to 0.
+        """
         risk = self.risk
         weights = risk.weights[risk.deaths]
-        total = float(weights.sum())
-        rank = stats.rankdata(risk.time[risk.group])
-        rank = rank - weights @ rank / total
-        spread = float(weights @ rank**2)
-        if spread <= 0 or not (np.isfinite(self.share).all() and np.isfinite(self.hazard).all()):
+        rank = centred_rank(risk.time[risk.group], weights)
+        if rank is None or not (np.isfinite(self.share).all() and np.isfinite(self.hazard).all()):
             return []
-        trend = total * self._trend(columns, weights * rank) @ covariance
-        out = []
-        for term, along, variance in zip(terms, trend.tolist(), np.diag(covariance).tolist(), strict=True):
-            if variance > 0 and math.isfinite(along):
-                statistic = along**2 / (total * variance * spread)
-                out.append(Check("proportional hazards", term, statistic, 1.0, float(special.chdtrc(1.0, statistic))))
-        return out
+        trend = products(self._trend(weights * rank)) @ covariance
+        return slopes_in_time(terms, trend, np.diag(covariance), weights, rank)
 
-    def _trend(self, columns: Floats, at_deaths: Floats) -> Floats:
-        """Σ v·(x − E x) over the deaths, E the mean of those at risk: as sums over rows, in any order of these."""
+    def _trend(self, at_deaths: Floats) -> Floats:
+        """What rows have in Σ v·(x − E x) over the deaths, E the mean of those at risk."""
         risk = self.risk
         counts = np.add.reduceat(risk.multiplicity, risk.term_starts)
         by_set = np.add.reduceat(at_deaths, risk.group_starts) / counts
@@ -132,4 +130,23 @@ class CoxRows:
         at[risk.deaths, 0] += at_deaths
         by_row = np.empty(len(at))
         by_row[risk.order] = at[:, 0]
-        return np.array([by_row @ (column - column.mean()) for column in columns.T])
+        return by_row
+
+
+def centred_rank(time: Floats, weights: Floats) -> Floats | None:
+    """Ranks of the times of deaths less their mean; None where there is one time only."""
+    rank = stats.rankdata(time)
+    rank -= weights @ rank / weights.sum()
+    return rank if weights @ rank**2 > 0 else None
+
+
+def slopes_in_time(
+    terms: Sequence[str], trend: Floats, variances: Floats, weights: Floats, rank: Floats
+) -> list[Check]:
+    """Whether the effects of terms change with the rank of time, from the products of both with residuals."""
+    out, total, spread = [], float(weights.sum()), float(weights @ rank**2)
+    for term, along, variance in zip(terms, (total * trend).tolist(), variances.tolist(), strict=True):
+        if variance > 0 and math.isfinite(along):
+            statistic = along**2 / (total * variance * spread)
+            out.append(Check("proportional hazards", term, statistic, 1.0, float(special.chdtrc(1.0, statistic))))
+    return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,13 @@ import numpy as np
 from fbed.models.base import FittedModel, correlation_of
 from fbed.models.likelihoods.glm import gamma_twice_negative
 from fbed.out_of_memory.designs import FarDesign
+from fbed.out_of_memory.in_time import JoinedRisks
 from fbed.result.fitted import likelihoods, responses
 from fbed.result.fitted.checks import Check, CoxRows, dispersion, overdispersion
 from fbed.result.fitted.columns import on_training_rows, plain, read_columns
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.model import FinalModel
+from fbed.result.fitted.ordered_rows import OrderedRows
 from fbed.result.overview import Overview
 from fbed.rules.tails import Floats
 
@@ -83,7 +85,7 @@ def _predicts(estimates: FittedModel) -> bool:
 def _link(problem: Problem) -> str:
     usual = {"binomial": "logit", "multinomial": "logit", "ordinal": "logit"}
     usual |= dict.fromkeys(("poisson", "negative_binomial", "gamma", "cox", "weibull"), "log")
-    return problem.link or getattr(problem.model, "link", None) or usual.get(problem.model.name, "identity")
+    return problem.options.link or getattr(problem.model, "link", None) or usual.get(problem.model.name, "identity")
 
 
 def _classes(problem: Problem) -> tuple[object, ...]:
@@ -121,6 +123,8 @@ def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> F
 
 def _with_far_fit(problem: Problem, design: FarDesign, model: FinalModel, selected: Sequence[int]) -> FinalModel:
     """The same where the rows are elsewhere: from deviances and sums."""
+    if model.family == "cox":
+        return _far_cox(problem, design, replace(model, n_parameters=_n_parameters(model)), selected)
     seen = observed(problem, model.family)
     found = likelihoods.of_deviance(model.family, seen, model.deviance, model.null_deviance)
     model = replace(
@@ -182,14 +186,31 @@ def _cox(problem: Problem, model: FinalModel, terms: Floats, eta: Floats) -> Fin
     outcome, extras = problem.outcome, problem.extras
     assert outcome.event is not None
     rows = CoxRows(outcome.values, outcome.event, problem.weights, extras.strata, extras.entry, eta)
+    return _with_rows(problem, model, rows, lambda v: np.array([v @ (x - x.mean()) for x in terms.T]))
+
+
+def _far_cox(problem: Problem, design: FarDesign, model: FinalModel, selected: Sequence[int]) -> FinalModel:
+    """The rows are in order of time, and their columns elsewhere."""
+    sums = getattr(problem.model, "sums", None)
+    assert isinstance(sums, JoinedRisks)
+    sums.forget()
+    eta = design.predictors(model, selected)
+    rows = OrderedRows(problem.outcome.values, sums.course, problem.extras.strata, eta)
+    return _with_rows(problem, model, rows, lambda v: design.along(selected, v))
+
+
+def _with_rows(
+    problem: Problem, model: FinalModel, rows: CoxRows | OrderedRows, products: Callable[[Floats], Floats]
+) -> FinalModel:
+    """`products` are those of the terms with numbers that the rows have and that add up to 0."""
     found, covariance = rows.log_likelihood(model.deviance), model.covariance
     usable = covariance is not None and len(model.terms) and bool(np.isfinite(covariance).all())
-    checks = rows.proportional(terms, covariance, model.terms) if usable and covariance is not None else []
+    checks = rows.proportional(products, covariance, model.terms) if usable and covariance is not None else []
     return replace(
         model,
         log_likelihood=found,
         null_log_likelihood=_null(model, found),
-        baseline=rows.baselines([plain(label) for label in extras.strata_labels]),
+        baseline=rows.baselines([plain(label) for label in problem.extras.strata_labels]),
         center=rows.center,
         checks=tuple(checks),
     )

@@ -16,9 +16,9 @@ from fbed.rules.tails import Floats
 from fbed.tables.columns import Factor, listing, read_column
 from fbed.tables.encoding import is_missing
 from fbed.tables.missing import LEVEL
+from fbed.tables.named import named_columns, refuse_masked
 from fbed.tables.plink import Genotypes
 from fbed.tables.rare import OTHER
-from fbed.tables.table import named_columns
 
 UNSEEN = ("error", "missing", "mean")
 """What becomes of levels that the model has not seen."""
@@ -57,6 +57,7 @@ def _values(columns: Sequence[Column], n_variables: int, X: Any) -> tuple[list[A
             raise InvalidInput(f"the table lacks columns of the model: {listing(lacking)}")
         rows = len(next(iter(named.values()))) if named else 0
         return [named[str(column.name)] for column in columns], rows
+    refuse_masked(X, "X")
     array = X if sparse.issparse(X) else np.asarray(X)
     if array.ndim != 2 or array.shape[1] != n_variables:
         raise InvalidInput(
