@@ -300,38 +300,6 @@ def test_rows_at_risk(kind, n, k):
     assert (found[4] >= np.max([(U - q @ U)[q > 0].max(axis=0) for _, q in terms], axis=0) - 1e-12).all()
 
 
-@pytest.mark.parametrize("rounded", [False, True])
-def test_intervals_of_score_statistics(rounded):
-    """The formulas of the module, one candidate at a time."""
-    rng = np.random.default_rng(9)
-    count, stretch, fit = 400, 1.5, (1e-10, 1e-4, 80.0)
-    score, own, reach = rng.standard_t(2, count) * 5, rng.random(count) * 3, np.exp(rng.normal(-2, 2, count))
-    left = own * rng.choice([1e-7, 0.01, 0.5, 1.0], count)
-    by_score = rng.random(count) * 0.2 if rounded else np.zeros(1)
-    by_left = rng.random(count) * left * 0.3 if rounded else np.zeros(1)
-    if rounded:
-        by_score[:3], by_left[3:6] = np.inf, 2.0 * left[3:6]
-    found = score_intervals(score, by_score, left, by_left, own, reach, stretch, fit, 1e-5)
-    for i in range(count):
-        e, d = (by_score[i], by_left[i]) if rounded else (0.0, 0.0)
-        if not (left[i] - d > 1e-5 * own[i] and np.isfinite(e)):
-            assert found[i].tolist() == [0.0, pytest.approx(80.0), 1.0]
-            continue
-        m = stretch * (abs(score[i]) + e) / (left[i] - d) * reach[i]
-        lower = P(np.array(m)) * max(abs(score[i]) - e, 0.0) ** 2 / (left[i] + d) - 2e-10
-        upper = np.inf
-        if m + 1e-4 < 1.0:
-            upper = ((abs(score[i]) + e) ** 2 / (left[i] - d) + 1e-10) * P(np.array(-m - 1e-4))
-        assert found[i, 0] == pytest.approx(max(float(lower), 0.0), rel=1e-8, abs=1e-9)
-        assert found[i, 1] == pytest.approx(min(float(upper), 80.0), rel=1e-8)
-        assert found[i, 2] == 0.0
-    assert (found[:, 2] == 1.0).any()
-
-
-def test_a_step_beyond_all_numbers_tells_nothing():
-    assert score_interval(3.0, np.inf, (0.0, 0.0, 50.0)) == (0.0, pytest.approx(50.0))
-
-
 # who cannot be best
 
 
@@ -395,3 +363,35 @@ def test_products_with_few_vectors(order):
     Z = (X[:, which] - X[:, which].mean(axis=0, dtype=float)) / X[:, which].std(axis=0, dtype=float)
     np.testing.assert_allclose(found, Z.T @ V, rtol=1e-9, atol=1e-8)
     np.testing.assert_allclose(found, blocks.products(which, lambda part: V[part], 3)[0], rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_intervals_of_score_statistics(rounded):
+    """The formulas of the module, one candidate at a time."""
+    rng = np.random.default_rng(9)
+    count, stretch, fit = 400, 1.5, (1e-10, 1e-4, 80.0)
+    score, own, reach = rng.standard_t(2, count) * 5, rng.random(count) * 3, np.exp(rng.normal(-2, 2, count))
+    left = own * rng.choice([1e-7, 0.01, 0.5, 1.0], count)
+    by_score = rng.random(count) * 0.2 if rounded else np.zeros(1)
+    by_left = rng.random(count) * left * 0.3 if rounded else np.zeros(1)
+    if rounded:
+        by_score[:3], by_left[3:6] = np.inf, 2.0 * left[3:6]
+    found = score_intervals(score, by_score, left, by_left, own, reach, stretch, fit, 1e-5)
+    for i in range(count):
+        e, d = (by_score[i], by_left[i]) if rounded else (0.0, 0.0)
+        if not (left[i] - d > 1e-5 * own[i] and np.isfinite(e)):
+            assert found[i].tolist() == [0.0, pytest.approx(80.0), 1.0]
+            continue
+        m = stretch * (abs(score[i]) + e) / (left[i] - d) * reach[i]
+        lower = P(np.array(m)) * max(abs(score[i]) - e, 0.0) ** 2 / (left[i] + d) - 2e-10
+        upper = np.inf
+        if m + 1e-4 < 1.0:
+            upper = ((abs(score[i]) + e) ** 2 / (left[i] - d) + 1e-10) * P(np.array(-m - 1e-4))
+        assert found[i, 0] == pytest.approx(max(float(lower), 0.0), rel=1e-8, abs=1e-9)
+        assert found[i, 1] == pytest.approx(min(float(upper), 80.0), rel=1e-8)
+        assert found[i, 2] == 0.0
+    assert (found[:, 2] == 1.0).any()
+
+
+def test_a_step_beyond_all_numbers_tells_nothing():
+    assert score_interval(3.0, np.inf, (0.0, 0.0, 50.0)) == (0.0, pytest.approx(50.0))

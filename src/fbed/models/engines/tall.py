@@ -158,6 +158,7 @@ class TallFit:
         self._larger: dict[int, TallFit] = {}  # models with one variable more, as far as they were needed
         self._smaller: dict[int, TallFit] = {}
         self._steps: dict[int, tuple[Floats, Floats]] = {}  # δ and Γδ of those who were looked at and may matter
+        self._looked: dict[int, tuple[float, float, bool]] = {}  # brackets of theirs, if a full look told them
 
     @property
     def saturated(self) -> bool:
@@ -267,6 +268,9 @@ class TallFit:
         self, candidates: Indices, critical: Callable[[Floats], Floats]
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Brackets of single columns; whoever may pass after a quick look is looked at again, in float64 at last."""
+        if all(variable in self._looked for variable in candidates.tolist()):
+            told = np.array([self._looked[variable] for variable in candidates.tolist()])
+            return told[:, 0], told[:, 1], told[:, 2] > 0.0
         line, closer, look = float(critical(np.ones(1))[0]), np.arange(len(candidates)), 0
         lower, upper, delicate, found = self._single_brackets(candidates, critical, look)
         while found.is_rough:
@@ -286,7 +290,7 @@ class TallFit:
     def _single_brackets(
         self, candidates: Indices, critical: Callable[[Floats], Floats], look: int
     ) -> tuple[Floats, Floats, NDArray[np.bool_], Projected]:
-        """Brackets, who is delicate, and what they come from; steps that were rounded are no ground for closer ones."""
+        """Brackets, who is delicate, and what they come from."""
         found = self._projected(candidates, look)
         reach = self.sums.blocks.reach(candidates) + found.spread + found.by_spread
         by = (np.atleast_1d(found.by_score), np.atleast_1d(found.by_left))
@@ -295,7 +299,10 @@ class TallFit:
         )
         lower, upper, delicate = ends[:, 0], ends[:, 1], ends[:, 2] > 0.0
         if found.gamma is not None:
-            self._keep_steps(candidates, found, found.gamma, lower, upper, critical)
+            kept = self._keep_steps(candidates, found, found.gamma, lower, upper, critical)
+            if not found.is_rough:
+                brackets = zip(lower[kept].tolist(), upper[kept].tolist(), delicate[kept].tolist(), strict=True)
+                self._looked.update(zip(candidates[kept].tolist(), brackets, strict=True))
         return lower, upper, delicate, found
 
     @property
@@ -330,14 +337,15 @@ class TallFit:
         lower: Floats,
         upper: Floats,
         critical: Callable[[Floats], Floats],
-    ) -> None:
-        """Of those who may pass, and of the best few: nobody will ask about the others, of whom there may be many."""
+    ) -> Indices:
+        """Of those who may pass, and of the best few, who are told: nobody will ask about the others."""
         line = critical(np.ones(1))[0]
         best = np.partition(lower, -_FEW)[-_FEW] if len(lower) > _FEW else 0.0
         kept = np.flatnonzero((upper > line * (1.0 - TIE)) | (lower >= best))
         delta, gamma = found.steps[kept], gamma_of(kept)
         for j, variable in enumerate(candidates[kept].tolist()):
             self._steps[variable] = delta[j : j + 1], gamma[:, j] * delta[j]
+        return kept
 
     def _looked_at(self, variables: Indices) -> Iterable[Looked]:
         """Variables of several columns, one after another, or together where every question is a pass over files."""
