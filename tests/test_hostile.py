@@ -7,7 +7,13 @@ import pytest
 import hostile
 
 CASES = 3
-FOUND = {"gamma": (52,), "negative_binomial": (43, 10001), "mixed": (10002,), "cox": (10061,)}
+FOUND = {
+    "gamma": (52,),
+    "negative_binomial": (43, 10001),
+    "mixed": (10002,),
+    "cox": (10061,),
+    "multinomial": (1000035, 1000809),
+}
 """Seeds that once showed a defect."""
 
 

@@ -85,7 +85,9 @@ class RowScores:
     def inverse_information(self) -> Floats:
         """(ZᵀVZ)⁻¹."""
         weight = (self.frequencies * self.variances)[:, None]
-        return np.asarray(np.linalg.pinv(self.Z.T @ (weight * self.Z), hermitian=True), dtype=np.float64)
+        return np.asarray(
+            np.linalg.pinv(self.Z.T @ (weight * self.Z), rcond=_SINGULAR, hermitian=True), dtype=np.float64
+        )
 
     def log_p(self, codes: Codes, n_levels: int) -> float:
         """Log p-value of a category."""

@@ -19,6 +19,10 @@ from fbed.models.presentation import Estimates
 from fbed.models.recession import Constraints
 from fbed.rules.tails import Floats
 
+_DECIDED = (
+    1e-7  # part of the largest variance below which a class is: in the limit it has none, wherever iterations ended
+)
+
 
 class Multinomial(Regression):
     """Classes 0 … K − 1 with weights; `labels` are what the user calls them."""
@@ -112,7 +116,7 @@ class MultinomialPoint:
         """y_c − p_c of every class but the first; the variance is diag(p) − ppᵀ, relative to its mean over the rows."""
         p, a = self.probability[:, :, 0], self.family.weights
         mean = np.diag(p @ a) - (p * a) @ p.T
-        inverse = np.linalg.pinv(mean / a.sum(), hermitian=True)
+        inverse = np.linalg.pinv(mean / a.sum(), rcond=_DECIDED, hermitian=True)
         relative = np.diag(inverse) @ p - np.einsum("cr,cd,dr->r", p, inverse, p)
         return (a * (self.family.indicator - p)).T, a * np.maximum(relative, 0.0)
 
