@@ -185,7 +185,9 @@ def count(task: Task) -> Counts:
 def _with_test(problem: Problem, test: str) -> Problem:
     if test == "HC3":
         return dataclasses.replace(problem, test="wald", cov=test)
-    return problem if test == "default" else dataclasses.replace(problem, test=test, test_named=True)
+    if test == "default":
+        return problem
+    return dataclasses.replace(problem, options=dataclasses.replace(problem.options, test=test))
 
 
 def log_p_values(problem: Problem) -> np.ndarray:

@@ -156,7 +156,7 @@ REFUSED = {
     "target and time": ("--target y --time months --event died", "survival times have no --target"),
     "no such time": ("--time weeks --event died", "--time 'weeks' is not in the file"),
     "no such cluster": ("--target y --family mixed --cluster nobody", "--cluster 'nobody' is not in the file"),
-    "no cluster": ("--target y --family mixed", "family 'mixed' needs cluster="),
+    "no cluster": ("--target y --family mixed", "family 'mixed' needs --cluster"),
     "no columns": ("--target y --group ab", "expected NAME=COLUMN,COLUMN,…, got 'ab'"),
     "no name": ("--target y --group =a,b", "expected NAME=COLUMN,COLUMN,…, got '=a,b'"),
     "missing column": ("--target y --group ab=a,zz", "--group ab names 'zz', which is not a column"),
@@ -169,7 +169,7 @@ REFUSED = {
     "test": ("--target y --family poisson --test permutation", "family 'poisson' has no test 'permutation'"),
     "covariance": ("--target y --cov HC9", "family 'gaussian' has no --cov HC9: it offers 'HC3', 'cluster'"),
     "link": ("--target y --link log", "family 'gaussian' has no option link="),
-    "offset": ("--target y --family gsquare --offset a", "family 'gsquare' has no use for offset="),
+    "offset": ("--target y --family gsquare --offset a", "family 'gsquare' has no use for --offset"),
     "svmlight": (
         "--time months --event died --exclude who --output kept.svm",
         "svmlight files hold one outcome, not a time and an event",

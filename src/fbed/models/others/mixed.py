@@ -28,6 +28,7 @@ from fbed.rules.tails import Floats
 
 _STEP = np.log(4.0)  # of the grid in s, ρ = unit·(exp(s) − 1), where the best ρ is looked for before it is refined
 _LEAST = 0.02  # the unit of ρ, over the size of the clusters
+_AT_FLOOR = 1e-4  # part by which an RSS may be beside its floor, since ρ is found to some digits only
 _SECTIONS, _CUTS = 16, 8  # of a bracket; together as fine as the golden section
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _NARROWINGS = 34  # the bracket shrinks by .618 each time: to 2e-7 in s, and the likelihood has its square of error
@@ -155,8 +156,8 @@ class MixedFit:
 
     @property
     def saturated(self) -> bool:
-        """Perfect fit, or no degree of freedom left."""
-        return self.rss <= PERFECT * self.model.total or self.model.n - self.span.rank <= 1
+        """Perfect fit, or no degree of freedom left; the best ρ of a perfect fit is where RSS comes to its floor."""
+        return self.rss <= PERFECT * self.model.total * (1.0 + _AT_FLOOR) or self.model.n - self.span.rank <= 1
 
     def gains(self, candidates: Indices) -> Evidence:
         """Likelihood ratio of each candidate, ρ estimated anew."""
