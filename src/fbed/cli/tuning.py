@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from fbed.cli.asked import about_data, read_data, tell, with_provenance
 from fbed.cli.report import check_path
 from fbed.doors.explain import read_result
 from fbed.errors import InvalidInput
@@ -134,8 +135,6 @@ def _add_new_rows(parser: argparse.ArgumentParser) -> None:
 
 def run_tune(arguments: argparse.Namespace) -> int:
     """`fbed tune`: read, tune, show, save."""
-    from fbed.cli.command import about_data, read_data, tell, with_provenance
-
     for path in (arguments.save, arguments.report):
         if path:
             check_path(path, arguments.file)
@@ -186,8 +185,6 @@ def read_model(path: str) -> FinalModel:
 
 def run_predict(arguments: argparse.Namespace) -> int:
     """`fbed predict`: predictions, a row each."""
-    from fbed.cli.command import read_data, tell
-
     model, data = read_model(arguments.model), read_data(arguments)
     kept = {name: np.asarray(data.vector(name, "--keep")) for name in arguments.keep}
     known = _known_part(data, arguments)
@@ -252,8 +249,6 @@ def _cell(value: Any) -> Any:
 
 def run_validate(arguments: argparse.Namespace) -> int:
     """`fbed validate`: scores and calibration on new rows."""
-    from fbed.cli.command import read_data, tell
-
     model, data = read_model(arguments.model), read_data(arguments)
     survival = arguments.time is not None or arguments.event is not None
     if survival == (arguments.target is not None) or (survival and None in (arguments.time, arguments.event)):
