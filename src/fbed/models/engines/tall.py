@@ -19,20 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from fbed._kernels import score_interval, score_intervals
-from fbed.matrix.design import Design
-from fbed.matrix.row_blocks import RowBlocks, Sums, left_over
+from fbed.matrix.row_blocks import left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E
+from fbed.models.engines.factor import Factor, NotTall
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.models.engines.screen import EarlierVerbs, Screen
+from fbed.models.engines.tall_verbs import Verbs
 from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import TIE, Evidence
@@ -45,48 +45,9 @@ _NEAR = 0.1  # how far the last step may move a row
 _RIVALS = 16  # candidates for the best whose moments are found in one pass
 _ROUNDING = 1e-13  # of a sum of losses
 _SWEEPS = 30  # Newton iterations after which a model counts as next to separated
-_PIVOT = 1e-7  # of the scaled information: below, the model is next to collinear or separated
 _DELICATE = 1e-5  # part of a column's own information that S leaves, below which sums of products lose digits
 _SLACK = 1e-9  # rounding of sums, relative
 _FEW = 32  # candidates whose steps are kept although they do not pass: some of them may be looked at more closely
-
-
-class NotTall(Exception):  # no error: it never leaves this module
-    """The model is next to collinear or separated: its maximum is not to be had from the normal equations."""
-
-
-class Verbs(Protocol):
-    """What a family tells about its rows; see `row_sums` and `risk_sums`."""
-
-    n: float  # sample size of information criteria
-    design: Design
-    blocks: RowBlocks
-    constant: bool  # whether the model has one
-    stretch: float  # no z of a step is larger than this times the step
-
-    @property
-    def events(self) -> float:
-        """What every level of a category needs some of."""
-
-    def start(self) -> Floats:
-        """Coefficients of the model without variables."""
-
-    def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
-        """Loss, gradient, information, and the state of the rows."""
-
-    def look(self, rows: Any, selected: Sequence[int], candidates: Indices) -> Looked:
-        """Products of candidates that are single columns of numbers."""
-
-    def look_at_group(self, rows: Any, selected: Sequence[int], variable: int) -> Looked:
-        """The same for a variable of several columns."""
-
-    def moments(
-        self, rows: Any, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
-    ) -> Floats:
-        """Second to fourth moments and extremes of the steps u = x·own − Z·along of some variables, a column each."""
-
-    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
-        """Products of the model's columns and of what a column is beside its part along them."""
 
 
 class TallModel:
@@ -558,27 +519,6 @@ class TallFit:
             model.design, self.selected, self.maximum, self._covariance, constant=self.sums.constant
         )
         return shown.fitted(model.name, self.deviance, model.null_deviance)
-
-
-class Factor:
-    """Cholesky factor of an information matrix, its diagonal scaled to 1; refuses one that is next to singular."""
-
-    def __init__(self, information: Floats) -> None:
-        diagonal = np.diag(information)
-        if not (diagonal > 0.0).all():
-            raise NotTall
-        self.unit = 1.0 / np.sqrt(diagonal)
-        try:
-            self.lower = linalg.cholesky(information * self.unit * self.unit[:, None], lower=True, check_finite=False)
-        except linalg.LinAlgError:
-            raise NotTall from None
-        if np.diag(self.lower).min(initial=1.0) ** 2 < _PIVOT:
-            raise NotTall
-
-    def solve(self, right: Floats) -> Floats:
-        """H⁻¹ times a vector or the columns of a matrix."""
-        unit = self.unit if right.ndim == 1 else self.unit[:, None]
-        return np.asarray(unit * linalg.cho_solve((self.lower, True), unit * right, check_finite=False))
 
 
 def _rivals(lower: Floats, upper: Floats, rows: Indices) -> Indices:
