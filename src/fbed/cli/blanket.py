@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import fbed
+from fbed.cli.options import runs
 from fbed.errors import InvalidInput
 from fbed.graphs import DAG, MAG, DiscreteNetwork, GaussianNetwork, MixedGraph, Node, Recovery, Sample, draw_blanket
 from fbed.result.result import Result
@@ -110,7 +110,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hidden", nargs="+", default=[], metavar="NODE", help="nodes that are not observed")
     parser.add_argument("-n", type=_whole, metavar="ROWS", help="simulate so many rows and select on them")
     parser.add_argument("--seed", type=_whole, default=0, metavar="N", help="seed of the simulation (default 0)")
-    parser.add_argument("-k", type=_runs, default=1, metavar="N", help="extra runs: 0, 1, 2, … or inf (default 1)")
+    parser.add_argument("-k", type=runs, default=1, metavar="N", help="extra runs: 0, 1, 2, … or inf (default 1)")
     parser.add_argument("--fbs", action="store_true", help="no early dropping: plain forward-backward selection")
     parser.add_argument("--family", help="kind of test (default: gaussian for .json, gsquare for .bif)")
     parser.add_argument("--criterion", default="lr", help="lr (tests, default), aic, bic or ebic")
@@ -122,14 +122,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def _whole(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a whole number, 0 or more, got {text!r}")
-    return int(text)
-
-
-def _runs(text: str) -> float:
-    if text.lower() in ("inf", "∞"):
-        return math.inf
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected 0, 1, 2, … or inf, got {text!r}")
     return int(text)
 
 

@@ -103,7 +103,7 @@ def add_grid_options(parser: argparse.ArgumentParser) -> None:
     grid = parser.add_argument_group("grid")
     grid.add_argument("--alphas", nargs="*", type=float, metavar="ALPHA", help="levels of likelihood-ratio tests")
     grid.add_argument("--gammas", nargs="*", type=_gamma, metavar="GAMMA", help="parameters of EBIC, or 'default'")
-    grid.add_argument("-k", nargs="*", type=_runs, metavar="N", help="extra runs: 0, 1, 2, … or inf")
+    grid.add_argument("-k", nargs="*", type=runs, metavar="N", help="extra runs: 0, 1, 2, … or inf")
     grid.add_argument("--no-fbs", action="store_true", help="leave out the search without early dropping")
     grid.add_argument("--no-backward", action="store_true", help="skip the backward phase")
     _add_limits(grid)
@@ -124,7 +124,7 @@ def add_search_options(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--alpha-backward", type=float, metavar="ALPHA", help="level for staying (default: alpha)")
     search.add_argument("--familywise", type=float, metavar="LEVEL", help=_FAMILYWISE)
     search.add_argument("--gamma", type=float, help="parameter of criterion ebic (default: 1 - log n / (2 log p))")
-    search.add_argument("-k", type=_runs, metavar="N", help="extra runs: 0, 1, 2, … or inf (default 1)")
+    search.add_argument("-k", type=runs, metavar="N", help="extra runs: 0, 1, 2, … or inf (default 1)")
     search.add_argument("--fbs", action="store_true", help="no early dropping: plain forward-backward selection")
     search.add_argument("--no-backward", action="store_true", help="skip the backward phase")
     _add_limits(search)
@@ -145,7 +145,8 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--report", metavar="FILE", help="write a report for people, one HTML file")
 
 
-def _runs(text: str) -> float:
+def runs(text: str) -> float:
+    """How many extra runs, or as many as there are."""
     if text.lower() in ("inf", "∞"):
         return math.inf
     if not text.isdecimal():

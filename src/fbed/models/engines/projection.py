@@ -38,11 +38,6 @@ class Projected:
         return isinstance(self.by_score, np.ndarray)
 
     @property
-    def least_left(self) -> Floats:
-        """What S leaves at least."""
-        return self.left - self.by_left
-
-    @property
     def steps(self) -> Floats:
         """One Newton step of each by itself."""
         return self.score / np.where(self.left > 0.0, self.left, 1.0)
