@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed._kernels import score_interval, score_intervals
-from fbed.matrix.row_blocks import left_over
+from fbed.matrix.steps import left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.factor import Factor, NotTall
