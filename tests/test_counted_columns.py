@@ -115,3 +115,35 @@ def test_large_categories_are_not_expanded(monkeypatch):
     assert type(read_problem(X, y, [fbed.BIC()], family="poisson").model).__name__ == "TallModel"
     assert type(read_problem(X[:900], y[:900], [fbed.BIC()], family="poisson").model).__name__ != "TallModel"
     assert type(read_problem(X[["x"]], y, [fbed.BIC()], family="poisson").model).__name__ != "TallModel"
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson", "multinomial", "cox", "weibull"])
+@pytest.mark.parametrize("seed", range(3))
+def test_pairs_of_rows_are_the_same_by_counting(family, seed, monkeypatch):
+    """P-values of a category that is sparse, given others; one of the selected is nested in it."""
+    rng = np.random.default_rng([5, seed])
+    n = 400
+    wide = rng.integers(0, 90, n)
+    X = pd.DataFrame({"wide": wide.astype(str), "nested": (wide % 20).astype(str)})
+    X["other"], X["x"] = rng.integers(0, 25, n).astype(str), rng.normal(size=n)
+    eta = 0.5 * X["x"].to_numpy() + 0.4 * rng.normal(size=90)[wide]
+    survival = [rng.random(n) < 0.7, rng.weibull(1.3, n) * np.exp(-eta)]
+    y = {
+        "binomial": (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(int),
+        "poisson": rng.poisson(np.exp(eta)),
+        "multinomial": np.digitize(eta + rng.logistic(size=n), [-1, 1]).astype(str),
+    }.get(family, np.rec.fromarrays(survival, names="event,time"))
+    weights = rng.integers(1, 3, n)
+    for tall in (0, 10**9):
+        monkeypatch.setattr(builders, "TALL", tall)
+        found = []
+        for cost in (0, 1e9):
+            monkeypatch.setattr(counted_columns, "_AN_ADDITION", cost)
+            problem = read_problem(X, y, [fbed.LikelihoodRatio()], family=family, sample_weight=weights)
+            assert 0 in problem.sparse
+            for selected in ([], [3], [1, 2, 3], [2, 3]):
+                evidence = problem.paired_model.fit(selected).gains(np.array([0]))
+                found.append([float(evidence.statistic[0]), float(evidence.df[0]), float(evidence.log_p[0])])
+        by_counting, written_out = np.array(found[:4]), np.array(found[4:])
+        np.testing.assert_allclose(by_counting, written_out, rtol=1e-7, atol=1e-7)
+    assert written_out[2, 1] < written_out[0, 1]

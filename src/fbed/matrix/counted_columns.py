@@ -15,6 +15,7 @@ from fbed._kernels import pair_sums, sums_by_level
 from fbed.clock import check_time
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.rules.tails import Floats
+from fbed.tables.encoding import Codes
 from fbed.threads import spread
 
 _AN_ADDITION = 24  # products of numbers that take as long as adding to where a code says
@@ -98,6 +99,18 @@ class CountedColumns:
     def gram(self, weight: Floats) -> Floats:
         """ZᵀwZ."""
         return self.between(self, weight)
+
+    def by_level(self, codes: Codes, n_levels: int, weight: Floats) -> Floats:
+        """Weighted sums of these columns over the rows of each level of a category, levels × columns."""
+        raw = np.empty((n_levels, self.ends[-1]))
+
+        def work(part: slice) -> tuple[Floats]:
+            return (sums_by_level(codes[part], n_levels, weight[part], self.read(part)),)
+
+        (raw[:, : self.first],) = self.blocks.summed(work, self.first)
+        for (own, n_own), first, last in zip(self.categories, self.ends, self.ends[1:], strict=False):
+            raw[:, first:last] = pair_sums(codes, n_levels, own, n_own, weight)
+        return np.asarray((raw[:, self.place] - raw[:, :1] * self.center) / self.scale)
 
     def between(self, other: CountedColumns, weight: Floats) -> Floats:
         """Weighted products of these columns with others of the same rows."""

@@ -139,6 +139,10 @@ class RiskSums:
         self.add_candidates(sums, rows, selected, candidates)
         return Looked(*sums.found())
 
+    def row_scores(self, rows: RiskState) -> tuple[Floats, Floats | None]:
+        """Martingale residuals, which have variance 1 without censoring."""
+        return rows.residual[:, None], None
+
     def change(self, before: RiskState, rows: RiskState) -> tuple[float, float]:
         """Bounds on how the probabilities of those at risk have changed."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -158,6 +158,10 @@ class RowSums:
         along, own = self.blocks.products(candidates, partial(_vectors, rows.residual, rows.weight, model), width)
         return Looked(along[:, 0], along[:, 1:].T, own)
 
+    def row_scores(self, rows: Rows) -> tuple[Floats, Floats | None]:
+        """Residuals, and the information that is expected."""
+        return rows.residual[:, None], rows.weight
+
     def change(self, before: Rows, rows: Rows) -> tuple[float, float]:
         """Least and largest ratio of the weights to those of before."""
         some = (before.weight > 0.0) | (rows.weight > 0.0)
