@@ -352,11 +352,17 @@ struct SparseBasis {
             std::copy_n(basis.M.data() + basis.alive[i] * terms.r, terms.r, U.data() + i * stride);
     }
 
-    FBED_HOT void products(const double* v, double* out) const {
-        thread_local std::vector<double> along, sum;
+    void products(const double* v, double* out) const {
+        thread_local std::vector<double> along;
         along.resize(terms.r);
-        sum.assign(stride, 0.0);
         terms.products(v, along.data());
+        on_basis(along.data(), out);
+    }
+
+    // Products with the columns of the basis, from those with the terms.
+    FBED_HOT void on_basis(const double* along, double* out) const {
+        thread_local std::vector<double> sum;
+        sum.assign(stride, 0.0);
         for (int64_t i = 0; i < terms.r; ++i) add_row(sum.data(), along[i], U.data() + i * stride, stride);
         std::copy_n(sum.data(), terms.r, out);
     }

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import linalg, special
 
 from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
+from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
@@ -49,6 +50,7 @@ class Null:
 
     def __init__(self, kernel: LogisticNull) -> None:
         self.kernel = kernel
+        self.columns: set[bytes] | None = None  # of the model on its rows, once somebody asks whether one is among them
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
@@ -114,6 +116,7 @@ class CertifiedLogistic:
         self._begin(start)
         self.hints: Hints = {frozenset(span.selected): self.predictor}
         self.coarse: Null | None = None  # for upper bounds only
+        self.crowded = False  # whether many candidates are being asked about, block after block
         self._without_known: dict[int, tuple[Floats, Floats]] = {}
 
     def _begin(self, start: Sequence[Floats]) -> None:
@@ -221,6 +224,7 @@ class CertifiedLogistic:
 
     def prepare(self, n_candidates: int) -> None:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
+        self.crowded = n_candidates >= _FEW
         if n_candidates >= min(_FEW, self.crowd) and self.span.rank > 1 and self.coarse is None:
             self.coarse = self._coarse()
         null = self.null
@@ -251,14 +255,30 @@ class CertifiedLogistic:
         """
         lower, upper = np.zeros(len(which)), np.full(len(which), np.inf)
         still: Indices | slice = slice(None)
-        if len(which) < _FEW:
+        if not self.crowded:
             lower, upper, suspect = self._brackets(self.null, which, critical, ranked=False, refine=False)
             lower[suspect] = 0.0
             still = np.flatnonzero(_unsettled(lower, upper, critical))
         if isinstance(still, slice) or len(still):
-            high = self._brackets(coarse, which[still], critical, ranked=False)[1]
+            high, suspect = self._brackets(coarse, which[still], critical, ranked=False)[1:]
+            doubtful = np.flatnonzero(suspect & (high > critical))
+            if len(doubtful):
+                known = self._are_known(coarse, which[still][doubtful])
+                high[doubtful[known]] = np.minimum(high[doubtful[known]], coarse.kernel.elsewhere)
             upper[still] = np.maximum(np.minimum(upper[still], high), lower[still])
         return lower, upper
+
+    def _are_known(self, coarse: Null, which: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which columns are no other, on the rows of a coarser look, than one that the model has: they add nothing there.
+
+        Columns that differ from one of the model in rows only that are as good as explained are many near separation,
+        and rounding hides whether they differ elsewhere.
+        """
+        chosen = [variable for variable in self.span.selected if self.model.design.varying[variable]]
+        if coarse.columns is None:
+            coarse.columns = set(as_stored(self.model.design, self.model.design.positions(chosen), coarse.rows))
+        here = as_stored(self.model.design, which, coarse.rows)
+        return np.array([column in coarse.columns for column in here])
 
     def _brackets(
         self, null: Null, which: NDArray[np.int64], critical: float, ranked: bool = True, refine: bool = True
@@ -480,6 +500,13 @@ class CertifiedLogistic:
 def _solved(matrix: Floats, right: Floats) -> Floats:
     """The solution of a linear system, most often one of a single number."""
     return np.asarray(right / matrix[0, 0] if len(right) == 1 else np.linalg.solve(matrix, right))
+
+
+def as_stored(design: Design, which: NDArray[np.int64], rows: NDArray[np.int64]) -> list[bytes]:
+    """Columns of the matrix on some rows, as they are: two that are equal there have the same bytes."""
+    p = len(design.center)
+    block = design.matrix.gather(which, np.zeros(p), np.ones(p))
+    return [column.tobytes() for column in block.T[:, rows]]
 
 
 def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:
