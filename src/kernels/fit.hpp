@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "bounds.hpp"
@@ -14,6 +15,7 @@
 #include "logistic.hpp"
 #include "pause.hpp"
 #include "refine.hpp"
+#include "tied.hpp"
 #include "whiten.hpp"
 
 namespace fbed {
@@ -41,6 +43,9 @@ constexpr double kRounding = 1e-15, kClose = 1e-10;
 // A fit that promises to gain more than this part of what it has to spare has not settled yet: looking for a dual point costs
 // more than another step.
 constexpr double kNear = 0.06;
+
+// Steps after which a fit looks for a way to infinity: most fits have ended by then.
+constexpr int kEarly = 4;
 
 // A column that keeps less than this part of its norm² beside earlier ones moves none of the rows that are looked at.
 constexpr double kDependent = 1e-22;
@@ -88,6 +93,7 @@ class Fitter {
         bool done = false;    // the last step costs little and takes the fit from the tolerance to rounding
         for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
             look_up();
+            if (out_.iterations >= kEarly && only_tied_rows_are_left()) return out_;
             score_rows();
             newton_step();
             const bool sound = out_.decrement >= 0;  // not NaN, nor what rounding leaves of a singular curvature
@@ -113,6 +119,22 @@ class Fitter {
     }
 
    private:
+    // Whether the best model is known: it explains every row but those that no model tells apart. Rows as they are stored are
+    // equal or not; those of a basis are equal but for rounding.
+    bool only_tied_rows_are_left() {
+        if constexpr (std::is_same_v<Terms, SparseTerms>) {
+            if (f_.offset) return false;
+            Tied tied(terms_, f_.sign, f_.weight, beta_, eta_);
+            if (!tied.found()) return false;
+            std::copy(tied.coefficients.begin(), tied.coefficients.end(), beta_);
+            predict_rows(beta_);
+            out_.deviance = out_.certain = tied.deviance;
+            out_.decrement = 0;
+            return true;
+        }
+        return false;
+    }
+
     void predict(const double* b, double* eta) {
         std::fill(eta, eta + f_.n, 0.0);
         terms_.add(b, eta);

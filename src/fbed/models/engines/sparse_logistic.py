@@ -182,7 +182,8 @@ class SparseLogistic(CertifiedLogistic):
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         start = self.coefficients if near is None else self.coefficients - self.null.whitener @ near[0]
         starts = [part * start[kept] for part in self._parts(near is not None)] + [self._centre()[kept]]
-        least = self._least_without(place, kept, starts, enough) if np.isfinite(enough) else 0.0
+        few = len(self._unexplained) < self.span.rank  # which are explained by almost any model of so many variables
+        least = self._least_without(place, kept, starts, enough) if np.isfinite(enough) and not few else 0.0
         if least > enough:
             return least, self.model.null_deviance
         columns = self.span.columns.part(np.arange(self.model.design.n_rows), kept)
