@@ -44,6 +44,10 @@ constexpr double kRounding = 1e-15, kClose = 1e-10;
 // more than another step.
 constexpr double kNear = 0.06;
 
+// Part of what a fit has to spare that rows may hold which it leaves out: those with hardly any deviance have hardly any
+// curvature either, and columns that differ in them only would nearly depend on each other.
+constexpr double kSpared = 0.1;
+
 // Steps after which a fit looks for a way to infinity: most fits have ended by then.
 constexpr int kEarly = 4;
 
@@ -183,7 +187,7 @@ class Fitter {
         const double to_spare = out_.deviance - enough_;
         if (!(out_.decrement < kNear * to_spare)) return false;
         std::vector<double> left(f_.n), z;
-        std::vector<int64_t> rows = rows_that_stay(left);
+        std::vector<int64_t> rows = rows_that_stay(left, kSpared * to_spare / static_cast<double>(f_.n));
         for (int attempt = 0; attempt < 4 && !rows.empty(); ++attempt) {
             double kept = 0;
             for (int64_t row : rows) kept += left[row];
@@ -203,15 +207,15 @@ class Fitter {
         return false;
     }
 
-    // Rows that stay on their side of Newton's step; and what each row has left to explain.
-    FBED_HOT std::vector<int64_t> rows_that_stay(std::vector<double>& left) {
+    // Rows that stay on their side of Newton's step and have as much left to explain; and what that is for each row.
+    FBED_HOT std::vector<int64_t> rows_that_stay(std::vector<double>& left, double least) {
         predict(work_.step.data(), work_.dir.data());
         std::vector<int64_t> rows;
         rows.reserve(f_.n);
         for (int64_t i = 0; i < f_.n; ++i) {
             left[i] = 2.0 * f_.weight[i] * loss(f_.sign[i] * eta_[i]);
             const double wrong = std::abs(work_.values[i]) / f_.weight[i], v = f_.sign[i] * work_.dir[i];
-            if (work_.aw[i] > 0 && std::min(wrong * v, (wrong - 1.0) * v) > kNearlyOut) rows.push_back(i);
+            if (left[i] > least && work_.aw[i] > 0 && std::min(wrong * v, (wrong - 1.0) * v) > kNearlyOut) rows.push_back(i);
         }
         return rows;
     }

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from fbed.models.engines.binomial import Binomial
 
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
-_COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
+_COARSE = 0.1  # part of a critical value that a quick upper bound may give away
+_UNASKED = 1.0  # the critical value that is thought of where none is told
 _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
@@ -116,6 +117,7 @@ class CertifiedLogistic:
         self._begin(start)
         self.hints: Hints = {frozenset(span.selected): self.predictor}
         self.coarse: Null | None = None  # for upper bounds only
+        self._spared = 0.0  # what its rows may leave out
         self.crowded = False  # whether many candidates are being asked about, block after block
         self._without_known: dict[int, tuple[Floats, Floats]] = {}
 
@@ -185,15 +187,15 @@ class CertifiedLogistic:
         self.deviance = kernel.deviance  # in the supremum, rows that the model has explained for good are
         return Null(kernel)
 
-    def _coarse(self) -> Null | None:
+    def _coarse(self, spared: float) -> Null | None:
         """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
 
         Near separation those rows are most rows, and the ones that make bounds wide: they can move far at little cost.
-        Setting them to their outcome costs the deviance they have left, and no more. The others are looked at where
+        Setting them to their outcome costs the deviance they have left, `spared` at most. The others are looked at where
         they fit best on their own; what they gain on the way there is added to that cost.
         """
         order = np.argsort(self.row_deviance)
-        idle = order[np.cumsum(self.row_deviance[order]) <= _COARSE]
+        idle = order[np.cumsum(self.row_deviance[order]) <= spared]
         if not len(order) / 4 <= len(idle) < len(order):
             return None
         active = self.model.design.weights.copy()
@@ -222,14 +224,19 @@ class CertifiedLogistic:
         """How far coefficients move every row."""
         return np.asarray(self.Z @ coefficients)
 
-    def prepare(self, n_candidates: int) -> None:
+    def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
         self.crowded = n_candidates >= _FEW
-        if n_candidates >= min(_FEW, self.crowd) and self.span.rank > 1 and self.coarse is None:
-            self.coarse = self._coarse()
+        if n_candidates >= min(_FEW, self.crowd) and self.span.rank > 1 and np.isfinite(critical):
+            self._look_coarsely(_COARSE * critical)
         null = self.null
         if not self.model.design.by_support:
             null.prepare()
+
+    def _look_coarsely(self, spared: float) -> None:
+        """Find the rows that have most of the deviance, unless those are known for about as much to spare."""
+        if not 0.5 * spared <= self._spared <= 1.5 * spared:
+            self.coarse, self._spared = self._coarse(spared), spared
 
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
@@ -318,7 +325,7 @@ class CertifiedLogistic:
         """
         crowded = race and len(candidates) >= (self.crowd if self.coarse is None else min(self.crowd, 2))
         if crowded and self.coarse is None:
-            self.coarse = self._coarse()
+            self._look_coarsely(_COARSE * _UNASKED)
         if not crowded or self.coarse is None:
             return self._resolved(candidates, lower, upper, race)
         first = self._resolved(candidates[:1], lower[:1], upper[:1], True)

@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 from fbed._kernels import LogisticNull, SparseModel
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
-from fbed.models.engines.certified import _COARSE, _ENOUGH, CertifiedLogistic, Null
+from fbed.models.engines.certified import _COARSE, _ENOUGH, _UNASKED, CertifiedLogistic, Null
 from fbed.rules.tails import Floats
 
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
@@ -201,4 +201,4 @@ class SparseLogistic(CertifiedLogistic):
     def _unexplained(self) -> Indices:
         """Rows that have the deviance, but for a little."""
         order = np.argsort(self.row_deviance)
-        return order[np.cumsum(self.row_deviance[order]) > _COARSE]
+        return order[np.cumsum(self.row_deviance[order]) > _COARSE * _UNASKED]
