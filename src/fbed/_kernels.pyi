@@ -139,6 +139,7 @@ class LogisticNull:
     """Of the model, without the rows that it has explained for good."""
 
     idle_cost: float
+    elsewhere: float
     """What idle rows have left."""
 
     reach: float

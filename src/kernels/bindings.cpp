@@ -519,6 +519,7 @@ NB_MODULE(_kernels, m) {
                     "idle_cost"_a, "offset"_a = nb::none())
         .def_prop_ro("deviance", [](const LogisticNull& s) { return s.f.deviance; })
         .def_prop_ro("idle_cost", [](const LogisticNull& s) { return s.f.idle_deviance; })
+        .def_prop_ro("elsewhere", &LogisticNull::elsewhere)
         .def_prop_ro("reach", [](const LogisticNull& s) { return s.f.kappa; })
         .def_prop_ro("short", [](const LogisticNull& s) { return std::sqrt(s.f.inexact); })
         .def_prop_ro("rows", &LogisticNull::rows, nb::rv_policy::automatic)

@@ -67,8 +67,8 @@ class CertifiedFit(Protocol):
     reference: Reference
     bounds_are_cheap: bool  # whether bounds for an infinite critical value cost little beside those for a finite one
 
-    def prepare(self, n_candidates: int) -> None:
-        """Whatever so many candidates share; called once before the threads start."""
+    def prepare(self, n_candidates: int, critical: float) -> None:
+        """Whatever so many candidates share, of whom those of one df have to exceed so much; before the threads start."""
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for adding each candidate, clear of the critical value of its df."""

@@ -238,7 +238,7 @@ def _exact(
     if len(single):
         degenerate = single[in_span(fit, variables[single])]
         lower[degenerate] = upper[degenerate] = df[degenerate] = 0.0
-    fit.prepare(0)
+    fit.prepare(0, np.inf)
     order = np.argsort(-lower, kind="stable")  # contenders come best first
     lower[order], upper[order] = fit.contest(variables[order], lower[order], upper[order], race=False)
     return lower, upper, df

@@ -200,9 +200,9 @@ class CertifiedManyLevelsFit(ManyLevelsFit):
         """As for the other variables."""
         return self.certified.bounds_are_cheap
 
-    def prepare(self, n_candidates: int) -> None:
+    def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Whatever so many candidates share."""
-        self.certified.prepare(n_candidates)
+        self.certified.prepare(n_candidates, critical)
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for adding each candidate."""

@@ -195,7 +195,7 @@ class TallFit:
 
     # --- adding a variable ------------------------------------------------------------------------------------------
 
-    def prepare(self, n_candidates: int) -> None:
+    def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """All that candidates share is there already."""
 
     def gains(self, candidates: Indices) -> Evidence:
