@@ -146,8 +146,8 @@ class _Worker:
     def _predicted(self, selected: Sequence[int], near: Any) -> list[Held]:
         estimates = self.problem.model.describe(list(selected), near)
         way = FinalWay("ml") if not selected else self.searches.way
-        models = way.fit(self.problem, estimates, list(selected))
-        held = [self.held.predicted_by(model) for model in models]
+        models = way.fit(self.problem, estimates, list(selected), predicts_only=True)
+        held = self.held.predicted_by(models)
         return held if selected else held * len(self.searches.way.penalties)  # without variables nothing is penalised
 
 

@@ -142,9 +142,9 @@ def tune(
         scorer of scikit-learn, which takes longer.
     choose : {'min', '1se'}
         The best configuration, or the one with the fewest variables within a standard error of the best.
-    final : {'ml', 'ridge', 'firth', 'shrinkage', 'parameterwise', 'lasso'}
-        How the model on the selected variables is estimated, in the folds and at the end. Penalties are chosen by the
-        same folds.
+    final : {'auto', 'ml', 'ridge', 'firth', 'shrinkage', 'parameterwise', 'lasso'}
+        How the model on the selected variables is estimated, in the folds and at the end: 'auto' is maximum likelihood,
+        or ridge where the folds find it better. Penalties are chosen by the same folds.
     alphas, gammas, ks, fbs, backward, include, exclude, max_features
         The grid, as in `fbed.path`.
     n_bootstraps : int
@@ -248,9 +248,9 @@ def _refitted(problem: Problem, searches: Searches, chosen: Configuration) -> Re
     if result.status == "interrupted":
         raise KeyboardInterrupt
     assert result.model is not None
-    if searches.way.name == "ml" and not _needs_another(result.model):
-        return result
     way: FinalWay = searches.way.with_penalty(chosen.penalty) if result.variables else FinalWay("ml")
+    if way.name == "ml" and not _needs_another(result.model):
+        return result
     (model,) = way.fit(problem, result.model, list(result.variables))
     return replace(result, model=replace(model, inflation=result.model.inflation), closer=result.closer)
 
