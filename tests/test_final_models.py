@@ -248,16 +248,16 @@ def test_parameterwise_shrinkage_is_the_slopes_on_the_parts_of_such_predictions(
     np.testing.assert_allclose(model.coefficients[1:], factors * full, rtol=1e-7, atol=1e-10)
 
 
-@pytest.mark.parametrize("final", ["ridge", "lasso", "firth", "shrinkage", "parameterwise"])
+@pytest.mark.parametrize("final", ["auto", "ridge", "lasso", "firth", "shrinkage", "parameterwise"])
 @pytest.mark.parametrize("family", ["binomial", "cox", "gaussian"])
 def test_every_way_goes_through_tuning_and_json(final, family):
     frame = table(120)
     y = outcome(family, frame)
     if final == "firth" and family == "gaussian":
         with pytest.raises(InvalidInput, match="'binomial' and 'cox'"):
-            fbed.tune(frame, y, family=family, final=final, **SMALL)
+            fbed.tune(frame, y, family=family, **{**SMALL, "final": final})
         return
-    tuned = fbed.tune(frame, y, family=family, final=final, **SMALL)
+    tuned = fbed.tune(frame, y, family=family, **{**SMALL, "final": final})
     again = fbed.Result.from_json(tuned.result.to_json()).model
     assert np.array_equal(again.predict(frame), tuned.model.predict(frame))
     assert again.estimation == tuned.model.estimation != "maximum likelihood"

@@ -31,7 +31,7 @@ parameterwise shrinkage, and L1."""
 
 _WEAK = 1e-3  # ridge where a likelihood has no maximum, and Firth's correction is not for the family
 _CORRECTED = ("binomial", "cox")
-_LIKELIEST_ONLY = ("mixed",)  # families without another way
+_PLENTY = 50.0  # rows a coefficient from which estimates are not too large by more than 1%
 
 
 @dataclass(frozen=True)
@@ -94,20 +94,38 @@ def find_way(name: str, family: str) -> FinalWay:
         raise InvalidInput(f"final must be one of {', '.join(map(repr, WAYS))}, got {name!r}")
     if name == "firth" and family not in _CORRECTED:
         raise InvalidInput(f"final='firth' is for family 'binomial' and 'cox', not {family!r}: choose 'ml' or 'ridge'")
-    penalties: dict[str, tuple[float | None, ...]] = {"ridge": RIDGE, "lasso": LASSO}
-    penalties["auto"] = (None,) if family in _LIKELIEST_ONLY else (None, *FEW)
+    penalties: dict[str, tuple[float | None, ...]] = {"auto": (None, *FEW), "ridge": RIDGE, "lasso": LASSO}
     return FinalWay(name, penalties.get(name, (None,)))
 
 
-def check_way(way: FinalWay, problem: Problem) -> None:
-    """Refuse a way that the family does not have, before any work is done."""
-    if way.penalties != (None,) or way.name not in ("auto", "ml"):
+def check_way(way: FinalWay, problem: Problem) -> FinalWay:
+    """Refuse a way that the family does not have, before any work is done; where there is a choice, it is made."""
+    if way.name == "auto":
+        return way if _may_shrink(problem) else FinalWay("ml")
+    if way.name != "ml":
         like = regression_of(problem)
         if way.name in ("shrinkage", "parameterwise") and like.name not in _SHRINKING:
             raise InvalidInput(
                 f"final={way.name!r} is for the families {', '.join(map(repr, _SHRINKING))}, not {like.name!r}: choose "
                 "'ml' or 'ridge'"
             )
+    return way
+
+
+def rows_a_coefficient(problem: Problem) -> float:
+    """Rows (or events) for every coefficient of a model with all variables."""
+    model = problem.model
+    predictors = getattr(getattr(model, "likelihood", None), "n_predictors", 1)
+    return float(model.n) / max(1.0, float(problem.design.width.sum()) * predictors)
+
+
+def _may_shrink(problem: Problem) -> bool:
+    """Whether ridge is worth a try: it is there for the family, and rows are not so many that it changes nothing."""
+    try:
+        regression_of(problem)
+    except InvalidInput:
+        return False
+    return rows_a_coefficient(problem) < _PLENTY
 
 
 _SHRINKING = ("gaussian", "binomial", "poisson", "gamma", "cox")
@@ -127,13 +145,24 @@ def _is_infinite(estimates: FittedModel) -> bool:
 
 
 def _auto(way: FinalWay, of: Selected) -> list[FinalModel]:
-    (likeliest,) = FinalWay("ml").fit(of.problem, of.estimates, of.variables, of.predicts_only)
-    return [likeliest, *_ridge(way, of)]
+    penalties, found = _by_ridge(way, of)
+    if _is_infinite(of.estimates):
+        (likeliest,) = _instead(way, of, found[0])
+    else:
+        likeliest = predictive_with_baseline(of.problem, of.estimates, of.variables)
+    return [likeliest, *_ridge_models(of, penalties, found)]
 
 
 def _ridge(way: FinalWay, of: Selected) -> list[FinalModel]:
+    return _ridge_models(of, *_by_ridge(way, of))
+
+
+def _by_ridge(way: FinalWay, of: Selected) -> tuple[tuple[float, ...], list[Floats]]:
     penalties = tuple(float(p) for p in way.penalties if p is not None)
-    found = ridge(of.on, penalties) if penalties else []
+    return penalties, ridge(of.on, penalties)
+
+
+def _ridge_models(of: Selected, penalties: tuple[float, ...], found: list[Floats]) -> list[FinalModel]:
     return [of.model(one, f"ridge (λ = {figure(penalty)})") for penalty, one in zip(penalties, found, strict=True)]
 
 
@@ -149,11 +178,11 @@ def _firth(way: FinalWay, of: Selected) -> list[FinalModel]:
     return [of.model(parameters, "Firth's penalised likelihood", covariance)]
 
 
-def _instead(way: FinalWay, of: Selected) -> list[FinalModel]:
-    """Where the likelihood has no maximum."""
+def _instead(way: FinalWay, of: Selected, near: Floats | None = None) -> list[FinalModel]:
+    """Where the likelihood has no maximum; `near` are parameters that cannot be far away."""
     why = ", since the likelihood has no maximum"
     if of.estimates.family in _CORRECTED:
-        parameters, covariance = firth(of.on)
+        parameters, covariance = firth(of.on, near)
         return [of.model(parameters, f"Firth's penalised likelihood{why}", covariance)]
     (parameters,) = ridge(of.on, (_WEAK,))
     return [of.model(parameters, f"ridge (λ = {_WEAK:g}){why}")]

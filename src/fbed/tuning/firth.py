@@ -25,7 +25,7 @@ _LITTLE = (
 _BLOCK = 2**20  # values that are held at once
 
 
-def firth(on: Standardised) -> tuple[Floats, Floats]:
+def firth(on: Standardised, start: Floats | None = None) -> tuple[Floats, Floats]:
     """Parameters and their covariance: the inverse information there, of logistic regression that of the data which the
     correction adds to, as R's logistf has it.
     """
@@ -51,7 +51,7 @@ def firth(on: Standardised) -> tuple[Floats, Floats]:
 
         return value, derivatives
 
-    start = on.start
+    start = on.start if start is None else start
     if not len(start):
         return start, np.zeros((0, 0))
     found = descend(evaluate, start, arrived=_ARRIVED)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fbed.models.likelihoods.newton import newton_step
+from fbed.models.likelihoods.newton import Columns, newton_step
 from fbed.rules.tails import Floats
 from fbed.tuning.likelihood import Evaluate, Standardised, descend, likelihood_of
 
@@ -19,8 +19,8 @@ RIDGE = tuple(float(v) for v in np.logspace(1, -4, 11))
 LASSO = tuple(float(v) for v in np.logspace(0, -3, 13))[1:]
 """Parts of the penalty that leaves nothing; the first would be just that."""
 
-FEW = (0.01, 0.05, 0.2, 1.0)
-"""Penalties of ridge that are tried beside maximum likelihood."""
+FEW = (0.05, 0.5)
+"""Penalties of ridge that are tried beside maximum likelihood: the deviance is so flat in them that two will do."""
 
 _STEPS = 200
 _ARRIVED = 1e-10  # squared decrement, relative to the value, of the last step: the next would be its square
@@ -31,12 +31,20 @@ _OUTER = 100
 
 def ridge(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
     """Parameters for every penalty; all are found together."""
-    slopes = on.is_slope
-    evaluate = likelihood_of(on)
-    null = descend(evaluate, on.start, ~slopes)
-    information = float(np.diag(evaluate(null)[1]()[1])[slopes].mean()) if slopes.any() else 0.0
+    slopes, null = on.is_slope, _null(on)
+    information = float(np.diag(on.at(null).derivatives()[1][0])[slopes].mean()) if slopes.any() else 0.0
     weight = np.where(slopes[:, None], information * np.array(penalties), 0.0)
     return list(_with_squares(on, null, weight).T)
+
+
+def _null(on: Standardised) -> Floats:
+    """Parameters of the model without variables, whose columns need not be looked at."""
+    like, out = on.likelihood, on.start
+    constant = Columns(on.columns.Z[:, : int(like.intercept)])
+    others = ~on.is_slope
+    if others.any():
+        out[others] = descend(likelihood_of(on, constant), like.start(constant.size))
+    return out
 
 
 def _with_squares(on: Standardised, start: Floats, weight: Floats) -> Floats:
@@ -73,9 +81,8 @@ def _with_squares(on: Standardised, start: Floats, weight: Floats) -> Floats:
 
 def lasso(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
     """Parameters for every penalty, a part of the largest that matters, each found from the one before."""
-    slopes = on.is_slope
+    slopes, null = on.is_slope, _null(on)
     evaluate = likelihood_of(on)
-    null = descend(evaluate, on.start, ~slopes)
     largest = float(np.abs(evaluate(null)[1]()[0][slopes]).max(initial=0.0))
     found, out = null, []
     for penalty in penalties:
