@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.tuning_cases import SMALL, outcome, table
+from tests.tuning_cases import FAMILIES, SMALL, outcome, table
 
 import fbed
 from fbed.errors import InvalidInput
 from fbed.tuning.final_models import FinalWay, find_way
 from fbed.tuning.firth import _logistic, firth
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of
+from fbed.tuning.penalised import ridge
 from fbed.tuning.shrinkage import changes
 from problem_cases import read_problem
 
@@ -260,8 +261,46 @@ def test_every_way_goes_through_tuning_and_json(final, family):
     tuned = fbed.tune(frame, y, family=family, **{**SMALL, "final": final})
     again = fbed.Result.from_json(tuned.result.to_json()).model
     assert np.array_equal(again.predict(frame), tuned.model.predict(frame))
-    assert again.estimation == tuned.model.estimation != "maximum likelihood"
+    assert again.estimation == tuned.model.estimation
+    assert (tuned.model.estimation == "maximum likelihood") == (final == "auto" and tuned.configuration.penalty is None)
     assert tuned.model.estimation.split(" ")[0] in tuned.result.summary()
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "mixed"])
+def test_penalties_that_are_fitted_together_are_those_fitted_one_by_one(family):
+    """The slow twin: Newton steps for one penalty at a time, each from the model without variables."""
+    frame = table(120)
+    problem = read_problem(frame, outcome(family, frame), [], family=family)
+    on = Standardised(problem, [0, 1, 6])
+    evaluate, slopes = likelihood_of(on), on.is_slope
+    null = descend(evaluate, on.start, ~slopes)
+    information = float(np.diag(evaluate(null)[1]()[1])[slopes].mean())
+    for penalty, together in zip((5.0, 0.5, 0.001), ridge(on, (5.0, 0.5, 0.001)), strict=True):
+        weight = np.where(slopes, penalty * information, 0.0)
+
+        def penalised(parameters, weight=weight):
+            value, derivatives = evaluate(parameters)
+
+            def both():
+                gradient, hessian = derivatives()
+                return gradient - weight * parameters, hessian + np.diag(weight)
+
+            return value + float(weight @ parameters**2), both
+
+        np.testing.assert_allclose(together, descend(penalised, null), rtol=1e-6, atol=1e-7)
+
+
+def test_models_that_only_predict_predict_the_same():
+    frame = table(120)
+    for family in ("gaussian", "binomial", "cox", "multinomial"):
+        problem = read_problem(frame, outcome(family, frame), [], family=family)
+        way, estimates = find_way("auto", family), problem.model.describe(SELECTED)
+        for lean, whole in zip(
+            way.fit(problem, estimates, SELECTED, predicts_only=True),
+            way.fit(problem, estimates, SELECTED),
+            strict=True,
+        ):
+            assert np.array_equal(lean.predict(frame), whole.predict(frame))
 
 
 def test_separated_classes_get_finite_predictions():

@@ -36,7 +36,6 @@ from fbed.tuning.performance import performance
 from fbed.tuning.scores import OutOfFold, Score, check_pairs, find_score, shown
 from fbed.tuning.store import check_place
 
-
 LOOSE = (0.2, 0.5)
 """Further levels where all variables could be kept, so that weak ones may be worth their while."""
 
