@@ -107,7 +107,7 @@ class _Worker:
             self.problem = replace(whole.on_rows(fold[0]), n_jobs=None)  # threads are for folds
             self.memos = Memos(self.problem)
             self.held = HeldOut(whole, fold[1])
-            self.known: dict[tuple[int, ...], list[Held]] = {}
+            self.known: dict[frozenset[int], list[Held]] = {}
             self.shared: dict[tuple[str, float | None], tuple[Scanner, SharedRuns]] = {}
             if run.null is None:
                 run.null = self._predicted((), None)[0].loss
@@ -120,10 +120,10 @@ class _Worker:
         setting = self.searches.settings[self.run.done]
         trail, latest = self._searched(setting, time_limit)
         if trail.status not in UNFINISHED:
-            key = tuple(trail.selected)
+            key = frozenset(trail.selected)  # in whatever order they came, the model is the same
             if key not in self.known:
-                self.known[key] = self._predicted(key, latest)
-            self.run.selected.append(key)
+                self.known[key] = self._predicted(trail.selected, latest)
+            self.run.selected.append(tuple(trail.selected))
             self.run.held += self.known[key]
             self.run.seconds.append(time.perf_counter() - started)
         return trail.status
