@@ -9,7 +9,7 @@ from tests.tuning_cases import FAMILIES, SMALL, outcome, table
 import fbed
 from fbed.errors import InvalidInput
 from fbed.tuning.final_models import FinalWay, find_way
-from fbed.tuning.firth import _logistic, firth
+from fbed.tuning.firth import _logistic, _squared_hats, firth
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of
 from fbed.tuning.penalised import ridge
 from fbed.tuning.shrinkage import changes
@@ -102,6 +102,15 @@ def test_firths_derivatives_are_those_of_the_penalised_likelihood(separated):
     np.testing.assert_allclose(score(at)[0], slopes, rtol=1e-6, atol=1e-6)
     curved = [(score(at - step)[0] - score(at + step)[0]) / 2e-5 for step in steps]
     np.testing.assert_allclose(score(at)[1], curved, rtol=1e-5, atol=1e-6)
+
+
+def test_firth_bears_a_covariance_that_rounding_has_made_singular():
+    Z, apart, curvature = RNG(0).normal(size=(30, 3)), RNG(1).normal(size=30), RNG(2).random(30)
+    long = np.array([3.0, -1.0, 2.0]) * 1e7
+    covariance = np.outer(long, long) - np.diag([0.25, 0.25, 0.25])  # as an inverse of 16 digits may be
+    hats = np.square(np.sqrt(curvature)[:, None] * (Z @ np.outer(long, long) @ Z.T) * np.sqrt(curvature))
+    expected = Z.T @ (apart[:, None] * hats * apart) @ Z
+    np.testing.assert_allclose(_squared_hats(Z, curvature, apart, covariance), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [20, 60, 200])

@@ -145,24 +145,14 @@ def _is_infinite(estimates: FittedModel) -> bool:
 
 
 def _auto(way: FinalWay, of: Selected) -> list[FinalModel]:
-    penalties, found = _by_ridge(way, of)
     if _is_infinite(of.estimates):
-        (likeliest,) = _instead(way, of, found[0])
-    else:
-        likeliest = predictive_with_baseline(of.problem, of.estimates, of.variables)
-    return [likeliest, *_ridge_models(of, penalties, found)]
+        return _instead(way, of) + _ridge(way, of)
+    return [predictive_with_baseline(of.problem, of.estimates, of.variables), *_ridge(way, of)]
 
 
 def _ridge(way: FinalWay, of: Selected) -> list[FinalModel]:
-    return _ridge_models(of, *_by_ridge(way, of))
-
-
-def _by_ridge(way: FinalWay, of: Selected) -> tuple[tuple[float, ...], list[Floats]]:
     penalties = tuple(float(p) for p in way.penalties if p is not None)
-    return penalties, ridge(of.on, penalties)
-
-
-def _ridge_models(of: Selected, penalties: tuple[float, ...], found: list[Floats]) -> list[FinalModel]:
+    found = ridge(of.on, penalties)
     return [of.model(one, f"ridge (λ = {figure(penalty)})") for penalty, one in zip(penalties, found, strict=True)]
 
 
@@ -178,11 +168,11 @@ def _firth(way: FinalWay, of: Selected) -> list[FinalModel]:
     return [of.model(parameters, "Firth's penalised likelihood", covariance)]
 
 
-def _instead(way: FinalWay, of: Selected, near: Floats | None = None) -> list[FinalModel]:
-    """Where the likelihood has no maximum; `near` are parameters that cannot be far away."""
+def _instead(way: FinalWay, of: Selected) -> list[FinalModel]:
+    """Where the likelihood has no maximum."""
     why = ", since the likelihood has no maximum"
     if of.estimates.family in _CORRECTED:
-        parameters, covariance = firth(of.on, near)
+        parameters, covariance = firth(of.on)
         return [of.model(parameters, f"Firth's penalised likelihood{why}", covariance)]
     (parameters,) = ridge(of.on, (_WEAK,))
     return [of.model(parameters, f"ridge (λ = {_WEAK:g}){why}")]

@@ -25,7 +25,7 @@ _LITTLE = (
 _BLOCK = 2**20  # values that are held at once
 
 
-def firth(on: Standardised, start: Floats | None = None) -> tuple[Floats, Floats]:
+def firth(on: Standardised) -> tuple[Floats, Floats]:
     """Parameters and their covariance: the inverse information there, of logistic regression that of the data which the
     correction adds to, as R's logistf has it.
     """
@@ -51,7 +51,7 @@ def firth(on: Standardised, start: Floats | None = None) -> tuple[Floats, Floats
 
         return value, derivatives
 
-    start = on.start if start is None else start
+    start = on.start  # from afar the penalised likelihood, which is not concave, may lead astray
     if not len(start):
         return start, np.zeros((0, 0))
     found = descend(evaluate, start, arrived=_ARRIVED)
@@ -98,7 +98,11 @@ def _logistic(on: Standardised, point: GlmPoint, hessian: Floats, covariance: Fl
 def _squared_hats(Z: Floats, curvature: Floats, apart: Floats, covariance: Floats) -> Floats:
     """Zᵀs(H∘H)sZ, from H∘H = PPᵀ with rows of P that hold all products of two columns of Z times a root of A."""
     n, k = Z.shape
-    rows, root = max(1, _BLOCK // (k * k)), Z @ np.linalg.cholesky(covariance)
+    size, along = np.linalg.eigh(covariance)
+    rows, root = (
+        max(1, _BLOCK // (k * k)),
+        Z @ (along * np.sqrt(np.maximum(size, 0.0))),
+    )  # no less than 0 but by rounding
     total = np.zeros((k, k * k))
     for start in range(0, n, rows):
         part = slice(start, start + rows)
