@@ -99,10 +99,8 @@ def _squared_hats(Z: Floats, curvature: Floats, apart: Floats, covariance: Float
     """Zᵀs(H∘H)sZ, from H∘H = PPᵀ with rows of P that hold all products of two columns of Z times a root of A."""
     n, k = Z.shape
     size, along = np.linalg.eigh(covariance)
-    rows, root = (
-        max(1, _BLOCK // (k * k)),
-        Z @ (along * np.sqrt(np.maximum(size, 0.0))),
-    )  # no less than 0 but by rounding
+    root = Z @ (along * np.sqrt(np.maximum(size, 0.0)))  # by rounding alone a size may be less than 0
+    rows = max(1, _BLOCK // (k * k))
     total = np.zeros((k, k * k))
     for start in range(0, n, rows):
         part = slice(start, start + rows)
