@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -168,8 +168,7 @@ class Problem:
     ) -> tuple[Trail, Scanner]:
         """What a search finds, without a result around it; a memo shares work with others on the same problem."""
         scanner, trail = self.scanner(plan, criterion, memo, decides_only), Trail(list(plan.forced))
-        # without a limit of its own, a search goes by the clock of those that it is one of
-        with one_blas_thread(), nullcontext() if time_limit is None else Clock(time_limit).running():
+        with searching(time_limit):
             search(scanner, plan, trail)
         return trail, scanner
 
@@ -280,6 +279,13 @@ class Problem:
             return [f"{names}; p-values of such columns come from pairs of rows of the same level"]
         error = "find far too much" if self.test == "lr" else "are not to be trusted"
         return [f"{names}; {self.test} tests of such columns {error}: leave test out, or join levels by rare_levels"]
+
+
+@contextmanager
+def searching(time_limit: float | None) -> Iterator[None]:
+    """A search at work; without a limit of its own it goes by the clock of those that it is one of."""
+    with one_blas_thread(), nullcontext() if time_limit is None else Clock(time_limit).running():
+        yield
 
 
 class Memos:

@@ -60,8 +60,12 @@ def reestimated(
     deviance: float,
     estimation: str,
     covariance: Floats | None = None,
+    predicts_only: bool = False,
 ) -> FinalModel:
-    """The model with coefficients that were found in another way, and everything that depends on them."""
+    """The model with coefficients that were found in another way, and everything that depends on them.
+
+    One that `predicts_only` is not asked how well it fits its own rows.
+    """
     errors = None if covariance is None else tuple(np.sqrt(np.maximum(np.diag(covariance), 0.0)).tolist())
     model = replace(
         model,
@@ -73,9 +77,9 @@ def reestimated(
         separated=False,
         directions=(),
         reached=(),
-        columns=read_columns(problem.design, selected),
+        columns=model.columns or read_columns(problem.design, selected),
     )
-    return _with_fit(problem, model, selected)
+    return model if predicts_only and model.family != "cox" else _with_fit(problem, model, selected)
 
 
 def _predicts(estimates: FittedModel) -> bool:
