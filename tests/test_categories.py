@@ -207,3 +207,31 @@ def test_groups_and_categories_are_hardly_ever_fitted(monkeypatch):
     )
     fbed.select(table, y, **how)
     assert fitted == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_removals_beside_codes_are_enclosed(seed):
+    """Bounds on what a column of numbers is worth to a model with a large category, by a fit without it."""
+    rng = np.random.default_rng([77, seed])
+    n, n_levels = int(rng.integers(150, 500)), int(rng.integers(17, 50))
+    codes = rng.integers(0, n_levels, n)
+    X = pd.DataFrame({"c": codes.astype(str), "d": rng.integers(0, 20, n).astype(str), "x": rng.normal(size=n)})
+    X["heavy"], X["rare"] = rng.standard_t(1, n), (rng.random(n) < 0.05) * 1.0
+    eta = rng.normal(size=n_levels)[codes] + 0.8 * rng.normal() * X["x"] - rng.choice([0, 2])
+    y = (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(int)
+    y[:2], y[2:4] = 0, 1
+    options = {"offset": rng.normal(size=n) if seed % 3 == 0 else None, "sample_weight": rng.integers(1, 4, n)}
+    model = read_problem(X, y, [fbed.BIC()], family="binomial", **options).model
+    selected = [0, 2, 3, 4] if seed % 2 else [0, 1, 2, 3, 4]
+    fit = model.fit(selected)
+    assert isinstance(fit, CodedBinomialFit)
+    variables = np.array([2, 3, 4])
+    bounds = fit.loss_bounds(variables, lambda df: np.full(df.shape, 3.84))
+    assert bounds.df.tolist() == [1, 1, 1]
+    for variable in variables.tolist():
+        worth = model.fit([s for s in selected if s != variable]).deviance - fit.deviance
+        for enough in (3.84, np.inf):
+            lower, upper = fit.resolve_loss(variable, enough)
+            assert lower <= worth + 1e-7 * (1.0 + worth)
+            assert upper >= worth - 1e-7 * (1.0 + worth)
+            assert lower > enough or lower == upper

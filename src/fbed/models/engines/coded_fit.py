@@ -246,8 +246,10 @@ class CodedBinomialFit:
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Nothing is known before a model without the variable is fitted, but that it is no worse than none at all."""
-        df = np.zeros(len(variables))
+        df = np.ones(len(variables))
         for i, variable in enumerate(variables.tolist()):
+            if variable in self._places:
+                continue
             smaller = self._without(variable)
             if smaller is None:
                 exact = self.losses(variables)
@@ -268,9 +270,17 @@ class CodedBinomialFit:
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, or an interval that is above `enough`."""
-        smaller, design = self._without(variable), self.model.design
-        assert smaller is not None  # `loss_bounds` has looked
-        for start in (self._near(smaller.columns), self.model.null_predictors()):
+        place, design = self._places.get(variable), self.model.design
+        if place is not None:
+            coefficient = self._coefficient(place)
+            found = self._null.enclose_without(place, coefficient, partial(_is_lost, self.deviance, enough))
+            if found is not None:
+                worth = max(0.0, found.most - self.deviance)
+                least = max(0.0, found.least - self.deviance)
+                return (least, worth) if least > enough else (worth, worth)
+        smaller = self._without(variable)
+        for start in (self._near(smaller.columns), self.model.null_predictors()) if smaller is not None else ():
+            assert smaller is not None
             ascent = Ascent(smaller.columns, self.model.y, design.weights, start)
             found = ascent.enclose(lambda least, most: least - self.deviance > enough)
             if found.settled:
@@ -279,6 +289,27 @@ class CodedBinomialFit:
                 return max(0.0, found.least - self.deviance), max(0.0, found.most - self.deviance)
         loss = float(self.dense.losses(np.array([variable], dtype=np.intp)).statistic[0])
         return loss, loss
+
+    def _coefficient(self, place: int) -> float:
+        """Of a column of numbers; every row counts alike, since those that are certain may be the ones that tell it."""
+        direction, _ = self._evenly.own(place)
+        return float(self.weight * self.model.without_offset(self.predictor) @ direction)
+
+    @cached_property
+    def _evenly(self) -> Projection:
+        return Projection.of(self.columns, self.weight)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """Variables that are one column of numbers each, and which: where no column depends on others."""
+        design = self.model.design
+        plain = [v for v in self.selected if design.codes(v) is None]
+        width = design.width[plain]
+        whole = all(len(other.kept) == other.category.n_levels - 1 for other in self.columns.others)
+        if not whole or self.columns.columns.shape[1] != width.sum():
+            return {}
+        first = np.cumsum(width) - width
+        return {v: int(place) for v, place, single in zip(plain, first, width == 1, strict=True) if single}
 
     def _near(self, columns: CodedColumns) -> Floats:
         """Predictors of a smaller model that are close to those of this one where rows are undecided."""
@@ -320,6 +351,12 @@ class Projection:
         level = self.inverse * (by_level - self.cross @ along)
         move = level[self.columns.levels.codes] + self.columns.predict(along)
         return np.asarray(move), float(residual @ move)
+
+    def own(self, place: int) -> tuple[Floats, float]:
+        """g of one of the columns of numbers: gᵀw is 1 with it and 0 with all other columns; and gᵀwg."""
+        along = self.inner[:, place]
+        level = -self.inverse * (self.cross @ along)
+        return np.asarray(level[self.columns.levels.codes] + self.columns.predict(along)), float(along[place])
 
     def without_model(self, X: Floats) -> Floats:
         """Columns less their projections."""
@@ -401,9 +438,30 @@ class FittedRows:
         whatever w₀ is. None where that does not settle it.
         """
         norm = float(self.curvature @ left**2)
-        if self.idle_cost > 0.0 or not np.isfinite(self.reach) or not norm > 0.0:
+        if not norm > 0.0:
             return None
-        predictor = self.predictor + left * (float(self.residual @ left) / norm)
+        start = self.predictor + left * (float(self.residual @ left) / norm)
+        return self._enclosed(start, lambda residual: left * (float(residual @ left) / norm), deviance, settled)
+
+    def enclose_without(self, place: int, coefficient: float, settled: Settled) -> Enclosed | None:
+        """The deviance without a column of numbers, given its coefficient.
+
+        What the model has of its own in that column is a direction g of its span, with gᵀwx = 1 and gᵀwz = 0 for all
+        other columns z. It has the coefficient gᵀwg, so that g·coefficient/gᵀwg is what is to be taken away.
+        """
+        direction, norm = self.projection.own(place)
+        if not norm > 0.0:
+            return None
+        start = self.predictor - direction * (coefficient / norm)
+        back = -1.0 / norm
+        return self._enclosed(start, lambda residual: direction * (float(residual @ direction) * back), np.inf, settled)
+
+    def _enclosed(
+        self, predictor: Floats, further: Callable[[Floats], Floats], deviance: float, settled: Settled
+    ) -> Enclosed | None:
+        """Steps within the model, and `further` what residuals ask for beside it."""
+        if self.idle_cost > 0.0 or not np.isfinite(self.reach):
+            return None
         rows = logistic_rows(predictor, self.y, self.weight)
         least, most, slack = 0.0, deviance, _ROUNDING + self.projection.error
         for _ in range(_MOST_STEPS):
@@ -411,14 +469,19 @@ class FittedRows:
                 return None
             most = min(most, rows[0])
             move, _ = self.projection.step(rows[4])
-            move = move + left * (float(rows[4] @ left) / norm)
+            move = move + further(rows[4])
             gain = logistic_divergence(rows[3], self.curvature * move, self.weight)
-            least = min(max(least, rows[0] - gain * (1.0 + slack) - 1e-14 * deviance), most)
+            least = min(max(least, rows[0] - gain * (1.0 + slack) - 1e-14 * rows[0]), most)
             if settled(least, most):
                 return Enclosed(least, most, predictor, True)
             predictor = predictor + move
             rows = logistic_rows(predictor, self.y, self.weight)
         return None
+
+
+def _is_lost(deviance: float, enough: float, least: float, most: float) -> bool:
+    """Whether removing something is certain to cost more than `enough`, or what it costs is a number."""
+    return least - deviance > enough or most - least <= _RESOLVED * max(1.0, most - deviance)
 
 
 def _is_open(lower: Floats, upper: Floats, bar: float) -> NDArray[np.bool_]:
