@@ -183,11 +183,10 @@ def count(task: Task) -> Counts:
 
 
 def _with_test(problem: Problem, test: str) -> Problem:
-    if test == "HC3":
-        return dataclasses.replace(problem, test="wald", cov=test)
     if test == "default":
         return problem
-    return dataclasses.replace(problem, options=dataclasses.replace(problem.options, test=test))
+    asked = {"test": "wald", "cov": test} if test == "HC3" else {"test": test}
+    return dataclasses.replace(problem, options=dataclasses.replace(problem.options, **asked))
 
 
 def log_p_values(problem: Problem) -> np.ndarray:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from experiments import __main__ as command
-from experiments import analysis, data, lasso, paper, protocol, store, tables, timing
+from experiments import analysis, data, lasso, levels, paper, protocol, store, tables, timing
 from experiments.protocol import Cell, Effort, Fitting
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
@@ -420,3 +420,10 @@ def test_the_simulation_of_honesty_goes_on_where_it_was(tmp_path, monkeypatch):
     assert honest <= naive + 1e-6
     assert 0 < truth < 1
     assert nested < 1
+
+
+@pytest.mark.parametrize("case", levels.CASES)
+def test_levels_are_counted_for_every_case(case):
+    passed = levels.count(levels.Task(case, 50, 0, 1))
+    assert set(passed) == {(test, kind) for test in levels.CASES[case].tests for kind in levels.CASES[case].kinds}
+    assert all(0 <= number <= levels.COPIES[kind] for (_, kind), number in passed.items())
