@@ -434,3 +434,19 @@ def test_every_family_has_a_level():
         tests = set(TABLE[case.family].tests) if case.tests != ("default",) else set()
         assert tests <= {*case.tests, TABLE[case.family].tests[0]}, name
     assert [levels.verdict(1000, rejected) for rejected in (20, 50, 90)] == ["−", "", "+"]
+
+
+def test_nothing_is_left_for_pairs_beside_a_perfect_fit():
+    """Scores of a fit towards infinity depend on where it stopped: engines must not disagree about them."""
+    rng = np.random.default_rng(0)
+    n = 36
+    x = np.sort(rng.normal(size=n))
+    X = pd.DataFrame({"c": rng.choice(["a", "b", "c"], n), "x": x})
+    y = np.array(["low", "middle", "high"])[np.digitize(x, [-0.5, 0.5])]
+    for engine in ("certified", "exhaustive"):
+        problem = read_problem(X, y, [ALPHA], family="multinomial", engine=engine)
+        assert 0 in problem.sparse
+        fit = problem.paired_model.fit([1])
+        assert fit.saturated
+        assert fit.gains(np.array([0])).log_p.tolist() == [0.0]
+        assert problem.paired_model.fit([1, 0]).losses(np.array([0])).statistic.tolist() == [0.0]

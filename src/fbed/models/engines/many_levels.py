@@ -155,7 +155,8 @@ class ManyLevelsFit:
         for i, candidate in enumerate(candidates.tolist()):
             codes, n_levels = factors[candidate].codes, len(factors[candidate].levels)
             df[i] = self.model.model.n_predictors * self.rows.rank(codes, n_levels)
-            log_p[i] = self.rows.log_p(codes, n_levels) if df[i] > 0 else 0.0
+            told = df[i] > 0 and not self.saturated  # where nothing is left, neither are pairs of rows
+            log_p[i] = self.rows.log_p(codes, n_levels) if told else 0.0
         return Evidence(chi2_of_log_p(log_p, df), df, log_p, ChiSquare())
 
     def _without(self, variables: Indices) -> Evidence:
