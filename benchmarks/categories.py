@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import math
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from benchmarks.fresh import best_of_turns, in_fresh_process
 from benchmarks.options import Options
+from benchmarks.race import export, race
 from benchmarks.text import seconds, table
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "α = .05, K = 0": {"k": 0},
     "α = .05, K = 1": {"k": 1},
+    "EBIC, K = 0": {"criterion": "ebic", "k": 0},
+    "EBIC, K = 1": {"criterion": "ebic", "k": 1},
     "BIC, K = ∞": {"criterion": "bic", "k": math.inf},
 }
+
+
+PEERS = ("glmnet (R)", "glmnet (PyPI)", "adelie")
 
 
 def run(options: Options) -> dict[str, Any]:
@@ -24,7 +33,37 @@ def run(options: Options) -> dict[str, Any]:
         if options.quick
         else {"factors": (20_000, 4, 200), "counts": (8_708, 1_494, (3, 8, 20, 60, 150, 300, 400, 500))}
     )
-    return {"rows": in_fresh_process(measured, threads=1, sizes=sizes, turns=1 if options.quick else 2)}
+    turns = 1 if options.quick else 2
+    return {
+        "rows": in_fresh_process(measured, threads=1, sizes=sizes, turns=turns),
+        "peers": {kind: _peers(MAKERS[kind](*size), turns, options.limit) for kind, size in sizes.items()},
+    }
+
+
+def _peers(data: tuple[Any, np.ndarray], turns: int, limit: float) -> dict[str, float | None]:
+    """Processor seconds of penalised paths on the same table, every level a column of a sparse matrix."""
+    frame, y = data
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "levels.npz")
+        X = expanded(frame)
+        np.savez(file, indptr=X.indptr, indices=X.indices, data=X.data, shape=X.shape, format=b"csc", y=y)
+        export(file, Path(folder))
+        records = race(PEERS, file, Path(folder), threads=1, turns=turns, limit=limit)
+    return {record["contender"]: record["cpu"] for record in records}
+
+
+def expanded(frame: Any) -> sparse.csc_array:
+    """Numbers as they are, and a column of ones and zeros for every level."""
+    parts = []
+    for name in frame:
+        values = frame[name].to_numpy()
+        if values.dtype.kind in "iuf":
+            parts.append(sparse.csc_array(values[:, None].astype(float)))
+        else:
+            levels, codes = np.unique(values.astype(str), return_inverse=True)
+            shape = len(values), len(levels)
+            parts.append(sparse.csc_array((np.ones(len(values)), (np.arange(len(values)), codes)), shape=shape))
+    return sparse.csc_array(sparse.hstack(parts))
 
 
 def factors(n: int, count: int, n_levels: int, seed: int = 1) -> tuple[Any, np.ndarray]:
@@ -63,12 +102,15 @@ def _outcome(rng: np.random.Generator, signal: Any) -> np.ndarray:
     return (rng.random(len(signal)) < 1.0 / (1.0 + np.exp(-signal))).astype(np.int8)
 
 
+MAKERS = {"factors": factors, "counts": counts}
+
+
 def measured(sizes: dict[str, tuple[Any, ...]], turns: int, threads: int) -> list[dict[str, Any]]:
     """Processor seconds of every search; and, on data of the same kind that can be fitted, whether it is right."""
     import fbed
 
     out = []
-    for kind, make in (("factors", factors), ("counts", counts)):
+    for kind, make in MAKERS.items():
         X, y = make(*sizes[kind])
         small = factors(500, 3, 24, seed=2) if kind == "factors" else counts(400, 12, (3, 8, 20), seed=2)
         for name, how in SEARCHES.items():
@@ -92,8 +134,18 @@ def words(found: dict[str, Any]) -> str:
             "Processor seconds of whole searches, logistic, one thread: categories with levels as frequent as words, "
             "some of one class only; and a few such categories beside sparse counts.",
             table(["", "seconds", "selected"], rows),
+            *_told(found.get("peers", {})),
             f"WRONG: {'; '.join(wrong)}"
             if wrong
             else "On smaller data of the same kind, the same as by fitting every model.",
         ]
     )
+
+
+def _told(peers: dict[str, dict[str, float | None]]) -> list[str]:
+    told = [
+        f"{kind}: " + ", ".join(f"{name} {seconds(cpu)}" for name, cpu in found.items() if cpu is not None)
+        for kind, found in peers.items()
+        if any(cpu is not None for cpu in found.values())
+    ]
+    return [f"Paths of 100 penalties on the same data, every level a column: {'; '.join(told)}."] if told else []
