@@ -252,7 +252,7 @@ class Fitted:
         self.others = np.setdiff1d(np.arange(case.X.shape[1]), selected).astype(np.intp)
         evidence = self.exhaustive.gains(self.others)
         self.statistic, self.tested = evidence.statistic, evidence.df > 0
-        self.fit.prepare(1000)
+        self.fit.prepare(1000, 1.0)
 
     def assert_holds(self, lower, upper, rows=slice(None)):
         statistic, tested = self.statistic[rows], self.tested[rows]

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "bounds.hpp"
@@ -14,6 +15,7 @@
 #include "logistic.hpp"
 #include "pause.hpp"
 #include "refine.hpp"
+#include "tied.hpp"
 #include "whiten.hpp"
 
 namespace fbed {
@@ -41,6 +43,13 @@ constexpr double kRounding = 1e-15, kClose = 1e-10;
 // A fit that promises to gain more than this part of what it has to spare has not settled yet: looking for a dual point costs
 // more than another step.
 constexpr double kNear = 0.06;
+
+// Part of what a fit has to spare that rows may hold which it leaves out: those with hardly any deviance have hardly any
+// curvature either, and columns that differ in them only would nearly depend on each other.
+constexpr double kSpared = 0.1;
+
+// Steps after which a fit looks for a way to infinity: most fits have ended by then.
+constexpr int kEarly = 4;
 
 // A column that keeps less than this part of its norm² beside earlier ones moves none of the rows that are looked at.
 constexpr double kDependent = 1e-22;
@@ -88,6 +97,7 @@ class Fitter {
         bool done = false;    // the last step costs little and takes the fit from the tolerance to rounding
         for (; out_.iterations < 200 && !out_.separated && !done; ++out_.iterations) {
             look_up();
+            if (out_.iterations >= kEarly && only_tied_rows_are_left()) return out_;
             score_rows();
             newton_step();
             const bool sound = out_.decrement >= 0;  // not NaN, nor what rounding leaves of a singular curvature
@@ -113,6 +123,22 @@ class Fitter {
     }
 
    private:
+    // Whether the best model is known: it explains every row but those that no model tells apart. Rows as they are stored are
+    // equal or not; those of a basis are equal but for rounding.
+    bool only_tied_rows_are_left() {
+        if constexpr (std::is_same_v<Terms, SparseTerms>) {
+            if (f_.offset) return false;
+            Tied tied(terms_, f_.sign, f_.weight, beta_, eta_);
+            if (!tied.found()) return false;
+            std::copy(tied.coefficients.begin(), tied.coefficients.end(), beta_);
+            predict_rows(beta_);
+            out_.deviance = out_.certain = tied.deviance;
+            out_.decrement = 0;
+            return true;
+        }
+        return false;
+    }
+
     void predict(const double* b, double* eta) {
         std::fill(eta, eta + f_.n, 0.0);
         terms_.add(b, eta);
@@ -161,7 +187,7 @@ class Fitter {
         const double to_spare = out_.deviance - enough_;
         if (!(out_.decrement < kNear * to_spare)) return false;
         std::vector<double> left(f_.n), z;
-        std::vector<int64_t> rows = rows_that_stay(left);
+        std::vector<int64_t> rows = rows_that_stay(left, kSpared * to_spare / static_cast<double>(f_.n));
         for (int attempt = 0; attempt < 4 && !rows.empty(); ++attempt) {
             double kept = 0;
             for (int64_t row : rows) kept += left[row];
@@ -181,15 +207,15 @@ class Fitter {
         return false;
     }
 
-    // Rows that stay on their side of Newton's step; and what each row has left to explain.
-    FBED_HOT std::vector<int64_t> rows_that_stay(std::vector<double>& left) {
+    // Rows that stay on their side of Newton's step and have as much left to explain; and what that is for each row.
+    FBED_HOT std::vector<int64_t> rows_that_stay(std::vector<double>& left, double least) {
         predict(work_.step.data(), work_.dir.data());
         std::vector<int64_t> rows;
         rows.reserve(f_.n);
         for (int64_t i = 0; i < f_.n; ++i) {
             left[i] = 2.0 * f_.weight[i] * loss(f_.sign[i] * eta_[i]);
             const double wrong = std::abs(work_.values[i]) / f_.weight[i], v = f_.sign[i] * work_.dir[i];
-            if (work_.aw[i] > 0 && std::min(wrong * v, (wrong - 1.0) * v) > kNearlyOut) rows.push_back(i);
+            if (left[i] > least && work_.aw[i] > 0 && std::min(wrong * v, (wrong - 1.0) * v) > kNearlyOut) rows.push_back(i);
         }
         return rows;
     }

@@ -59,7 +59,7 @@ class Refinement {
         Interval out = known;
         if (x_ && !started_) start_along_x();
         double value = evaluated_ ? value_ : evaluate();
-        bool stale = !started_ && a_ == f_.a && !f_.sparse;
+        bool stale = !started_ && a_ == f_.a;
         for (int iteration = 0; iteration < kMost; ++iteration) {
             look_up();
             iterations = iteration;
@@ -203,17 +203,24 @@ class Refinement {
     // Dual point mu + w0·dir with the weights of the null fit: exact, because [G x] is orthogonal in those weights.
     FBED_HOT double stale_gap() {
         const int64_t r = f_.r;
-        for (int64_t k = 0; k < r; ++k) k_.step[k] = k_.grad[k];
+        if (f_.sparse) {
+            f_.sparse->on_basis(k_.grad.data(), k_.step.data());
+            const std::vector<double> along(k_.step.begin(), k_.step.begin() + r);
+            f_.sparse->on_terms(along.data(), k_.step.data());
+        } else {
+            std::copy_n(k_.grad.begin(), r, k_.step.begin());
+        }
         k_.step[r] = x_ ? k_.grad[r] / norm_ : 0.0;
         decrement_ = 0;
         for (int64_t k = 0; k < size_; ++k) decrement_ += k_.grad[k] * k_.step[k];
         direction();
+        const double *a = a_, *w0 = f_.w, *dir = k_.dir.data(), *mu = k_.mu.data(), *w = k_.w.data();
         double z_min = 0, sum = 0;
+#pragma omp simd reduction(min : z_min) reduction(+ : sum)
         for (int64_t i = 0; i < f_.n; ++i) {
-            if (a_[i] == 0.0) continue;
-            const double shift = f_.w[i] * k_.dir[i];
-            z_min = std::min(z_min, std::min(shift / k_.mu[i], -shift / (1.0 - k_.mu[i])));
-            sum += a_[i] * shift * shift / std::max(k_.w[i], 1e-300);
+            const double shift = a[i] > 0 ? w0[i] * dir[i] : 0.0;
+            z_min = std::min(z_min, std::min(shift / std::max(mu[i], 1e-300), -shift / std::max(1.0 - mu[i], 1e-300)));
+            sum += a[i] * shift * shift / std::max(w[i], 1e-300);
         }
         return z_min >= -1.0 && std::isfinite(sum) ? P(z_min) * sum * (1.0 + kSlack) : std::numeric_limits<double>::infinity();
     }

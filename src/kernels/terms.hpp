@@ -195,14 +195,15 @@ struct SparseTerms {
         products(pull.data(), g.data());
         for (int64_t k = 0; k < r; ++k)
             if (!(H[k * r + k] > 0) && g[k] != 0.0) return false;
-        if (cholesky(H.data(), r) < kSound && !dead_but_apart(H, c.data())) return false;
+        const Solver solver(*this, H, c.data());
+        if (!solver.usable) return false;
         d = g;
-        cholesky_solve(H.data(), r, d.data());
+        solver.solve(d);
         add(d.data(), v.data());
         for (int64_t i = 0; i < n; ++i) pull[i] -= c[i] * v[i];
         products(pull.data(), left.data());
         more = left;
-        cholesky_solve(H.data(), r, more.data());
+        solver.solve(more);
         double promised = 0, missed = 0;
         for (int64_t k = 0; k < r; ++k) promised += g[k] * d[k], missed += left[k] * more[k];
         const double lambda = std::sqrt(std::max(promised, 0.0)), missing = std::sqrt(std::max(missed, 0.0)) * 1.1;
@@ -225,19 +226,26 @@ struct SparseTerms {
     // Columns without a row that counts are free, each by itself; so is what a column has beside the others that it depends on.
     // Where some nearly depend on each other, by factors of the whole matrix.
     Whitened whitened(const double* c) const {
-        std::vector<double> H(r * r), A, inverse, unit(r, 1.0), directions;
+        std::vector<double> H(r * r);
         gram(c, H.data());
+        Whitened out = whitened_by_gram(H, c);
+        return out.r == r ? out : whitened_densely(c);
+    }
+
+    // The same from their Gram matrix; empty where that does not tell enough.
+    Whitened whitened_by_gram(const std::vector<double>& H, const double* c) const {
+        std::vector<double> A, inverse, unit(r, 1.0), directions;
         std::vector<int64_t> alive;
         for (int64_t k = 0; k < r; ++k)
             if (H[k * r + k] > 0) alive.push_back(k), unit[k] = 1.0 / std::sqrt(H[k * r + k]);
         const auto scaled = [&](int64_t i, int64_t j) { return H[i * r + j] * unit[i] * unit[j]; };
-        if (!in_sight(c, H, alive)) return whitened_densely(c);
+        if (!in_sight(c, H, alive)) return {};
         int64_t kept = static_cast<int64_t>(alive.size());
         A.assign(kept * kept, 0.0);
         for (int64_t i = 0; i < kept; ++i)
             for (int64_t j = 0; j <= i; ++j) A[i * kept + j] = scaled(alive[i], alive[j]);
         if (cholesky(A.data(), kept) <= kPlain) {
-            if (!independent(scaled, c, unit, alive, A, directions)) return whitened_densely(c);
+            if (!independent(scaled, c, unit, alive, A, directions)) return {};
             kept = static_cast<int64_t>(alive.size());
         }
         whitening::invert(A.data(), kept, inverse);
@@ -251,6 +259,30 @@ struct SparseTerms {
     }
 
    private:
+    // Systems of the Gram matrix H of the curvature c: by its factor, or where columns depend on each other on the rows that
+    // count, by a basis of the others.
+    struct Solver {
+        bool usable = true;
+        int64_t r;
+        std::vector<double> factor;
+        Whitened basis;
+
+        Solver(const SparseTerms& terms, const std::vector<double>& H, const double* c) : r(terms.r), factor(H) {
+            if (cholesky(factor.data(), r) >= kSound || terms.dead_but_apart(factor, c)) return;
+            basis = terms.whitened_by_gram(H, c);
+            usable = basis.r == r;
+        }
+
+        void solve(std::vector<double>& b) const {
+            if (basis.r == 0) return cholesky_solve(factor.data(), r, b.data());
+            std::vector<double> along(basis.kept, 0.0);
+            for (int64_t k = 0; k < r; ++k)
+                for (int64_t j = 0; j < basis.kept; ++j) along[j] += basis.M[k * basis.kept + j] * b[k];
+            for (int64_t k = 0; k < r; ++k)
+                b[k] = std::inner_product(along.begin(), along.end(), basis.M.begin() + k * basis.kept, 0.0);
+        }
+    };
+
     // Columns that are apart from those before them, with their factor; and, row after row, directions that move no row that
     // counts, one for each of the others. False where a column is neither apart nor dependent.
     template <class Scaled>
@@ -352,11 +384,17 @@ struct SparseBasis {
             std::copy_n(basis.M.data() + basis.alive[i] * terms.r, terms.r, U.data() + i * stride);
     }
 
-    FBED_HOT void products(const double* v, double* out) const {
-        thread_local std::vector<double> along, sum;
+    void products(const double* v, double* out) const {
+        thread_local std::vector<double> along;
         along.resize(terms.r);
-        sum.assign(stride, 0.0);
         terms.products(v, along.data());
+        on_basis(along.data(), out);
+    }
+
+    // Products with the columns of the basis, from those with the terms.
+    FBED_HOT void on_basis(const double* along, double* out) const {
+        thread_local std::vector<double> sum;
+        sum.assign(stride, 0.0);
         for (int64_t i = 0; i < terms.r; ++i) add_row(sum.data(), along[i], U.data() + i * stride, stride);
         std::copy_n(sum.data(), terms.r, out);
     }

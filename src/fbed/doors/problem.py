@@ -146,8 +146,9 @@ class Problem:
 
     @cached_property
     def paired_model(self) -> Model:
-        """The model that tests them so: it needs a basis of the variables, which the one for tall data has not."""
-        return ManyLevels(getattr(self.model, "careful", self.model), self.sparse)
+        """The model that tests them so: it needs the scores of rows, which may be elsewhere."""
+        told = getattr(self.model, "tells_scores", True)
+        return ManyLevels(self.model if told else getattr(self.model, "careful", self.model), self.sparse)
 
     def scanner(
         self, plan: Plan, criterion: Criterion, memo: Memo | None = None, decides_only: bool = False

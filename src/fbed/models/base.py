@@ -67,8 +67,8 @@ class CertifiedFit(Protocol):
     reference: Reference
     bounds_are_cheap: bool  # whether bounds for an infinite critical value cost little beside those for a finite one
 
-    def prepare(self, n_candidates: int) -> None:
-        """Whatever so many candidates share; called once before the threads start."""
+    def prepare(self, n_candidates: int, critical: float) -> None:
+        """Whatever so many candidates share, of whom those of one df have to exceed so much; before the threads start."""
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for adding each candidate, clear of the critical value of its df."""
@@ -90,6 +90,13 @@ class CertifiedFit(Protocol):
 def is_certified(fit: Fit | CertifiedFit) -> TypeGuard[CertifiedFit]:
     """Whether a fit answers by bounds."""
     return hasattr(fit, "gain_bounds")
+
+
+def in_span(fit: CertifiedFit, variables: Indices) -> NDArray[np.bool_]:
+    """Which variables of one column are in the span of the model."""
+    if hasattr(fit, "in_span"):  # it has no basis
+        return np.asarray(fit.in_span(variables), dtype=bool)
+    return fit.span.residuals(single_columns(fit.span.design, variables))[1]
 
 
 class Model(Protocol):

@@ -161,7 +161,7 @@ def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapp
     candidates = known.candidates[rows]
     if len(candidates) == 0:
         return
-    known.fit.prepare(len(candidates))
+    known.fit.prepare(len(candidates), float(critical(np.ones(1))[0]))
     parts = mapped(lambda block: known.fit.gain_bounds(block, critical), candidates)
     lower, upper, df = (_joined([getattr(part, name) for part in parts]) for name in ("lower", "upper", "df"))
     known.put(rows, lower, upper, df)

@@ -221,9 +221,9 @@ class CertifiedBinomialFit(BinomialFit):
         """On the orthonormal basis."""
         return self.engine.on_basis()
 
-    def prepare(self, n_candidates: int) -> None:
+    def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Factor the curvature."""
-        self.engine.prepare(n_candidates)
+        self.engine.prepare(n_candidates, critical)
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Single columns and groups by certificates, doubtful ones by fits."""

@@ -51,7 +51,7 @@ class BoundedFit(RegressionFit):
     reference = ChiSquare()
     bounds_are_cheap = False
 
-    def prepare(self, n_candidates: int = 0) -> None:
+    def prepare(self, n_candidates: int = 0, critical: float = np.inf) -> None:
         """The point of the fit on S, which all candidates share."""
         self.point = cast(BracketedPoint, self.model.likelihood.at(self.columns, self.parameters[:, None]))
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import linalg, special
 
 from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
+from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from fbed.models.engines.binomial import Binomial
 
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
-_COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use
+_COARSE = 0.1  # part of a critical value that a quick upper bound may give away
+_UNASKED = 1.0  # the critical value that is thought of where none is told
 _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
@@ -49,6 +51,7 @@ class Null:
 
     def __init__(self, kernel: LogisticNull) -> None:
         self.kernel = kernel
+        self.columns: set[bytes] | None = None  # of the model on its rows, once somebody asks whether one is among them
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
@@ -114,6 +117,8 @@ class CertifiedLogistic:
         self._begin(start)
         self.hints: Hints = {frozenset(span.selected): self.predictor}
         self.coarse: Null | None = None  # for upper bounds only
+        self._spared = 0.0  # what its rows may leave out
+        self.crowded = False  # whether many candidates are being asked about, block after block
         self._without_known: dict[int, tuple[Floats, Floats]] = {}
 
     def _begin(self, start: Sequence[Floats]) -> None:
@@ -182,15 +187,15 @@ class CertifiedLogistic:
         self.deviance = kernel.deviance  # in the supremum, rows that the model has explained for good are
         return Null(kernel)
 
-    def _coarse(self) -> Null | None:
+    def _coarse(self, spared: float) -> Null | None:
         """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
 
         Near separation those rows are most rows, and the ones that make bounds wide: they can move far at little cost.
-        Setting them to their outcome costs the deviance they have left, and no more. The others are looked at where
+        Setting them to their outcome costs the deviance they have left, `spared` at most. The others are looked at where
         they fit best on their own; what they gain on the way there is added to that cost.
         """
         order = np.argsort(self.row_deviance)
-        idle = order[np.cumsum(self.row_deviance[order]) <= _COARSE]
+        idle = order[np.cumsum(self.row_deviance[order]) <= spared]
         if not len(order) / 4 <= len(idle) < len(order):
             return None
         active = self.model.design.weights.copy()
@@ -219,13 +224,19 @@ class CertifiedLogistic:
         """How far coefficients move every row."""
         return np.asarray(self.Z @ coefficients)
 
-    def prepare(self, n_candidates: int) -> None:
+    def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
-        if n_candidates >= min(_FEW, self.crowd) and self.span.rank > 1 and self.coarse is None:
-            self.coarse = self._coarse()
+        self.crowded = n_candidates >= _FEW
+        if n_candidates >= min(_FEW, self.crowd) and self.span.rank > 1 and np.isfinite(critical):
+            self._look_coarsely(_COARSE * critical)
         null = self.null
         if not self.model.design.by_support:
             null.prepare()
+
+    def _look_coarsely(self, spared: float) -> None:
+        """Find the rows that have most of the deviance, unless those are known for about as much to spare."""
+        if not 0.5 * spared <= self._spared <= 1.5 * spared:
+            self.coarse, self._spared = self._coarse(spared), spared
 
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
@@ -251,14 +262,30 @@ class CertifiedLogistic:
         """
         lower, upper = np.zeros(len(which)), np.full(len(which), np.inf)
         still: Indices | slice = slice(None)
-        if len(which) < _FEW:
+        if not self.crowded:
             lower, upper, suspect = self._brackets(self.null, which, critical, ranked=False, refine=False)
             lower[suspect] = 0.0
             still = np.flatnonzero(_unsettled(lower, upper, critical))
         if isinstance(still, slice) or len(still):
-            high = self._brackets(coarse, which[still], critical, ranked=False)[1]
+            high, suspect = self._brackets(coarse, which[still], critical, ranked=False)[1:]
+            doubtful = np.flatnonzero(suspect & (high > critical))
+            if len(doubtful):
+                known = self._are_known(coarse, which[still][doubtful])
+                high[doubtful[known]] = np.minimum(high[doubtful[known]], coarse.kernel.elsewhere)
             upper[still] = np.maximum(np.minimum(upper[still], high), lower[still])
         return lower, upper
+
+    def _are_known(self, coarse: Null, which: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which columns are no other, on the rows of a coarser look, than one that the model has: they add nothing there.
+
+        Columns that differ from one of the model in rows only that are as good as explained are many near separation,
+        and rounding hides whether they differ elsewhere.
+        """
+        chosen = [variable for variable in self.span.selected if self.model.design.varying[variable]]
+        if coarse.columns is None:
+            coarse.columns = set(as_stored(self.model.design, self.model.design.positions(chosen), coarse.rows))
+        here = as_stored(self.model.design, which, coarse.rows)
+        return np.array([column in coarse.columns for column in here])
 
     def _brackets(
         self, null: Null, which: NDArray[np.int64], critical: float, ranked: bool = True, refine: bool = True
@@ -298,7 +325,7 @@ class CertifiedLogistic:
         """
         crowded = race and len(candidates) >= (self.crowd if self.coarse is None else min(self.crowd, 2))
         if crowded and self.coarse is None:
-            self.coarse = self._coarse()
+            self._look_coarsely(_COARSE * _UNASKED)
         if not crowded or self.coarse is None:
             return self._resolved(candidates, lower, upper, race)
         first = self._resolved(candidates[:1], lower[:1], upper[:1], True)
@@ -480,6 +507,13 @@ class CertifiedLogistic:
 def _solved(matrix: Floats, right: Floats) -> Floats:
     """The solution of a linear system, most often one of a single number."""
     return np.asarray(right / matrix[0, 0] if len(right) == 1 else np.linalg.solve(matrix, right))
+
+
+def as_stored(design: Design, which: NDArray[np.int64], rows: NDArray[np.int64]) -> list[bytes]:
+    """Columns of the matrix on some rows, as they are: two that are equal there have the same bytes."""
+    p = len(design.center)
+    block = design.matrix.gather(which, np.zeros(p), np.ones(p))
+    return [column.tobytes() for column in block.T[:, rows]]
 
 
 def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:

@@ -143,7 +143,7 @@ class CodedBinomialFit:
             linear, self.predictor, self.model.y, self.weight, self.deviance, self.model.null_deviance
         )
 
-    def prepare(self, n_candidates: int) -> None:
+    def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Factor the curvature."""
         _ = self._null
 

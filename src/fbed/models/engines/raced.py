@@ -34,10 +34,10 @@ class RacedFit(BoundedFit):
             return super()._maximise(found)
         return Maximum(found[:, None], np.array([deviance]), np.ones(1, dtype=bool))
 
-    def prepare(self, n_candidates: int = 0) -> None:
+    def prepare(self, n_candidates: int = 0, critical: float = np.inf) -> None:
         """What all candidates share."""
         if self.model.likelihood.brackets:
-            super().prepare(n_candidates)
+            super().prepare(n_candidates, critical)
         self.classes = self._kernel(self.parameters, self.deviance)
         self._unfinished: dict[int, Floats] = {}  # where candidates stopped
 

@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 from fbed._kernels import LogisticNull, SparseModel
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
-from fbed.models.engines.certified import _COARSE, _ENOUGH, CertifiedLogistic, Null
+from fbed.models.engines.certified import _COARSE, _ENOUGH, _UNASKED, CertifiedLogistic, Null
 from fbed.rules.tails import Floats
 
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
@@ -182,7 +182,8 @@ class SparseLogistic(CertifiedLogistic):
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         start = self.coefficients if near is None else self.coefficients - self.null.whitener @ near[0]
         starts = [part * start[kept] for part in self._parts(near is not None)] + [self._centre()[kept]]
-        least = self._least_without(place, kept, starts, enough) if np.isfinite(enough) else 0.0
+        few = len(self._unexplained) < self.span.rank  # which are explained by almost any model of so many variables
+        least = self._least_without(place, kept, starts, enough) if np.isfinite(enough) and not few else 0.0
         if least > enough:
             return least, self.model.null_deviance
         columns = self.span.columns.part(np.arange(self.model.design.n_rows), kept)
@@ -200,4 +201,4 @@ class SparseLogistic(CertifiedLogistic):
     def _unexplained(self) -> Indices:
         """Rows that have the deviance, but for a little."""
         order = np.argsort(self.row_deviance)
-        return order[np.cumsum(self.row_deviance[order]) > _COARSE]
+        return order[np.cumsum(self.row_deviance[order]) > _COARSE * _UNASKED]

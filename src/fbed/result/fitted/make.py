@@ -15,10 +15,11 @@ from fbed.out_of_memory.designs import FarDesign
 from fbed.out_of_memory.in_time import JoinedRisks
 from fbed.result.fitted import likelihoods, responses
 from fbed.result.fitted.checks import Check, CoxRows, dispersion, overdispersion
-from fbed.result.fitted.columns import on_training_rows, plain, read_columns
+from fbed.result.fitted.columns import plain, read_columns
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.model import FinalModel
 from fbed.result.fitted.ordered_rows import OrderedRows
+from fbed.result.fitted.training_rows import TrainingRows
 from fbed.result.overview import Overview
 from fbed.rules.tails import Floats
 
@@ -105,8 +106,8 @@ def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> F
     """Log-likelihoods, number of parameters, checks and baseline, from one look at the rows."""
     if isinstance(problem.design, FarDesign):
         return _with_far_fit(problem, problem.design, model, selected)
-    terms = on_training_rows(problem.design, selected)
-    eta = responses.predictors(model, terms)
+    terms = TrainingRows(problem.design, selected)
+    eta = terms.predictors(model)
     offset = problem.extras.offset
     if offset is not None:
         eta = eta + offset[:, None]
@@ -186,11 +187,11 @@ def _checks(model: FinalModel, seen: Observed, mean: Floats) -> list[Check]:
     return [] if found is None else [found]
 
 
-def _cox(problem: Problem, model: FinalModel, terms: Floats, eta: Floats) -> FinalModel:
+def _cox(problem: Problem, model: FinalModel, terms: TrainingRows, eta: Floats) -> FinalModel:
     outcome, extras = problem.outcome, problem.extras
     assert outcome.event is not None
     rows = CoxRows(outcome.values, outcome.event, problem.weights, extras.strata, extras.entry, eta)
-    return _with_rows(problem, model, rows, lambda v: np.array([v @ (x - x.mean()) for x in terms.T]))
+    return _with_rows(problem, model, rows, terms.along)
 
 
 def _far_cox(problem: Problem, design: FarDesign, model: FinalModel, selected: Sequence[int]) -> FinalModel:
