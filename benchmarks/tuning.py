@@ -116,8 +116,8 @@ def words(found: dict[str, Any]) -> str:
             f"Up to {FOLDS} × {REPEATS} outer folds, in each of which every contender tunes itself by 5 folds; "
             "processor seconds of one thread a fit. The standard error is that of 5 folds. fbed has its defaults or "
             "the one-standard-error rule. Ordered classes are an outcome for fbed and abess only; scikit-learn's lasso "
-            "is for numbers and two classes, and left out where a fit takes minutes. A contender with one fold took "
-            "too long for more.",
+            "is for numbers and two classes; it and abess are left out where a fit takes minutes. A contender with "
+            "one fold took too long for more.",
             table(["", "contender", "folds", "score", "variables", "seconds"], rows),
             "Wanted of fbed: within one standard error of the best peer, with at most a third of its variables, and "
             "faster than all peers.",
