@@ -110,7 +110,7 @@ def words(found: dict[str, Any]) -> str:
         for who, (mean, error, variables, used, folds) in told.items():
             first = f"{name} ({one['shape'][0]:,} × {one['shape'][1]:,}, {SCORES[one['family']]})"
             rows.append([first, who, str(folds), f"{mean:.3f} ± {error:.3f}", f"{variables:.1f}", seconds(used)])
-        verdicts += [_verdict(name, told, mine) for mine in ("fbed", "fbed, 1se")]
+        verdicts += [_verdict(name, one["records"], mine) for mine in ("fbed", "fbed, 1se") if mine in told]
     return "\n\n".join(
         [
             f"Up to {FOLDS} × {REPEATS} outer folds, in each of which every contender tunes itself by 5 folds; "
@@ -126,11 +126,13 @@ def words(found: dict[str, Any]) -> str:
     )
 
 
-def _verdict(name: str, told: dict[str, tuple[float, ...]], ours: str) -> list[str]:
-    peers = [told[who] for who in PEERS if who in told and told[who][4] > 1]
-    if not peers or ours not in told:
+def _verdict(name: str, records: dict[str, list[list[float]]], ours: str) -> list[str]:
+    """On the folds that ours has."""
+    folds = len(records.get(ours, ()))
+    peers = [summary(records[who][:folds]) for who in PEERS if len(records.get(who, ())[:folds]) > 1]
+    if not peers:
         return [name, ours, "–", "–", "–"]
-    best, mine = max(peers), told[ours]
+    best, mine = max(peers), summary(records[ours])
     within = mine[0] >= best[0] - best[1]
     few, fast = mine[2] <= best[2] / 3.0, mine[3] < min(peer[3] for peer in peers)
     return [name, ours, *("yes" if well else "no" for well in (within, few, fast))]
