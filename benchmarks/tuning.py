@@ -127,12 +127,13 @@ def words(found: dict[str, Any]) -> str:
 
 
 def _verdict(name: str, records: dict[str, list[list[float]]], ours: str) -> list[str]:
-    """On the folds that ours has."""
-    folds = len(records.get(ours, ()))
-    peers = [summary(records[who][:folds]) for who in PEERS if len(records.get(who, ())[:folds]) > 1]
-    if not peers:
+    """On the folds that everybody has who has more than one."""
+    several = {who: records[who] for who in (ours, *PEERS) if len(records.get(who, ())) > 1}
+    if ours not in several or len(several) == 1:
         return [name, ours, "–", "–", "–"]
-    best, mine = max(peers), summary(records[ours])
+    folds = min(map(len, several.values()))
+    mine, *peers = (summary(one[:folds]) for one in several.values())
+    best = max(peers)
     within = mine[0] >= best[0] - best[1]
     few, fast = mine[2] <= best[2] / 3.0, mine[3] < min(peer[3] for peer in peers)
     return [name, ours, *("yes" if well else "no" for well in (within, few, fast))]
