@@ -20,6 +20,7 @@ from benchmarks.tuned_sets import TunedSet
 
 SCRIPT = Path(__file__).parent / "cv_glmnet.R"
 _WIDE_LASSO = 2_000_000  # values up to which scikit-learn's logistic lasso is tried: it takes minutes a fit beyond
+_WIDE_ABESS = 1_000_000  # and abess
 
 
 class Told(NamedTuple):
@@ -129,8 +130,9 @@ PEERS = ("scikit-learn lasso", "abess", *(f"cv.glmnet, {rule}" for rule in RULES
 
 def able(name: str, problem: TunedSet) -> bool:
     """Whether a contender has such outcomes, and is done in a time that a person waits."""
-    if name == "abess" and (importlib.util.find_spec("abess") is None or problem.name == "toy"):
-        return False
+    if name == "abess":
+        there = importlib.util.find_spec("abess") is not None and problem.name != "toy"
+        return there and problem.wide()[0].size <= _WIDE_ABESS
     if name == "scikit-learn lasso":
         wide = problem.wide()[0].size <= _WIDE_LASSO
         return problem.family == "gaussian" or (problem.family == "binomial" and wide)

@@ -110,14 +110,14 @@ def words(found: dict[str, Any]) -> str:
         for who, (mean, error, variables, used, folds) in told.items():
             first = f"{name} ({one['shape'][0]:,} × {one['shape'][1]:,}, {SCORES[one['family']]})"
             rows.append([first, who, str(folds), f"{mean:.3f} ± {error:.3f}", f"{variables:.1f}", seconds(used)])
-        verdicts += [_verdict(name, told, mine) for mine in ("fbed", "fbed, 1se")]
+        verdicts += [_verdict(name, one["records"], mine) for mine in ("fbed", "fbed, 1se") if mine in told]
     return "\n\n".join(
         [
             f"Up to {FOLDS} × {REPEATS} outer folds, in each of which every contender tunes itself by 5 folds; "
             "processor seconds of one thread a fit. The standard error is that of 5 folds. fbed has its defaults or "
             "the one-standard-error rule. Ordered classes are an outcome for fbed and abess only; scikit-learn's lasso "
-            "is for numbers and two classes, and left out where a fit takes minutes. A contender with one fold took "
-            "too long for more.",
+            "is for numbers and two classes; it and abess are left out where a fit takes minutes. A contender with "
+            "one fold took too long for more.",
             table(["", "contender", "folds", "score", "variables", "seconds"], rows),
             "Wanted of fbed: within one standard error of the best peer, with at most a third of its variables, and "
             "faster than all peers.",
@@ -126,11 +126,14 @@ def words(found: dict[str, Any]) -> str:
     )
 
 
-def _verdict(name: str, told: dict[str, tuple[float, ...]], ours: str) -> list[str]:
-    peers = [told[who] for who in PEERS if who in told and told[who][4] > 1]
-    if not peers or ours not in told:
+def _verdict(name: str, records: dict[str, list[list[float]]], ours: str) -> list[str]:
+    """On the folds that everybody has who has more than one."""
+    several = {who: records[who] for who in (ours, *PEERS) if len(records.get(who, ())) > 1}
+    if ours not in several or len(several) == 1:
         return [name, ours, "–", "–", "–"]
-    best, mine = max(peers), told[ours]
+    folds = min(map(len, several.values()))
+    mine, *peers = (summary(one[:folds]) for one in several.values())
+    best = max(peers)
     within = mine[0] >= best[0] - best[1]
     few, fast = mine[2] <= best[2] / 3.0, mine[3] < min(peer[3] for peer in peers)
     return [name, ours, *("yes" if well else "no" for well in (within, few, fast))]

@@ -312,11 +312,12 @@ def test_models_that_only_predict_predict_the_same():
             assert np.array_equal(lean.predict(frame), whole.predict(frame))
 
 
-def test_separated_classes_get_finite_predictions():
+@pytest.mark.parametrize(("final", "words"), [("ml", "Firth's penalised likelihood, since"), ("auto", "ridge (λ = ")])
+def test_separated_classes_get_finite_predictions(final, words):
     X = data(60)
     y = (X[:, 0] > 0).astype(int)
-    tuned = fbed.tune(X, y, **SMALL)
-    assert tuned.model.estimation.startswith("Firth's penalised likelihood, since")
+    tuned = fbed.tune(X, y, **{**SMALL, "final": final})
+    assert tuned.model.estimation.startswith(words)
     assert np.isfinite(tuned.model.coefficients).all()
     assert np.isfinite(tuned.out_of_fold.loss).all()
 

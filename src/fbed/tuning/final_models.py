@@ -30,6 +30,7 @@ WAYS = ("auto", "ml", "ridge", "firth", "shrinkage", "parameterwise", "lasso")
 parameterwise shrinkage, and L1."""
 
 _WEAK = 1e-3  # ridge where a likelihood has no maximum, and Firth's correction is not for the family
+_ENDLESS = ", since the likelihood has no maximum"
 _CORRECTED = ("binomial", "cox")
 _PLENTY = 50.0  # rows a coefficient from which estimates are not too large by more than 1%
 
@@ -53,9 +54,8 @@ class FinalWay:
         return _MADE[self.name](self, Selected(problem, estimates, selected, predicts_only))
 
     def with_penalty(self, penalty: float | None) -> FinalWay:
-        """The same way with one penalty; of two ways, the one that has it."""
-        name = self.name if self.name != "auto" else "ml" if penalty is None else "ridge"
-        return FinalWay(name, (penalty,))
+        """The same way with one penalty."""
+        return FinalWay(self.name, (penalty,))
 
 
 @dataclass(frozen=True)
@@ -145,14 +145,25 @@ def _is_infinite(estimates: FittedModel) -> bool:
 
 
 def _auto(way: FinalWay, of: Selected) -> list[FinalModel]:
-    if _is_infinite(of.estimates):
-        return _instead(way, of) + _ridge(way, of)
-    return [predictive_with_baseline(of.problem, of.estimates, of.variables), *_ridge(way, of)]
+    """Where the likelihood has no maximum, the smallest penalty stands for none."""
+    endless = _is_infinite(of.estimates)
+    wanted = tuple(dict.fromkeys(p or FEW[0] for p in way.penalties if p is not None or endless))
+    by_penalty = dict(zip(wanted, _ridge(FinalWay("ridge", wanted), of), strict=True))
+    return [
+        by_penalty[penalty] if penalty is not None else _without_penalty(of, by_penalty) for penalty in way.penalties
+    ]
+
+
+def _without_penalty(of: Selected, by_penalty: dict[float, FinalModel]) -> FinalModel:
+    if not _is_infinite(of.estimates):
+        return predictive_with_baseline(of.problem, of.estimates, of.variables)
+    least = by_penalty[FEW[0]]
+    return replace(least, estimation=f"{least.estimation}{_ENDLESS}")
 
 
 def _ridge(way: FinalWay, of: Selected) -> list[FinalModel]:
     penalties = tuple(float(p) for p in way.penalties if p is not None)
-    found = ridge(of.on, penalties)
+    found = ridge(of.on, penalties) if penalties else []
     return [of.model(one, f"ridge (λ = {figure(penalty)})") for penalty, one in zip(penalties, found, strict=True)]
 
 
@@ -170,12 +181,11 @@ def _firth(way: FinalWay, of: Selected) -> list[FinalModel]:
 
 def _instead(way: FinalWay, of: Selected) -> list[FinalModel]:
     """Where the likelihood has no maximum."""
-    why = ", since the likelihood has no maximum"
     if of.estimates.family in _CORRECTED:
         parameters, covariance = firth(of.on)
-        return [of.model(parameters, f"Firth's penalised likelihood{why}", covariance)]
+        return [of.model(parameters, f"Firth's penalised likelihood{_ENDLESS}", covariance)]
     (parameters,) = ridge(of.on, (_WEAK,))
-    return [of.model(parameters, f"ridge (λ = {_WEAK:g}){why}")]
+    return [of.model(parameters, f"ridge (λ = {_WEAK:g}){_ENDLESS}")]
 
 
 def _shrunken(way: FinalWay, of: Selected) -> list[FinalModel]:

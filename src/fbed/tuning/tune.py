@@ -261,7 +261,7 @@ def _refitted(problem: Problem, searches: Searches, chosen: Configuration) -> Re
         raise KeyboardInterrupt
     assert result.model is not None
     way: FinalWay = searches.way.with_penalty(chosen.penalty) if result.variables else FinalWay("ml")
-    if way.name == "ml" and not _needs_another(result.model):
+    if chosen.penalty is None and way.name in ("auto", "ml") and not _needs_another(result.model):
         return result
     (model,) = way.fit(problem, result.model, list(result.variables))
     return replace(result, model=replace(model, inflation=result.model.inflation), closer=result.closer)

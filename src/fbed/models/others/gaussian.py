@@ -93,7 +93,7 @@ class GaussianFit:
         added, df = np.zeros(len(variables)), np.zeros(len(variables))
         for i, variable in enumerate(variables):
             others = [s for s in self.span.selected if s != variable]
-            own = Span(self.model.design, others).group(int(variable))
+            own = Span(self.model.design, others, self.span).group(int(variable))  # what comes before it is known
             added[i], df[i] = float(((own.T @ self.model.y) ** 2).sum()), own.shape[1]
         return self._loss_evidence(added, df)
 
