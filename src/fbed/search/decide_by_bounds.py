@@ -157,7 +157,7 @@ def _raised(
 
 
 def _seen_first(known: Intervals, mapped: Mapped) -> Indices:
-    """Who seems to be best at a first look; nobody where df differ, since the largest statistic need not be best then."""
+    """Who seems to be best at a first look; nobody where df differ: the largest statistic need not be best then."""
     _settle(known, lambda df: np.full(df.shape, np.inf), mapped)  # a look, no more
     alike = bool((known.df == known.df[0]).all())
     return np.argsort(-known.lower, kind="stable")[: FAVOURITES if alike else 0]

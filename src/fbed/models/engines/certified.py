@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from fbed.models.engines.binomial import Binomial
 
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
-_COARSE = 0.1  # part of a critical value that a quick upper bound may give away
+_COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use,
+_RAISED = 3.0  # and as large a part of what it exceeds this by, as that of the best so far does
 _TOO_DEAR, _LESS = 5.0, 0.1  # times that what is spared may cost, beyond which only this part of it is
-_UNASKED = 1.0  # the critical value that is thought of where none is told
 _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
@@ -168,7 +168,7 @@ class CertifiedLogistic:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
         self.crowded = n_candidates >= _FEW
         if n_candidates >= min(_FEW, self.crowd) and self.span.rank > 1 and np.isfinite(critical):
-            self._look_coarsely(_COARSE * critical)
+            self._look_coarsely(_COARSE * max(1.0, critical - _RAISED))
         null = self.null
         if not self.model.design.by_support:
             null.prepare()
@@ -268,7 +268,7 @@ class CertifiedLogistic:
         """
         crowded = race and len(candidates) >= (self.crowd if self.coarse is None else min(self.crowd, 2))
         if crowded and self.coarse is None:
-            self._look_coarsely(_COARSE * _UNASKED)
+            self._look_coarsely(_COARSE)
         if not crowded or self.coarse is None:
             return self._resolved(candidates, lower, upper, race)
         first = self._resolved(candidates[:1], lower[:1], upper[:1], True)

@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 from fbed._kernels import LogisticNull, SparseModel
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
-from fbed.models.engines.certified import _COARSE, _ENOUGH, _UNASKED, CertifiedLogistic
+from fbed.models.engines.certified import _COARSE, _ENOUGH, CertifiedLogistic
 from fbed.models.engines.null import Null
 from fbed.rules.tails import Floats
 
@@ -107,7 +107,7 @@ class SparseLogistic(CertifiedLogistic):
     """Coefficients are those of the columns, each divided by its scale, with an intercept first."""
 
     span: SparseSpan
-    crowd = 8
+    crowd = 10
 
     def _begin(self, start: Sequence[Floats]) -> None:
         starts = [self.span.coefficients_of(eta) for eta in start]
@@ -209,4 +209,4 @@ class SparseLogistic(CertifiedLogistic):
     def _unexplained(self) -> Indices:
         """Rows that have the deviance, but for a little."""
         order = np.argsort(self.row_deviance)
-        return order[np.cumsum(self.row_deviance[order]) > _COARSE * _UNASKED]
+        return order[np.cumsum(self.row_deviance[order]) > _COARSE]
