@@ -282,7 +282,7 @@ struct SparseTerms {
             for (int64_t k = 0; k < r; ++k)
                 for (int64_t j = 0; j < basis.kept; ++j) along[j] += basis.M[k * basis.kept + j] * b[k];
             for (int64_t k = 0; k < r; ++k)
-                b[k] = std::inner_product(along.begin(), along.end(), basis.M.begin() + k * basis.kept, 0.0);
+                b[k] = dot(along.data(), basis.M.data() + k * basis.kept, along.size());
         }
     };
 
@@ -299,7 +299,7 @@ struct SparseTerms {
             double *row = L.data() + size * most, pivot = scaled(k, k);
             for (int64_t j = 0; j < size; ++j) {
                 const double* other = L.data() + j * most;
-                row[j] = (scaled(k, kept[j]) - whitening::product(row, other, static_cast<size_t>(j))) / other[j];
+                row[j] = (scaled(k, kept[j]) - dot(row, other, static_cast<size_t>(j))) / other[j];
                 pivot -= row[j] * row[j];
             }
             if (pivot > kPlain) {
@@ -338,7 +338,7 @@ struct SparseTerms {
     // One more column of a basis, from a column that is close to the others: what is left of it is found row by row, since
     // rounding hides it in a Gram matrix. Where nothing is, the way to it is a direction that moves no row that counts. False
     // where that is not certain.
-    bool append(int64_t k, double unit, const double* c, Whitened& basis, std::vector<double>& directions) const {
+    FBED_HOT bool append(int64_t k, double unit, const double* c, Whitened& basis, std::vector<double>& directions) const {
         std::vector<double> way(r, 0.0), moved(n), bent(n), along(r), onto(basis.kept);
         way[k] = unit;
         double left = 0;
@@ -353,7 +353,7 @@ struct SparseTerms {
             for (int64_t i = 0; i < r; ++i)
                 for (int64_t j = 0; j < basis.kept; ++j) onto[j] += basis.M[i * basis.kept + j] * along[i];
             for (int64_t i = 0; i < r; ++i)
-                way[i] -= std::inner_product(onto.begin(), onto.end(), basis.M.begin() + i * basis.kept, 0.0);
+                way[i] -= dot(onto.data(), basis.M.data() + i * basis.kept, onto.size());
         }
         if (!(left > kVanished)) {
             directions.insert(directions.end(), way.begin(), way.end());
