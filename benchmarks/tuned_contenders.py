@@ -119,7 +119,7 @@ def with_abess(problem: TunedSet, train: np.ndarray, test: np.ndarray) -> Told:
 One = Callable[[TunedSet, np.ndarray, np.ndarray], dict[str, Told]]
 CONTENDERS: dict[str, One] = {
     "fbed": by_both_rules,
-    "fbed, ridge": lambda *fold: {"fbed, ridge": ours(*fold, final="ridge")},
+    "fbed, ml": lambda *fold: {"fbed, ml": ours(*fold, final="ml")},
     "scikit-learn lasso": lambda *fold: {"scikit-learn lasso": scikit_learn(*fold)},
     "abess": lambda *fold: {"abess": with_abess(*fold)},
 }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.tuning_cases import SMALL, outcome, table
+from tests.tuning_cases import FAMILIES, SMALL, outcome, table
 
 import fbed
 from fbed.errors import InvalidInput
 from fbed.tuning.final_models import FinalWay, find_way
-from fbed.tuning.firth import _logistic, firth
+from fbed.tuning.firth import _logistic, _squared_hats, firth
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of
+from fbed.tuning.penalised import ridge
 from fbed.tuning.shrinkage import changes
 from problem_cases import read_problem
 
@@ -101,6 +102,15 @@ def test_firths_derivatives_are_those_of_the_penalised_likelihood(separated):
     np.testing.assert_allclose(score(at)[0], slopes, rtol=1e-6, atol=1e-6)
     curved = [(score(at - step)[0] - score(at + step)[0]) / 2e-5 for step in steps]
     np.testing.assert_allclose(score(at)[1], curved, rtol=1e-5, atol=1e-6)
+
+
+def test_firth_bears_a_covariance_that_rounding_has_made_singular():
+    Z, apart, curvature = RNG(0).normal(size=(30, 3)), RNG(1).normal(size=30), RNG(2).random(30)
+    long = np.array([3.0, -1.0, 2.0]) * 1e7
+    covariance = np.outer(long, long) - np.diag([0.25, 0.25, 0.25])  # as an inverse of 16 digits may be
+    hats = np.square(np.sqrt(curvature)[:, None] * (Z @ np.outer(long, long) @ Z.T) * np.sqrt(curvature))
+    expected = Z.T @ (apart[:, None] * hats * apart) @ Z
+    np.testing.assert_allclose(_squared_hats(Z, curvature, apart, covariance), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [20, 60, 200])
@@ -248,20 +258,58 @@ def test_parameterwise_shrinkage_is_the_slopes_on_the_parts_of_such_predictions(
     np.testing.assert_allclose(model.coefficients[1:], factors * full, rtol=1e-7, atol=1e-10)
 
 
-@pytest.mark.parametrize("final", ["ridge", "lasso", "firth", "shrinkage", "parameterwise"])
+@pytest.mark.parametrize("final", ["auto", "ridge", "lasso", "firth", "shrinkage", "parameterwise"])
 @pytest.mark.parametrize("family", ["binomial", "cox", "gaussian"])
 def test_every_way_goes_through_tuning_and_json(final, family):
     frame = table(120)
     y = outcome(family, frame)
     if final == "firth" and family == "gaussian":
         with pytest.raises(InvalidInput, match="'binomial' and 'cox'"):
-            fbed.tune(frame, y, family=family, final=final, **SMALL)
+            fbed.tune(frame, y, family=family, **{**SMALL, "final": final})
         return
-    tuned = fbed.tune(frame, y, family=family, final=final, **SMALL)
+    tuned = fbed.tune(frame, y, family=family, **{**SMALL, "final": final})
     again = fbed.Result.from_json(tuned.result.to_json()).model
     assert np.array_equal(again.predict(frame), tuned.model.predict(frame))
-    assert again.estimation == tuned.model.estimation != "maximum likelihood"
+    assert again.estimation == tuned.model.estimation
+    assert (tuned.model.estimation == "maximum likelihood") == (final == "auto" and tuned.configuration.penalty is None)
     assert tuned.model.estimation.split(" ")[0] in tuned.result.summary()
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "mixed"])
+def test_penalties_that_are_fitted_together_are_those_fitted_one_by_one(family):
+    """The slow twin: Newton steps for one penalty at a time, each from the model without variables."""
+    frame = table(120)
+    problem = read_problem(frame, outcome(family, frame), [], family=family)
+    on = Standardised(problem, [0, 1, 6])
+    evaluate, slopes = likelihood_of(on), on.is_slope
+    null = descend(evaluate, on.start, ~slopes)
+    information = float(np.diag(evaluate(null)[1]()[1])[slopes].mean())
+    for penalty, together in zip((5.0, 0.5, 0.001), ridge(on, (5.0, 0.5, 0.001)), strict=True):
+        weight = np.where(slopes, penalty * information, 0.0)
+
+        def penalised(parameters, weight=weight):
+            value, derivatives = evaluate(parameters)
+
+            def both():
+                gradient, hessian = derivatives()
+                return gradient - weight * parameters, hessian + np.diag(weight)
+
+            return value + float(weight @ parameters**2), both
+
+        np.testing.assert_allclose(together, descend(penalised, null), rtol=1e-6, atol=1e-7)
+
+
+def test_models_that_only_predict_predict_the_same():
+    frame = table(120)
+    for family in ("gaussian", "binomial", "cox", "multinomial"):
+        problem = read_problem(frame, outcome(family, frame), [], family=family)
+        way, estimates = find_way("auto", family), problem.model.describe(SELECTED)
+        for lean, whole in zip(
+            way.fit(problem, estimates, SELECTED, predicts_only=True),
+            way.fit(problem, estimates, SELECTED),
+            strict=True,
+        ):
+            assert np.array_equal(lean.predict(frame), whole.predict(frame))
 
 
 def test_separated_classes_get_finite_predictions():

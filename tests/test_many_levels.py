@@ -13,7 +13,7 @@ from scipy import stats
 import fbed
 from fbed.cli.command import main
 from fbed.models.engines.many_levels import ManyLevels
-from fbed.models.engines.residual_pairs import Cells, RowScores
+from fbed.models.engines.residual_pairs import Basis, Cells, RowScores
 from problem_cases import read_problem
 
 N = 300
@@ -56,7 +56,7 @@ def rows_of(problem, selected=()):
 def explicit(rows, codes):
     """Mean, variance, third cumulant and value of U from the matrix of all pairs."""
     a = rows.frequencies.astype(int)
-    v, r, Z, codes = (np.repeat(x, a, axis=0) for x in (rows.variances, rows.standardised, rows.Z, codes))
+    v, r, Z, codes = (np.repeat(x, a, axis=0) for x in (rows.variances, rows.standardised, rows.span.Z, codes))
     n, m = r.shape
     V = np.array([v[codes == code].sum() for code in codes])
     K = np.where((codes[:, None] == codes) & ~np.eye(n, dtype=bool), 1.0 / V[:, None], 0.0)
@@ -89,8 +89,8 @@ def test_the_sums_are_those_of_all_pairs(family, selected):
     found = cells.statistic(), m * mean, base - 2.0 * m * lost, third, base
     assert found == pytest.approx(explicit(rows, factor.codes), rel=1e-9, abs=1e-9)
     both = problem.design.columns(0)
-    whole = np.column_stack([rows.Z, both])
-    assert rows.rank(factor.codes, len(factor.levels)) == np.linalg.matrix_rank(whole) - rows.Z.shape[1]
+    whole = np.column_stack([rows.span.Z, both])
+    assert rows.rank(factor.codes, len(factor.levels)) == np.linalg.matrix_rank(whole) - rows.span.Z.shape[1]
 
 
 @pytest.mark.parametrize("family", ["binomial", "multinomial", "cox"])
@@ -113,7 +113,7 @@ def test_moments_are_those_of_levels_dealt_out_at_random(family):
 def test_the_third_moment_is_the_same_both_ways():
     rng = np.random.default_rng(0)
     scores = rng.gamma(1.0, size=(30, 6)) - 1.0
-    few = RowScores(scores, np.ones(30), np.ones(30), np.ones((30, 1)))
+    few = RowScores(scores, np.ones(30), np.ones(30), Basis(np.ones((30, 1))))
     r = few.standardised
     assert few.third_moment == pytest.approx(((r @ r.T) ** 3).mean())
     assert few.third_moment == pytest.approx(((np.einsum("ni,nj,nk->ijk", r, r, r) / 30) ** 2).sum())

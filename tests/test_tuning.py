@@ -102,6 +102,20 @@ def test_out_of_fold_predictions_are_those_of_a_selection_on_the_other_rows(fami
         np.testing.assert_allclose(found.risk[found.fold == number, 1], expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "cox"])
+def test_every_setting_selects_what_a_search_alone_does(family):
+    """Settings that differ in K share their runs, in whatever order they come, and nobody computes p-values."""
+    frame = table(200).assign(**{f"x{j}": RNG(50 + j).normal(size=200) for j in range(12)})
+    y = outcome(family, frame)
+    grid = {"alphas": (0.3, 0.05), "gammas": (0.0,), "ks": (math.inf, 0, 1)}
+    made = fbed.tune(frame, y, family=family, cv=2, n_bootstraps=5, max_features=9, **grid)
+    train = made.cross.folds[0][0]
+    own = tuple(part[train] for part in y) if isinstance(y, tuple) else y[train]
+    alone = fbed.path(frame.iloc[train].reset_index(drop=True), own, family=family, max_features=9, **grid)
+    assert made.cross.runs[0].selected == [result.variables for result in alone]
+    assert len(set(made.cross.runs[0].selected)) > 2
+
+
 def test_levels_and_ebic_do_not_share_what_they_know_of_categories_with_many_levels():
     """By levels such a category is tested by pairs of rows, by EBIC with its likelihood: other answers for one set."""
     rng = RNG(8)
@@ -193,6 +207,51 @@ def test_families_without_a_predictive_likelihood_are_refused_with_the_reason(fa
     X = frame[["kind"]].assign(other=RNG(0).choice(list("uv"), size=len(frame))) if family == "gsquare" else frame
     with pytest.raises(InvalidInput, match=r"no likelihood|no model that predicts"):
         fbed.tune(X, y, family=family, **more, **SMALL)
+
+
+# -- defaults that follow the data -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "loose", "shrinks"), [(60, 10, False, True), (300, 10, True, True), (600, 4, True, False)]
+)
+def test_loose_levels_where_rows_carry_all_variables_and_ridge_where_rows_are_few(n, p, loose, shrinks):
+    X = RNG(0).normal(size=(n, p))
+    y = (X[:, 0] + RNG(1).logistic(size=n) > 0).astype(int)
+    made = fbed.tune(X, y, gammas=(), ks=(0,), fbs=False, n_bootstraps=5, cv=3)
+    assert {c.setting.value for c in made.cross.configurations} == {
+        0.001,
+        0.01,
+        0.05,
+        0.1,
+        *((0.2, 0.5) if loose else ()),
+    }
+    assert ({c.penalty for c in made.cross.configurations} != {None}) == shrinks
+
+
+def test_families_without_another_way_have_maximum_likelihood():
+    frame = table()
+    made = fbed.tune(
+        frame, outcome("mixed", frame), family="mixed", **extras("mixed", 150), **{**SMALL, "final": "auto"}
+    )
+    assert {c.penalty for c in made.cross.configurations} == {None}
+    assert made.model.estimation == tuned("mixed").model.estimation
+
+
+def test_ridge_or_maximum_likelihood_by_the_folds():
+    """The configurations of each alone, side by side; what the folds choose is what is fitted at the end."""
+    frame = table(100)
+    y = outcome("binomial", frame)
+    both, ml, ridge = (fbed.tune(frame, y, **{**SMALL, "final": final}) for final in ("auto", "ml", "ridge"))
+    of = {c: both.values[i] for i, c in enumerate(both.cross.configurations)}
+    for i, c in enumerate(ml.cross.configurations):
+        assert of[c] == pytest.approx(ml.values[i], rel=1e-9)
+    assert both.values.max() >= ml.values.max()
+    words = (
+        "maximum likelihood" if both.configuration.penalty is None else f"ridge (λ = {both.configuration.penalty:g})"
+    )
+    assert both.model.estimation == words
+    assert ridge.values.max() == pytest.approx(both.values.max(), abs=0.02)
 
 
 # -- the choice ------------------------------------------------------------------------------------------------------

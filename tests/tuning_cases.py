@@ -21,7 +21,7 @@ FAMILIES = (
     "weibull",
     "mixed",
 )
-SMALL = {"alphas": (0.01, 0.1), "gammas": (), "ks": (0,), "fbs": False, "n_bootstraps": 30, "cv": 3}
+SMALL = {"alphas": (0.01, 0.1), "gammas": (), "ks": (0,), "fbs": False, "final": "ml", "n_bootstraps": 30, "cv": 3}
 """A grid that takes a moment."""
 
 

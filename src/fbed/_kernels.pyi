@@ -356,6 +356,9 @@ def elementary_functions(x: float, e: float) -> tuple[float, float]:
 def sums_by_level(codes: NDArray[Any], levels: int, weight: Floats, Z: Floats) -> Floats:
     """Sums of weight·column over the rows of each level, levels × columns; Z is column-major."""
 
+def pair_sums(codes: NDArray[Any], levels: int, others: NDArray[Any], n_others: int, weight: Floats) -> Floats:
+    """Sums of weights over the rows of every pair of levels of two categories, levels × others."""
+
 def profile_levels(codes: NDArray[Any], levels: int, eta: Floats, y: Floats, weight: Floats) -> Floats:
     """The shift of the predictors of each level that makes it likeliest, about; ±inf for a level of one class."""
 

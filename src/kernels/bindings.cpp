@@ -418,6 +418,20 @@ static OutMatrix sums_by_level(Anything codes, int64_t levels, Vector weight, Co
     return new_rows(out, levels, static_cast<int64_t>(k));
 }
 
+// Sums of weights over the rows of every pair of levels.
+static OutMatrix sums_by_pair(Anything codes, int64_t levels, Anything others, int64_t n_others, Vector weight) {
+    const size_t n = weight.shape(0);
+    require(levels >= 0 && n_others >= 0, "sizes");
+    std::vector<double> out(levels * n_others);
+    {
+        nb::gil_scoped_release release;
+        with_codes(codes, n, levels, [&](auto* a) {
+            with_codes(others, n, n_others, [&](auto* b) { pair_sums(a, b, n_others, n, weight.data(), out.data()); });
+        });
+    }
+    return new_rows(out, levels, n_others);
+}
+
 // See `LevelProfile`.
 static OutVector profile_levels(Anything codes, int64_t levels, Vector eta, Vector y, Vector weight) {
     const size_t n = eta.shape(0);
@@ -540,6 +554,7 @@ NB_MODULE(_kernels, m) {
     m.def("basis_without", &rotated_without);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("sums_by_level", &sums_by_level);
+    m.def("pair_sums", &sums_by_pair);
     m.def("profile_levels", &profile_levels);
     m.def("logistic_rows", &rows_of_logistic);
     m.def("logistic_reach", &reach_of_logistic);

@@ -25,6 +25,12 @@ void level_sums(const Code* codes, int64_t n, const double* weight, const double
     }
 }
 
+// out[level·n_others + other] += weight over the rows of every pair of levels of two categories.
+template <class Code, class Other>
+void pair_sums(const Code* codes, const Other* others, int64_t n_others, int64_t n, const double* weight, double* out) {
+    for (int64_t i = 0; i < n; ++i) out[static_cast<int64_t>(codes[i]) * n_others + others[i]] += weight[i];
+}
+
 // The state of the rows of a logistic model: 2·weight·loss summed, the weighted residual and curvature, the mean of each row;
 // and by how much the row that is closest to the wrong side clears the boundary, and the one that is farthest on its own.
 struct LogisticRows {

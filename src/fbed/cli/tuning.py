@@ -106,7 +106,7 @@ def _add_tuning(parser: argparse.ArgumentParser) -> None:
     tuning.add_argument("--fold-groups", metavar="COLUMN", help="rows that stay in one fold (default: --cluster)")
     tuning.add_argument("--scoring", metavar="NAME", help="deviance (default), roc_auc, r2, c_index, …")
     tuning.add_argument("--choose", default="min", metavar="RULE", help=f"{' or '.join(RULES)} (default min)")
-    tuning.add_argument("--final", default="ml", metavar="WAY", help=f"{', '.join(WAYS)} (default ml)")
+    tuning.add_argument("--final", default="auto", metavar="WAY", help=f"{', '.join(WAYS)} (default auto)")
     tuning.add_argument("--bootstraps", type=int, default=500, metavar="N", help="samples of BBC-CV (default 500)")
     tuning.add_argument("--seed", type=int, default=0, metavar="N", help="of folds and samples (default 0)")
     tuning.add_argument("--resume", metavar="FILE", help="keep finished folds there, and go on from them")

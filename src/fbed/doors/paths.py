@@ -38,6 +38,9 @@ SCHEMA = 1
 
 UNFINISHED = ("interrupted", "time_limit")
 
+LEVELS = (0.001, 0.01, 0.05, 0.1)
+"""Levels of the paper's grid."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -174,7 +177,7 @@ def path(
     X: Any,
     y: Any,
     *,
-    alphas: Iterable[float] = (0.001, 0.01, 0.05, 0.1),
+    alphas: Iterable[float] = LEVELS,
     gammas: Iterable[float | None] = (0.0, 0.5, 1.0, None),
     ks: Iterable[float] = (0, 1, math.inf),
     fbs: bool = True,
@@ -255,15 +258,16 @@ def settings_grid(
     alphas: Iterable[float], gammas: Iterable[float | None], ks: Iterable[float], fbs: bool
 ) -> list[Setting]:
     """Every combination: levels first, then parameters of EBIC."""
-    runs: list[float | None] = [*_several(ks, "ks"), *([None] if fbs else [])]
-    grid = [Setting("lr", alpha, k) for alpha in _several(alphas, "alphas") for k in runs]
-    grid += [Setting("ebic", gamma, k) for gamma in _several(gammas, "gammas") for k in runs]
+    runs: list[float | None] = [*as_several(ks, "ks"), *([None] if fbs else [])]
+    grid = [Setting("lr", alpha, k) for alpha in as_several(alphas, "alphas") for k in runs]
+    grid += [Setting("ebic", gamma, k) for gamma in as_several(gammas, "gammas") for k in runs]
     if not grid:
         raise InvalidInput("the grid is empty: give at least one of alphas and gammas, and one of ks or fbs=True")
     return grid
 
 
-def _several(values: Iterable[Value], name: str) -> list[Value]:
+def as_several(values: Iterable[Value], name: str) -> list[Value]:
+    """Values of one side of the grid, or an error."""
     if not isinstance(values, Iterable) or isinstance(values, str):
         raise InvalidInput(f"{name} must be several numbers, such as a list, got {values!r}")
     return list(values)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -146,8 +146,9 @@ class Problem:
 
     @cached_property
     def paired_model(self) -> Model:
-        """The model that tests them so: it needs a basis of the variables, which the one for tall data has not."""
-        return ManyLevels(getattr(self.model, "careful", self.model), self.sparse)
+        """The model that tests them so: it needs the scores of rows, which may be elsewhere."""
+        told = getattr(self.model, "tells_scores", True)
+        return ManyLevels(self.model if told else getattr(self.model, "careful", self.model), self.sparse)
 
     def scanner(
         self, plan: Plan, criterion: Criterion, memo: Memo | None = None, decides_only: bool = False
@@ -167,8 +168,7 @@ class Problem:
     ) -> tuple[Trail, Scanner]:
         """What a search finds, without a result around it; a memo shares work with others on the same problem."""
         scanner, trail = self.scanner(plan, criterion, memo, decides_only), Trail(list(plan.forced))
-        # without a limit of its own, a search goes by the clock of those that it is one of
-        with one_blas_thread(), nullcontext() if time_limit is None else Clock(time_limit).running():
+        with searching(time_limit):
             search(scanner, plan, trail)
         return trail, scanner
 
@@ -279,6 +279,13 @@ class Problem:
             return [f"{names}; p-values of such columns come from pairs of rows of the same level"]
         error = "find far too much" if self.test == "lr" else "are not to be trusted"
         return [f"{names}; {self.test} tests of such columns {error}: leave test out, or join levels by rare_levels"]
+
+
+@contextmanager
+def searching(time_limit: float | None) -> Iterator[None]:
+    """A search at work; without a limit of its own it goes by the clock of those that it is one of."""
+    with one_blas_thread(), nullcontext() if time_limit is None else Clock(time_limit).running():
+        yield
 
 
 class Memos:

@@ -116,7 +116,11 @@ def _binomial(request: Request) -> Model:
                 return _regression(request, Glm(BINOMIAL, y, request.design.weights, offset))
             return Binomial(request.design, y, request.certified, offset)
 
-        return _tall("binomial", request, y, request.design.weights, careful) if _is_tall(request) else careful()
+        return (
+            _tall("binomial", request, y, request.design.weights, careful)
+            if _is_tall(request, keeps_codes=True)
+            else careful()
+        )
     return _glm(request, BINOMIAL)
 
 
@@ -124,8 +128,15 @@ _MOST_PRODUCTS = 4096  # columns of which all products are kept
 TALL = 20_000  # rows from which brackets by the largest value of a column decide nearly everything
 
 
-def _is_tall(request: Request) -> bool:
-    tall = request.design.n_rows >= TALL or request.design.is_stored
+_WIDE, _SHORTEST = 16, 1000  # columns of a category that are not worth to be expanded, with so many rows or more
+
+
+def _is_tall(request: Request, keeps_codes: bool = False) -> bool:
+    """Whether sums over rows are the way: many rows, or large categories that the ordinary model would expand."""
+    design = request.design
+    tall = design.n_rows >= TALL or design.is_stored
+    if not tall and not keeps_codes and design.n_rows >= _SHORTEST:
+        tall = any(len(factor.levels) > _WIDE for factor in design.table.factors.values())
     return request.certified and request.test == "lr" and request.cov is None and tall
 
 

@@ -162,7 +162,7 @@ class DeviceBlocks(RowBlocks):
         return on_host(found.along, self.place), own
 
     def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> tuple[Floats, Floats, Floats]:
-        """ZᵀZ, Zᵀr and rᵀr of what a column is beside its part along S; see `row_blocks.remainder`."""
+        """ZᵀZ, Zᵀr and rᵀr of what a column is beside its part along S; see `steps.remainder`."""
         Z, weights = self.columns(selected), self.place.put(self.design.weights)
         left = self._variable(variable)[:, 0] - Z @ self.place.put(gamma)
         found = (Z.T @ (Z * weights[:, None]), Z.T @ (weights * left), (weights * left * left).sum()[None])

@@ -151,31 +151,6 @@ class RowBlocks:
         factor = self.design.table.factors.get(columns[0]) if len(columns) == 1 else None
         return None if factor is None else factor.codes
 
-    def steps(
-        self, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats, constant: bool = True
-    ) -> Callable[[slice], Floats]:
-        """What computes u = x·own − Z·along of some variables, a column each, of some rows."""
-        singles, model = self.design.varying[variables], self.model(selected, constant)
-        where = self.design.positions(variables[singles])
-        factors = [step[0] for step, single in zip(own, singles, strict=True) if single]
-
-        def read(part: slice) -> Floats:
-            U = np.empty((part.stop - part.start, len(variables)), order="F")
-            U[:, singles] = self.gather(where, part) * factors
-            for j in np.flatnonzero(~singles).tolist():
-                U[:, j] = self._step(int(variables[j]), own[j], part)
-            U -= model(part) @ along
-            return U
-
-        return read
-
-    def _step(self, variable: int, own: Floats, part: slice) -> Floats:
-        """x·own of a variable of several columns; a category's are levels as they are, and its reference has 0."""
-        codes = self.codes(variable)
-        if codes is None:
-            return np.asarray(self.variable(variable, part) @ own)
-        return np.asarray(np.concatenate([[0.0], own])[codes[part]])
-
     def center_scale(self, variable: int) -> tuple[Floats, Floats]:
         """Centre and scale of every design column of a variable."""
         if variable not in self._moments:
@@ -235,30 +210,3 @@ class RowBlocks:
             return work(part)
 
         return reduce(join, spread(lambda some: reduce(join, map(one, some)), chunks, self.design.n_threads))
-
-
-def remainder(blocks: RowBlocks, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
-    """ZᵀZ, Zᵀr and rᵀr of what a column is beside its part along S, r = x − Zγ, under the frequencies of the rows."""
-    design = blocks.design
-    model, weights = blocks.model(selected), design.weights
-
-    def work(part: slice) -> Sums:
-        Z, weight = model(part), weights[part]
-        x = blocks.variable(variable, part)[:, 0] - Z @ gamma
-        return Z.T @ (weight[:, None] * Z), Z.T @ (weight * x), np.array([weight @ x**2])
-
-    return blocks.summed(work, len(gamma))
-
-
-def left_over(look: Callable[[Floats], Sums], size: int, n: float) -> float:
-    """Part of a column's norm² that S leaves, as orthogonal factors would have it; `look` tells the `remainder`.
-
-    The coefficients of the column on S are found again for what is left, since subtracting products would lose what is
-    small.
-    """
-    gamma, left = np.zeros(size), 0.0
-    for _ in range(3):
-        gram, cross, norm = look(gamma)
-        left = float(norm[0])
-        gamma = gamma + np.linalg.solve(gram, cross)
-    return left / n

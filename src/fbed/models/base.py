@@ -93,6 +93,13 @@ def is_certified(fit: Fit | CertifiedFit) -> TypeGuard[CertifiedFit]:
     return hasattr(fit, "gain_bounds")
 
 
+def in_span(fit: CertifiedFit, variables: Indices) -> NDArray[np.bool_]:
+    """Which variables of one column are in the span of the model."""
+    if hasattr(fit, "in_span"):  # it has no basis
+        return np.asarray(fit.in_span(variables), dtype=bool)
+    return fit.span.residuals(single_columns(fit.span.design, variables))[1]
+
+
 class Model(Protocol):
     """A family bound to an outcome and a design."""
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import sums_by_level
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.engines.tall_linear import LinearSums
@@ -27,7 +26,6 @@ _MOST_CLASSES = 20  # an outcome with more different values is shown as numbers
 _BINS = 24
 _FEW_VALUES, _WIDEST, _LARGEST = 20, 10_000, 1e9  # whole numbers that may be codes
 _SAMPLE = 1000  # rows that settle for most columns whether they are
-_COUNTED = 8  # design columns from which the products of a category are counted
 _NEARLY = 1e-6  # how far from a whole number rounding brings one
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
 _FORMAT = f"%.{_DIGITS}g"
@@ -273,34 +271,15 @@ def _associations(design: Design, variables: Sequence[int]) -> tuple[tuple[tuple
     ends = np.cumsum(widths)
     places = [slice(int(end) - width, int(end)) for end, width in zip(ends, widths, strict=True)]
     far = design if isinstance(design, FarDesign) else None
-    inner = _products(design, variables, places) if far is None else far.products(variables)
+    inner = _products(design, variables) if far is None else far.products(variables)
     if all(width == 1 for width in widths):
         return _of_columns(inner)
     return _correlations(inner, places), _inflation(inner, places)
 
 
-def _products(design: Design, variables: Sequence[int], places: Sequence[slice]) -> Floats:
-    """Weighted means of the products of all design columns; those of categories by counting."""
-    coded = {v: found for v in variables if (found := design.codes(v)) is not None and design.width[v] >= _COUNTED}
-    dense = [v for v in variables if v not in coded]
-    at = {v: np.r_[place] for v, place in zip(variables, places, strict=True)}
-    weights = design.weights / design.n
-    out = np.zeros((places[-1].stop, places[-1].stop))
-    everywhere = np.concatenate([np.empty(0, dtype=np.intp), *(at[v] for v in dense)])
-    out[np.ix_(everywhere, everywhere)] = LinearSums(RowBlocks(design), weights).between(dense, dense) / design.n
-    columns = np.asfortranarray(design.stack(dense)) if coded else np.empty((design.n_rows, 0))
-    for i, (v, (codes, n_levels)) in enumerate(coded.items()):
-        center, scale = design.moments(v)
-        sums = sums_by_level(np.ascontiguousarray(codes), n_levels, weights, columns)[1:]
-        out[np.ix_(at[v], everywhere)] = (sums - center[:, None] * (weights @ columns)) / scale[:, None]
-        out[np.ix_(everywhere, at[v])] = out[np.ix_(at[v], everywhere)].T
-        for w, (others, n_others) in list(coded.items())[: i + 1]:
-            mean, spread = design.moments(w)
-            joint = np.bincount(codes.astype(np.int64) * n_others + others, weights, n_levels * n_others)
-            pairs = joint.reshape(n_levels, n_others)[1:, 1:] - np.outer(center, mean)
-            out[np.ix_(at[v], at[w])] = pairs / np.outer(scale, spread)
-            out[np.ix_(at[w], at[v])] = out[np.ix_(at[v], at[w])].T
-    return out
+def _products(design: Design, variables: Sequence[int]) -> Floats:
+    """Weighted means of the products of all design columns."""
+    return LinearSums(RowBlocks(design), design.weights).between(variables, variables) / design.n
 
 
 def _of_columns(inner: Floats) -> tuple[tuple[tuple[float, ...], ...], tuple[float, ...]]:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.models.base import CertifiedFit, Fit, Indices, Model, is_certified, single_columns
-from fbed.models.engines.tall import TallFit
+from fbed.models.base import CertifiedFit, Fit, Indices, Model, in_span, is_certified
 from fbed.rules.criteria import Evidence, Rule, exceeds
 from fbed.rules.tails import ChiSquare, Floats
 from fbed.search.scan import Finding, Scan
@@ -237,19 +236,12 @@ def _exact(
     df = scan.df[[place[variable] for variable in variables.tolist()]]
     single = np.flatnonzero(df == 1)
     if len(single):
-        degenerate = single[_in_span(fit, variables[single])]
+        degenerate = single[in_span(fit, variables[single])]
         lower[degenerate] = upper[degenerate] = df[degenerate] = 0.0
     fit.prepare(0, np.inf)
     order = np.argsort(-lower, kind="stable")  # contenders come best first
     lower[order], upper[order] = fit.contest(variables[order], lower[order], upper[order], race=False)
     return lower, upper, df
-
-
-def _in_span(fit: CertifiedFit, variables: Indices) -> NDArray[np.bool_]:
-    """Which variables of one column are in the span of the model."""
-    if isinstance(fit, TallFit):  # it has no basis
-        return fit.in_span(variables)
-    return fit.span.residuals(single_columns(fit.span.design, variables))[1]
 
 
 def _first(

@@ -121,6 +121,40 @@ def forward_phase(ask: Questions, plan: Plan, trail: Trail) -> str:
     raise AssertionError("unreachable")
 
 
+class SharedRuns:
+    """FBED^K for several K by one criterion: the runs of a smaller K are the first ones of a larger one."""
+
+    def __init__(self, ask: Questions, plan: Plan) -> None:
+        self.ask, self.plan = ask, plan
+        self._trail = Trail(list(plan.forced))
+        self._ends: list[tuple[int, str]] = []  # variables after every run, and how it ended
+
+    def search(self, k: float) -> Trail:
+        """What `search` finds for this K; nothing of a run that was stopped is taken for the whole of it."""
+        trail = Trail([])
+        with keeping(trail):
+            size, trail.status = self._forward(k)
+            trail.selected = self._trail.selected[:size]
+            if self.plan.backward:
+                backward_phase(self.ask, self.plan, trail)
+        return trail
+
+    def _forward(self, k: float) -> tuple[int, str]:
+        """Variables and status after the runs of this K, of which those that were not done before are done."""
+        before = len(self.plan.forced)
+        for run in itertools.count():
+            if run == len(self._ends):
+                started = Trail(list(self._trail.selected))
+                status = one_run(self.ask, self.plan, started, run)
+                self._trail = started
+                self._ends.append((len(started.selected), status))
+            size, status = self._ends[run]
+            if status != "converged" or size == before or run >= k:
+                return size, status
+            before = size
+        raise AssertionError("unreachable")
+
+
 def one_run(ask: Questions, plan: Plan, trail: Trail, run: int) -> str:
     """Add the best candidate, drop all that do not pass given the S it was chosen for, until none remains."""
     remaining = plan.candidates[~np.isin(plan.candidates, trail.selected)]

@@ -13,6 +13,8 @@ from fbed.errors import InvalidInput
 from fbed.tables.columns import hint, listing
 from fbed.tables.plink import Genotypes
 
+_AT_ONCE = 2**24  # values of one type that are taken together: column by column, thousands of columns take a while
+
 
 def take_column(X: Any, name: str, role: str) -> Any:
     """The column `name` of a table, for an outcome or weights given by name."""
@@ -46,9 +48,16 @@ def named_columns(X: Any) -> dict[str, Any] | None:
     refuse_repeated(names)
     if not frame.implementation.is_pandas():
         return dict(zip(names, frame.iter_columns(), strict=True))
-    native = [series for _, series in frame.to_native().items()]
-    columns = [_from_pandas(*both) for both in zip(native, frame.iter_columns(), strict=True)]
+    native = frame.to_native()
+    if native.size <= _AT_ONCE and len(kinds := set(native.dtypes)) == 1 and _is_numeric(kinds.pop()):
+        return dict(zip(names, native.to_numpy().T, strict=True))
+    series = [one for _, one in native.items()]
+    columns = [_from_pandas(*both) for both in zip(series, frame.iter_columns(), strict=True)]
     return dict(zip(names, columns, strict=True))
+
+
+def _is_numeric(dtype: Any) -> bool:
+    return isinstance(dtype, np.dtype) and dtype.kind in "biuf"
 
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:

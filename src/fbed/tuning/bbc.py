@@ -53,7 +53,7 @@ def bootstrapped(
         value, error = combined(*selecting.by_fold(small, inside), found.folds_a_row)
         pick = choose(value[:, which], error[:, which], sizes, rule)
         picks.append(pick)
-        samples.append(np.column_stack([_of_picked(score, small, outside, which[pick]) for score in shown]))
+        samples.append(_of_picked(shown, small, outside[:, found.row], which[pick]))
     every = np.vstack(samples)
     own = found.only([chosen])
     naive = [float(score.values(own, found.weights[None])[0][0, 0]) for score in shown]
@@ -61,12 +61,14 @@ def bootstrapped(
     return Bootstrapped(made, np.concatenate(picks), every)
 
 
-def _of_picked(score: Score, found: OutOfFold, weights: Floats, pick: Rows) -> Floats:
-    """The score of the configuration that each weighting has picked."""
-    out = np.full(len(weights), np.nan)
+def _of_picked(scores: Sequence[Score], found: OutOfFold, weights: Floats, pick: Rows) -> Floats:
+    """The scores of the configuration that each weighting of the entries has picked, weightings × scores."""
+    out = np.full((len(weights), len(scores)), np.nan)
     for c in np.unique(pick).tolist():
         some = np.flatnonzero(pick == c)
-        out[some] = score.values(found.only([c]), weights[some])[0][:, 0]
+        own, w = found.only([c]), weights[some]
+        for i, score in enumerate(scores):
+            out[some, i] = combined(*score.parts(own, w), found.folds_a_row)[0][:, 0]
     return out
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,18 +17,21 @@ from fbed.errors import InvalidInput
 from fbed.models.base import FittedModel
 from fbed.result.figures import figure
 from fbed.result.fitted import FinalModel
+from fbed.result.fitted.columns import read_columns
 from fbed.result.fitted.make import predictive, reestimated
 from fbed.rules.tails import Floats
 from fbed.tuning.firth import firth
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of, regression_of
-from fbed.tuning.penalised import LASSO, RIDGE, lasso, ridge
+from fbed.tuning.penalised import FEW, LASSO, RIDGE, lasso, ridge
 from fbed.tuning.shrinkage import shrunken
 
-WAYS = ("ml", "ridge", "firth", "shrinkage", "parameterwise", "lasso")
-"""Maximum likelihood, ridge, Firth's correction, Heinze's global and parameterwise shrinkage, and L1."""
+WAYS = ("auto", "ml", "ridge", "firth", "shrinkage", "parameterwise", "lasso")
+"""Maximum likelihood or ridge as the folds have it, then each alone, Firth's correction, Heinze's global and
+parameterwise shrinkage, and L1."""
 
 _WEAK = 1e-3  # ridge where a likelihood has no maximum, and Firth's correction is not for the family
 _CORRECTED = ("binomial", "cox")
+_PLENTY = 50.0  # rows a coefficient from which estimates are not too large by more than 1%
 
 
 @dataclass(frozen=True)
@@ -37,15 +41,51 @@ class FinalWay:
     name: str
     penalties: tuple[float | None, ...] = (None,)
 
-    def fit(self, problem: Problem, estimates: FittedModel, selected: Sequence[int]) -> list[FinalModel]:
-        """A model for every penalty, from the maximum-likelihood estimates of the selected variables."""
+    def fit(
+        self, problem: Problem, estimates: FittedModel, selected: Sequence[int], predicts_only: bool = False
+    ) -> list[FinalModel]:
+        """A model for every penalty, from the maximum-likelihood estimates of the selected variables.
+
+        Models that only predict are not asked how well they fit.
+        """
         if self.name == "ml" and not _is_infinite(estimates):
             return [predictive_with_baseline(problem, estimates, selected)]
-        return _MADE[self.name](self, problem, estimates, selected)
+        return _MADE[self.name](self, Selected(problem, estimates, selected, predicts_only))
 
     def with_penalty(self, penalty: float | None) -> FinalWay:
-        """The same way with one penalty."""
-        return FinalWay(self.name, (penalty,))
+        """The same way with one penalty; of two ways, the one that has it."""
+        name = self.name if self.name != "auto" else "ml" if penalty is None else "ridge"
+        return FinalWay(name, (penalty,))
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Variables of a problem whose model is to be estimated, with the estimates of maximum likelihood."""
+
+    problem: Problem
+    estimates: FittedModel
+    variables: Sequence[int]
+    predicts_only: bool = False
+
+    @cached_property
+    def on(self) -> Standardised:
+        """The likelihood on their standardised columns."""
+        return Standardised(self.problem, self.variables)
+
+    @cached_property
+    def base(self) -> FinalModel:
+        """The model with the estimates of maximum likelihood, its columns known."""
+        model = predictive(self.problem, self.estimates, self.variables)
+        return replace(model, columns=model.columns or read_columns(self.problem.design, self.variables))
+
+    def model(self, parameters: Floats, words: str, covariance: Floats | None = None) -> FinalModel:
+        """The model with other parameters, those of the standardised columns."""
+        shown = self.on.presented(parameters, covariance)
+        known = self.predicts_only or not len(parameters)
+        deviance = self.estimates.deviance if known else float(self.on.at(parameters).value[0])
+        values = shown.values.tolist()
+        about = (words, shown.covariance, self.predicts_only)
+        return reestimated(self.problem, self.base, self.variables, values, deviance, *about)
 
 
 def find_way(name: str, family: str) -> FinalWay:
@@ -54,12 +94,14 @@ def find_way(name: str, family: str) -> FinalWay:
         raise InvalidInput(f"final must be one of {', '.join(map(repr, WAYS))}, got {name!r}")
     if name == "firth" and family not in _CORRECTED:
         raise InvalidInput(f"final='firth' is for family 'binomial' and 'cox', not {family!r}: choose 'ml' or 'ridge'")
-    penalties: dict[str, tuple[float | None, ...]] = {"ridge": RIDGE, "lasso": LASSO}
+    penalties: dict[str, tuple[float | None, ...]] = {"auto": (None, *FEW), "ridge": RIDGE, "lasso": LASSO}
     return FinalWay(name, penalties.get(name, (None,)))
 
 
-def check_way(way: FinalWay, problem: Problem) -> None:
-    """Refuse a way that the family does not have, before any work is done."""
+def check_way(way: FinalWay, problem: Problem) -> FinalWay:
+    """Refuse a way that the family does not have, before any work is done; where there is a choice, it is made."""
+    if way.name == "auto":
+        return way if _may_shrink(problem) else FinalWay("ml")
     if way.name != "ml":
         like = regression_of(problem)
         if way.name in ("shrinkage", "parameterwise") and like.name not in _SHRINKING:
@@ -67,6 +109,23 @@ def check_way(way: FinalWay, problem: Problem) -> None:
                 f"final={way.name!r} is for the families {', '.join(map(repr, _SHRINKING))}, not {like.name!r}: choose "
                 "'ml' or 'ridge'"
             )
+    return way
+
+
+def rows_a_coefficient(problem: Problem) -> float:
+    """Rows (or events) for every coefficient of a model with all variables."""
+    model = problem.model
+    predictors = getattr(getattr(model, "likelihood", None), "n_predictors", 1)
+    return float(model.n) / max(1.0, float(problem.design.width.sum()) * predictors)
+
+
+def _may_shrink(problem: Problem) -> bool:
+    """Whether ridge is worth a try: it is there for the family, and rows are not so many that it changes nothing."""
+    try:
+        regression_of(problem)
+    except InvalidInput:
+        return False
+    return rows_a_coefficient(problem) < _PLENTY
 
 
 _SHRINKING = ("gaussian", "binomial", "poisson", "gamma", "cox")
@@ -85,70 +144,53 @@ def _is_infinite(estimates: FittedModel) -> bool:
     return estimates.separated or not all(math.isfinite(value) for value in estimates.coefficients)
 
 
-def _model(
-    on: Standardised,
-    problem: Problem,
-    estimates: FittedModel,
-    selected: Sequence[int],
-    parameters: Floats,
-    words: str,
-    covariance: Floats | None = None,
-) -> FinalModel:
-    shown = on.presented(parameters, covariance)
-    base = predictive(problem, estimates, selected)
-    deviance = float(on.at(parameters).value[0]) if len(parameters) else estimates.deviance
-    return reestimated(problem, base, selected, shown.values.tolist(), deviance, words, shown.covariance)
+def _auto(way: FinalWay, of: Selected) -> list[FinalModel]:
+    if _is_infinite(of.estimates):
+        return _instead(way, of) + _ridge(way, of)
+    return [predictive_with_baseline(of.problem, of.estimates, of.variables), *_ridge(way, of)]
 
 
-def _ridge(way: FinalWay, problem: Problem, estimates: FittedModel, selected: Sequence[int]) -> list[FinalModel]:
-    on = Standardised(problem, selected)
+def _ridge(way: FinalWay, of: Selected) -> list[FinalModel]:
     penalties = tuple(float(p) for p in way.penalties if p is not None)
-    return [
-        _model(on, problem, estimates, selected, found, f"ridge (λ = {figure(penalty)})")
-        for penalty, found in zip(penalties, ridge(on, penalties), strict=True)
-    ]
+    found = ridge(of.on, penalties)
+    return [of.model(one, f"ridge (λ = {figure(penalty)})") for penalty, one in zip(penalties, found, strict=True)]
 
 
-def _lasso(way: FinalWay, problem: Problem, estimates: FittedModel, selected: Sequence[int]) -> list[FinalModel]:
-    on = Standardised(problem, selected)
+def _lasso(way: FinalWay, of: Selected) -> list[FinalModel]:
     penalties = tuple(float(p) for p in way.penalties if p is not None)
-    return [
-        _model(on, problem, estimates, selected, found, f"lasso (λ = {figure(penalty)} of the largest)")
-        for penalty, found in zip(penalties, lasso(on, penalties), strict=True)
-    ]
+    words = "lasso (λ = {} of the largest)"
+    found = lasso(of.on, penalties)
+    return [of.model(one, words.format(figure(penalty))) for penalty, one in zip(penalties, found, strict=True)]
 
 
-def _firth(way: FinalWay, problem: Problem, estimates: FittedModel, selected: Sequence[int]) -> list[FinalModel]:
-    on = Standardised(problem, selected)
-    parameters, covariance = firth(on)
-    return [_model(on, problem, estimates, selected, parameters, "Firth's penalised likelihood", covariance)]
+def _firth(way: FinalWay, of: Selected) -> list[FinalModel]:
+    parameters, covariance = firth(of.on)
+    return [of.model(parameters, "Firth's penalised likelihood", covariance)]
 
 
-def _instead(way: FinalWay, problem: Problem, estimates: FittedModel, selected: Sequence[int]) -> list[FinalModel]:
+def _instead(way: FinalWay, of: Selected) -> list[FinalModel]:
     """Where the likelihood has no maximum."""
     why = ", since the likelihood has no maximum"
-    on = Standardised(problem, selected)
-    if estimates.family in _CORRECTED:
-        parameters, covariance = firth(on)
-        words = f"Firth's penalised likelihood{why}"
-        return [_model(on, problem, estimates, selected, parameters, words, covariance)]
-    (parameters,) = ridge(on, (_WEAK,))
-    return [_model(on, problem, estimates, selected, parameters, f"ridge (λ = {_WEAK:g}){why}")]
+    if of.estimates.family in _CORRECTED:
+        parameters, covariance = firth(of.on)
+        return [of.model(parameters, f"Firth's penalised likelihood{why}", covariance)]
+    (parameters,) = ridge(of.on, (_WEAK,))
+    return [of.model(parameters, f"ridge (λ = {_WEAK:g}){why}")]
 
 
-def _shrunken(way: FinalWay, problem: Problem, estimates: FittedModel, selected: Sequence[int]) -> list[FinalModel]:
-    if _is_infinite(estimates):
-        return _instead(way, problem, estimates, selected)
-    on = Standardised(problem, selected)
-    fitted = descend(likelihood_of(on), on.start)
-    parameters, factors = shrunken(on, fitted, by_variable=way.name == "parameterwise")
+def _shrunken(way: FinalWay, of: Selected) -> list[FinalModel]:
+    if _is_infinite(of.estimates):
+        return _instead(way, of)
+    fitted = descend(likelihood_of(of.on), of.on.start)
+    parameters, factors = shrunken(of.on, fitted, by_variable=way.name == "parameterwise")
     kind = "parameterwise" if way.name == "parameterwise" else "global"
     told = ", ".join(figure(factor) for factor in factors.tolist()[:20]) or "none"
     words = f"{kind} shrinkage ({'factor' if len(factors) == 1 else 'factors'} {told})"
-    return [_model(on, problem, estimates, selected, np.asarray(parameters), words)]
+    return [of.model(np.asarray(parameters), words)]
 
 
 _MADE = {
+    "auto": _auto,
     "ml": _instead,
     "ridge": _ridge,
     "lasso": _lasso,

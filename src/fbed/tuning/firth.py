@@ -51,7 +51,7 @@ def firth(on: Standardised) -> tuple[Floats, Floats]:
 
         return value, derivatives
 
-    start = on.start
+    start = on.start  # from afar the penalised likelihood, which is not concave, may lead astray
     if not len(start):
         return start, np.zeros((0, 0))
     found = descend(evaluate, start, arrived=_ARRIVED)
@@ -98,7 +98,9 @@ def _logistic(on: Standardised, point: GlmPoint, hessian: Floats, covariance: Fl
 def _squared_hats(Z: Floats, curvature: Floats, apart: Floats, covariance: Floats) -> Floats:
     """Zᵀs(H∘H)sZ, from H∘H = PPᵀ with rows of P that hold all products of two columns of Z times a root of A."""
     n, k = Z.shape
-    rows, root = max(1, _BLOCK // (k * k)), Z @ np.linalg.cholesky(covariance)
+    size, along = np.linalg.eigh(covariance)
+    root = Z @ (along * np.sqrt(np.maximum(size, 0.0)))  # by rounding alone a size may be less than 0
+    rows = max(1, _BLOCK // (k * k))
     total = np.zeros((k, k * k))
     for start in range(0, n, rows):
         part = slice(start, start + rows)

@@ -18,13 +18,15 @@ import numpy as np
 
 from fbed.doors.options import make_plan
 from fbed.doors.paths import UNFINISHED, Setting
-from fbed.doors.problem import Memos, Problem
+from fbed.doors.problem import Memos, Problem, searching
 from fbed.doors.progress import Progress, display
 from fbed.errors import InvalidInput
+from fbed.models.base import Fit
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.make import observed
 from fbed.rules.tails import Floats
-from fbed.search.search import Plan
+from fbed.search.scan import Scanner
+from fbed.search.search import Plan, SharedRuns, Trail
 from fbed.tables.table import Name
 from fbed.threads import spread, thread_count
 from fbed.tuning import store
@@ -105,7 +107,8 @@ class _Worker:
             self.problem = replace(whole.on_rows(fold[0]), n_jobs=None)  # threads are for folds
             self.memos = Memos(self.problem)
             self.held = HeldOut(whole, fold[1])
-            self.known: dict[tuple[int, ...], list[Held]] = {}
+            self.known: dict[frozenset[int], list[Held]] = {}
+            self.shared: dict[tuple[str, float | None], tuple[Scanner, SharedRuns]] = {}
             if run.null is None:
                 run.null = self._predicted((), None)[0].loss
         except InvalidInput as error:
@@ -115,22 +118,36 @@ class _Worker:
         """Search by the next setting, and predict; the status of the search."""
         started = time.perf_counter()
         setting = self.searches.settings[self.run.done]
-        plan, criterion = self.searches.plan(self.problem, setting), setting.as_criterion()
-        trail, scanner = self.problem.search(plan, criterion, time_limit, self.memos.of(criterion))
+        trail, latest = self._searched(setting, time_limit)
         if trail.status not in UNFINISHED:
-            key = tuple(trail.selected)
+            key = frozenset(trail.selected)  # in whatever order they came, the model is the same
             if key not in self.known:
-                self.known[key] = self._predicted(key, scanner.latest)
-            self.run.selected.append(key)
+                self.known[key] = self._predicted(trail.selected, latest)
+            self.run.selected.append(tuple(trail.selected))
             self.run.held += self.known[key]
             self.run.seconds.append(time.perf_counter() - started)
         return trail.status
 
+    def _searched(self, setting: Setting, time_limit: float | None) -> tuple[Trail, Fit | None]:
+        """What a setting selects, and the last fit; settings that differ in K alone share their runs."""
+        plan, criterion = self.searches.plan(self.problem, setting), setting.as_criterion()
+        memo = self.memos.of(criterion)
+        if setting.k is None:
+            trail, scanner = self.problem.search(plan, criterion, time_limit, memo, decides_only=True)
+            return trail, scanner.latest
+        key = (setting.criterion, setting.value)
+        if key not in self.shared:
+            scanner = self.problem.scanner(plan, criterion, memo, decides_only=True)
+            self.shared[key] = scanner, SharedRuns(scanner, plan)
+        scanner, runs = self.shared[key]
+        with searching(time_limit):
+            return runs.search(setting.k), scanner.latest
+
     def _predicted(self, selected: Sequence[int], near: Any) -> list[Held]:
         estimates = self.problem.model.describe(list(selected), near)
         way = FinalWay("ml") if not selected else self.searches.way
-        models = way.fit(self.problem, estimates, list(selected))
-        held = [self.held.predicted_by(model) for model in models]
+        models = way.fit(self.problem, estimates, list(selected), predicts_only=True)
+        held = self.held.predicted_by(models)
         return held if selected else held * len(self.searches.way.penalties)  # without variables nothing is penalised
 
 

@@ -102,9 +102,12 @@ class HeldOut:
         self.labels = class_labels(problem)
         self.horizon = horizon_of(problem)
 
-    def predicted_by(self, model: FinalModel) -> Held:
-        """The predictions of a model that was fitted on other rows."""
-        terms = self.table.terms(model.columns)
+    def predicted_by(self, models: Sequence[FinalModel]) -> list[Held]:
+        """The predictions of models with the same variables that were fitted on other rows."""
+        terms = self.table.terms(models[0].columns)
+        return [self._predicted(model, terms) for model in models]
+
+    def _predicted(self, model: FinalModel, terms: Floats) -> Held:
         eta = responses.predictors(model, terms)
         if self.offset is not None:
             eta = eta + self.offset[:, None]

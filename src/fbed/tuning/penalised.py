@@ -9,10 +9,9 @@ the largest λcn is that which leaves no variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from fbed.models.likelihoods.newton import Columns, newton_step
 from fbed.rules.tails import Floats
 from fbed.tuning.likelihood import Evaluate, Standardised, descend, likelihood_of
 
@@ -20,41 +19,70 @@ RIDGE = tuple(float(v) for v in np.logspace(1, -4, 11))
 LASSO = tuple(float(v) for v in np.logspace(0, -3, 13))[1:]
 """Parts of the penalty that leaves nothing; the first would be just that."""
 
+FEW = (0.05, 0.5)
+"""Penalties of ridge that are tried beside maximum likelihood: the deviance is so flat in them that two will do."""
+
+_STEPS = 200
+_ARRIVED = 1e-10  # squared decrement, relative to the value, of the last step: the next would be its square
+_LEAST = 1e-6  # part of a step below which none is taken
 _SWEEPS = 1000
 _OUTER = 100
 
 
 def ridge(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
-    """Parameters for every penalty, each found from the one before."""
-    slopes = on.is_slope
-    evaluate = likelihood_of(on)
-    null = descend(evaluate, on.start, ~slopes)
-    information = float(np.diag(evaluate(null)[1]()[1])[slopes].mean()) if slopes.any() else 0.0
-    found, out = null, []
-    for penalty in penalties:
-        found = descend(_with_squares(evaluate, np.where(slopes, penalty * information, 0.0)), found)
-        out.append(found)
+    """Parameters for every penalty; all are found together."""
+    slopes, null = on.is_slope, _null(on)
+    information = float(np.diag(on.at(null).derivatives()[1][0])[slopes].mean()) if slopes.any() else 0.0
+    weight = np.where(slopes[:, None], information * np.array(penalties), 0.0)
+    return list(_with_squares(on, null, weight).T)
+
+
+def _null(on: Standardised) -> Floats:
+    """Parameters of the model without variables, whose columns need not be looked at."""
+    like, out = on.likelihood, on.start
+    constant = Columns(on.columns.Z[:, : int(like.intercept)])
+    others = ~on.is_slope
+    if others.any():
+        out[others] = descend(likelihood_of(on, constant), like.start(constant.size))
     return out
 
 
-def _with_squares(evaluate: Evaluate, weight: Floats) -> Evaluate:
-    def penalised(parameters: Floats) -> tuple[float, Callable[[], tuple[Floats, Floats]]]:
-        value, derivatives = evaluate(parameters)
-
-        def both() -> tuple[Floats, Floats]:
-            gradient, hessian = derivatives()
-            return gradient - weight * parameters, hessian + np.diag(weight)
-
-        return value + float(weight @ parameters**2), both
-
-    return penalised
+def _with_squares(on: Standardised, start: Floats, weight: Floats) -> Floats:
+    """Damped Newton steps for several penalties at once, a column each, until they no longer matter for any."""
+    found = np.repeat(start[:, None], weight.shape[1], axis=1)
+    left = np.arange(weight.shape[1])  # those that still move
+    point = on.likelihood.at(on.columns, found)
+    value = point.value + (weight * found**2).sum(axis=0)
+    diagonal = np.arange(len(start))
+    for _ in range(_STEPS if len(start) else 0):
+        w, at = weight[:, left], found[:, left]
+        gradient, hessian = point.derivatives()
+        hessian = np.repeat(hessian, len(left), axis=0) if len(hessian) < len(left) else hessian.copy()
+        hessian[:, diagonal, diagonal] += w.T
+        step, decrement = newton_step(gradient - w * at, hessian)
+        size = np.ones(len(left))
+        while True:
+            trial = at + size * step
+            point = on.likelihood.at(on.columns, trial)
+            new = point.value + (w * trial**2).sum(axis=0)
+            worse = ~(new <= value[left] + 1e-12 * np.maximum(1.0, np.abs(value[left]))) & (size >= _LEAST)
+            if not worse.any():
+                break
+            size[worse] /= 2.0
+        found[:, left], value[left] = trial, new
+        going = (decrement > _ARRIVED * np.maximum(1.0, np.abs(new))) & (size >= _LEAST)
+        left = left[going]
+        if not len(left):
+            break
+        if not going.all():
+            point = on.likelihood.at(on.columns, found[:, left])
+    return found
 
 
 def lasso(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
     """Parameters for every penalty, a part of the largest that matters, each found from the one before."""
-    slopes = on.is_slope
+    slopes, null = on.is_slope, _null(on)
     evaluate = likelihood_of(on)
-    null = descend(evaluate, on.start, ~slopes)
     largest = float(np.abs(evaluate(null)[1]()[0][slopes]).max(initial=0.0))
     found, out = null, []
     for penalty in penalties:

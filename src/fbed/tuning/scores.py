@@ -255,23 +255,24 @@ def _partial_likelihood(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats
     y, event = found.seen.y[part], found.seen.event
     assert event is not None
     order = np.argsort(-y, kind="stable")
-    time, died, w = y[order], event[part][order], w[:, order]
-    at_risk = np.searchsorted(-time, -time, "right") - 1  # the last of those who are there at this time
+    time, died, w = y[order], np.flatnonzero(event[part][order]), w[:, order]
+    at_risk = np.searchsorted(-time, -time[died], "right") - 1  # the last of those who are there at an event's time
+    own = w[:, died]
     N = np.empty((len(w), found.n_configurations))
     for c in range(found.n_configurations):
         risk = found.risk[part, c][order]
-        there = _log_sums(w, risk)[:, at_risk]
-        gain = np.where(died & (w > 0), risk - there, 0.0)
-        N[:, c] = 2.0 * np.einsum("bi,bi->b", w, gain)
-    return N, (w @ died.astype(np.float64))[:, None]
+        there = _log_sums(w, risk, at_risk)
+        there[own == 0] = 0.0  # where nobody has a weight the sum is empty
+        N[:, c] = 2.0 * (own @ risk[died] - np.einsum("bi,bi->b", own, there))
+    return N, own.sum(axis=1, keepdims=True)
 
 
-def _log_sums(w: Floats, risk: Floats) -> Floats:
-    """log Σ w·exp(risk) over the first rows, for every number of rows; −∞ where none has a weight."""
+def _log_sums(w: Floats, risk: Floats, rows: Rows) -> Floats:
+    """log Σ w·exp(risk) over the rows up to and with each of some; −∞ where none has a weight."""
     with np.errstate(divide="ignore"):
         if np.ptp(risk) > _ONE_SCALE:
-            return np.asarray(np.logaddexp.accumulate(np.log(w) + risk, axis=1))
-        return np.log(np.cumsum(w * np.exp(risk - risk.max()), axis=1)) + risk.max()
+            return np.asarray(np.logaddexp.accumulate(np.log(w) + risk, axis=1)[:, rows])
+        return np.log(np.cumsum(w * np.exp(risk - risk.max()), axis=1)[:, rows]) + risk.max()
 
 
 _ONE_SCALE = 600.0  # hazards further apart than exp of this do not fit on one scale

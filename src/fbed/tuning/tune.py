@@ -13,7 +13,7 @@ import numpy as np
 
 from fbed.doors.options import DataArguments, DataOptions, check_search_options
 from fbed.doors.out_of_memory import in_memory
-from fbed.doors.paths import settings_grid
+from fbed.doors.paths import LEVELS, as_several, settings_grid
 from fbed.doors.problem import Problem
 from fbed.doors.progress import Progress
 from fbed.doors.reading import read_problem
@@ -29,12 +29,18 @@ from fbed.tables.named import take_column
 from fbed.tables.table import Name, as_list
 from fbed.tuning import choice
 from fbed.tuning.bbc import Bootstrapped, bootstrapped
-from fbed.tuning.final_models import FinalWay, check_way, find_way
+from fbed.tuning.final_models import FinalWay, check_way, find_way, rows_a_coefficient
 from fbed.tuning.folds import group_codes, make_folds
 from fbed.tuning.grid import Configuration, CrossPath, Searches, check_family
 from fbed.tuning.performance import performance
 from fbed.tuning.scores import OutOfFold, Score, check_pairs, find_score, shown
 from fbed.tuning.store import check_place
+
+LOOSE = (0.2, 0.5)
+"""Further levels where all variables could be kept, so that weak ones may be worth their while."""
+
+ENOUGH = 10.0
+"""Rows (or events) a coefficient of a model with all variables that make it so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +115,8 @@ def tune(
     fold_groups: Any = None,
     scoring: str | None = None,
     choose: str = "min",
-    final: str = "ml",
-    alphas: Iterable[float] = (0.001, 0.01, 0.05, 0.1),
+    final: str = "auto",
+    alphas: Iterable[float] | None = None,
     gammas: Iterable[float | None] = (0.0, 0.5, 1.0, None),
     ks: Iterable[float] = (0, 1, math.inf),
     fbs: bool = True,
@@ -142,11 +148,15 @@ def tune(
         scorer of scikit-learn, which takes longer.
     choose : {'min', '1se'}
         The best configuration, or the one with the fewest variables within a standard error of the best.
-    final : {'ml', 'ridge', 'firth', 'shrinkage', 'parameterwise', 'lasso'}
-        How the model on the selected variables is estimated, in the folds and at the end. Penalties are chosen by the
-        same folds.
-    alphas, gammas, ks, fbs, backward, include, exclude, max_features
-        The grid, as in `fbed.path`.
+    final : {'auto', 'ml', 'ridge', 'firth', 'shrinkage', 'parameterwise', 'lasso'}
+        How the model on the selected variables is estimated, in the folds and at the end: 'auto' is maximum likelihood,
+        or ridge where the folds find it better (it is tried where there are fewer than 50 rows for every coefficient of
+        a model with all variables). Penalties are chosen by the same folds.
+    alphas : numbers, optional
+        Levels of likelihood-ratio tests: those of `fbed.path` by default, and 0.2 and 0.5 as well where there are ten
+        rows (or events) and more for every coefficient of a model with all variables.
+    gammas, ks, fbs, backward, include, exclude, max_features
+        The rest of the grid, as in `fbed.path`.
     n_bootstraps : int
         Samples of BBC-CV.
     random_state : int, optional
@@ -184,15 +194,17 @@ def tune(
     if resume is not None:
         check_place(Path(resume))
     _check_bootstraps(n_bootstraps)
-    grid = settings_grid(alphas, gammas, ks, fbs)
+    gammas, ks = as_several(gammas, "gammas"), as_several(ks, "ks")
+    grid = settings_grid(LEVELS if alphas is None else alphas, gammas, ks, fbs)
     for setting in grid:
         check_search_options(0 if setting.k is None else setting.k, max_features, time_limit)
     groups, left_out = _fold_groups(X, fold_groups, data)
     exclude = [*exclude, *(name for name in left_out if name not in exclude)]
     problem = read_problem(X, y, [s.as_criterion() for s in grid], exclude, DataOptions.of(data), n_jobs)
     check_family(problem)
-    way = find_way(final, problem.model.name)
-    check_way(way, problem)
+    if alphas is None and rows_a_coefficient(problem) >= ENOUGH:
+        grid = settings_grid(LEVELS + LOOSE, gammas, ks, fbs)
+    way = check_way(find_way(final, problem.model.name), problem)
     trials = problem.extras.trials is not None
     score = find_score(scoring, problem.model.name, trials)
     n_rows = _n_rows(X, problem)
@@ -248,9 +260,9 @@ def _refitted(problem: Problem, searches: Searches, chosen: Configuration) -> Re
     if result.status == "interrupted":
         raise KeyboardInterrupt
     assert result.model is not None
-    if searches.way.name == "ml" and not _needs_another(result.model):
-        return result
     way: FinalWay = searches.way.with_penalty(chosen.penalty) if result.variables else FinalWay("ml")
+    if way.name == "ml" and not _needs_another(result.model):
+        return result
     (model,) = way.fit(problem, result.model, list(result.variables))
     return replace(result, model=replace(model, inflation=result.model.inflation), closer=result.closer)
 

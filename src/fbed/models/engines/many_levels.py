@@ -17,10 +17,13 @@ from functools import cached_property
 from typing import Any, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fbed.matrix.counted_columns import counted
 from fbed.matrix.design import Design
-from fbed.models.base import Bounds, CertifiedFit, Fit, FittedModel, Indices, Model, Span, is_certified
-from fbed.models.engines.residual_pairs import RowScores
+from fbed.matrix.row_blocks import RowBlocks
+from fbed.models.base import Bounds, CertifiedFit, Fit, FittedModel, Indices, Model, Span, in_span, is_certified
+from fbed.models.engines.residual_pairs import Basis, CountedBasis, NextToCollinear, RowScores, Spanning
 from fbed.rules.criteria import Evidence
 from fbed.rules.tails import ChiSquare, Floats, Reference, chi2_of_log_p
 
@@ -37,9 +40,11 @@ class ScoredModel(Model, Protocol):
 
 
 class ScoredFit(Fit, Protocol):
-    """A fit that tells the scores of its rows."""
+    """A fit that tells the scores of its rows, which are those of its model's design."""
 
-    span: Span
+    @property
+    def model(self) -> ScoredModel:
+        """The model that it is a fit of."""
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """Score of every row (its copies together) in its predictors, and its variance up to a factor, None for 1."""
@@ -98,12 +103,31 @@ class ManyLevelsFit:
     @cached_property
     def rows(self) -> RowScores:
         """Scores of one copy of every row."""
-        fit, a = cast(ScoredFit, self.fit), self.model.model.design.weights
+        fit, a = cast(ScoredFit, self.fit), self.design.weights
         scores, variances = fit.row_scores()
         per_copy = np.ones_like(a) if variances is None else variances / a
         decided = per_copy <= _DECIDED * per_copy.max(initial=0.0)
         scores, per_copy = np.where(decided[:, None], 0.0, scores / a[:, None]), np.where(decided, 0.0, per_copy)
-        return RowScores(scores, per_copy / max(per_copy.mean(), 1e-300), a, fit.span.Z)
+        return RowScores(scores, per_copy / max(per_copy.mean(), 1e-300), a, self._spanning())
+
+    @property
+    def design(self) -> Design:
+        """Whose rows have the scores: a model may have put them in another order."""
+        return cast(ScoredFit, self.fit).model.design
+
+    def _spanning(self) -> Spanning:
+        """S and the intercept, by counting where that takes less time."""
+        columns = counted(RowBlocks(self.design), self.selected)
+        if columns is not None:
+            try:
+                return CountedBasis(columns, self.design.weights, self._written_out)
+            except NextToCollinear:
+                pass
+        return self._written_out()
+
+    def _written_out(self) -> Basis:
+        span = getattr(self.fit, "span", None)
+        return Basis((Span(self.design, self.selected) if span is None else span).Z)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Evidence for adding each candidate."""
@@ -126,7 +150,7 @@ class ManyLevelsFit:
         return Evidence(statistic, df, log_p, ChiSquare())
 
     def _paired(self, candidates: Indices) -> Evidence:
-        factors = self.model.model.design.table.factors
+        factors = self.design.table.factors
         df, log_p = np.zeros((2, len(candidates)))
         for i, candidate in enumerate(candidates.tolist()):
             codes, n_levels = factors[candidate].codes, len(factors[candidate].levels)
@@ -161,6 +185,10 @@ class CertifiedManyLevelsFit(ManyLevelsFit):
     def span(self) -> Span:
         """What the variables of the model span."""
         return self.certified.span
+
+    def in_span(self, variables: Indices) -> NDArray[np.bool_]:
+        """Which variables of one column S leaves nothing of."""
+        return in_span(self.certified, variables)
 
     @property
     def reference(self) -> Reference:

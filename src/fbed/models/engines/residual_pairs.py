@@ -19,20 +19,104 @@ when the levels are dealt out to the rows at random. Everything is a sum over ro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import linalg
 
+from fbed._kernels import sums_by_level
+from fbed.matrix.counted_columns import CountedColumns
 from fbed.models.base import COLLINEAR
 from fbed.rules.tails import Floats, chi2_log_sf
+from fbed.tables.encoding import Codes
 
 _LEAST_SKEWNESS = 1e-2  # below it the tail is that of the normal distribution for all purposes
 _WORK = 1e8  # products that the third moments may take; beyond, some of the rows tell them
 _SINGULAR = 1e-10  # part of the largest variance below which scores do not vary in a direction
+_NOTHING, _SOMETHING = 1e-11, 1e-8  # part of a direction that differences of products say is left: rounding, and not
+_SOUND = 1e-6  # smallest pivot with which products tell what columns span
 
-Codes = NDArray[np.intp]
+
+class Spanning(Protocol):
+    """Columns with unit mean squares, unrelated to each other, that span S and the intercept."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+
+    def gram(self, weight: Floats) -> Floats:
+        """Weighted products of them."""
+
+    def by_level(self, codes: Codes, n_levels: int, weight: Floats) -> Floats:
+        """Weighted sums over the rows of each level of a category, levels × columns."""
+
+    def varying_within(self, codes: Codes, n_levels: int, weight: Floats) -> int:
+        """How many of their directions vary within levels."""
+
+
+class Basis:
+    """Columns that are written out."""
+
+    def __init__(self, Z: Floats) -> None:
+        self.Z, self.size = np.asfortranarray(Z), Z.shape[1]
+
+    def gram(self, weight: Floats) -> Floats:
+        """Weighted products of them."""
+        return np.asarray(self.Z.T @ (weight[:, None] * self.Z))
+
+    def by_level(self, codes: Codes, n_levels: int, weight: Floats) -> Floats:
+        """Weighted sums over the rows of each level of a category, levels × columns."""
+        return sums_by_level(np.ascontiguousarray(codes), n_levels, weight, self.Z)
+
+    def varying_within(self, codes: Codes, n_levels: int, weight: Floats) -> int:
+        """How many of their directions vary within levels."""
+        count = np.bincount(codes, weight, n_levels)
+        within = self.Z - (self.by_level(codes, n_levels, weight) / count[:, None])[codes]
+        left = np.linalg.eigvalsh(within.T @ (weight[:, None] * within) / weight.sum())
+        return int((left > COLLINEAR).sum())
+
+
+class CountedBasis:
+    """The same of columns that are multiplied by counting; refuses those that are next to collinear.
+
+    Where differences of products do not tell, columns are `written_out`.
+    """
+
+    def __init__(self, columns: CountedColumns, frequencies: Floats, written_out: Callable[[], Basis]) -> None:
+        self.columns, self.size, self.written_out = columns, columns.size, written_out
+        gram = columns.gram(frequencies) / frequencies.sum()
+        try:
+            self.lower = linalg.cholesky(gram, lower=True)
+        except linalg.LinAlgError:
+            raise NextToCollinear from None
+        if np.diag(self.lower).min() ** 2 < _SOUND:
+            raise NextToCollinear
+
+    def gram(self, weight: Floats) -> Floats:
+        """Weighted products of them."""
+        half = linalg.solve_triangular(self.lower, self.columns.gram(weight), lower=True)
+        return np.asarray(linalg.solve_triangular(self.lower, half.T, lower=True))
+
+    def by_level(self, codes: Codes, n_levels: int, weight: Floats) -> Floats:
+        """Weighted sums over the rows of each level of a category, levels × columns."""
+        found = self.columns.by_level(np.ascontiguousarray(codes), n_levels, weight)
+        return np.asarray(linalg.solve_triangular(self.lower, found.T, lower=True).T)
+
+    def varying_within(self, codes: Codes, n_levels: int, weight: Floats) -> int:
+        """How many of their directions vary within levels."""
+        sums, count = self.by_level(codes, n_levels, weight), np.bincount(codes, weight, n_levels)
+        between = sums.T @ (sums / count[:, None])
+        left = np.linalg.eigvalsh(self.gram(weight) - between) / weight.sum()
+        if ((left > _NOTHING) & (left < _SOMETHING)).any():
+            return self.written_out().varying_within(codes, n_levels, weight)
+        return int((left >= _SOMETHING).sum())
+
+
+class NextToCollinear(Exception):  # no error: a basis is written out instead
+    """Columns whose products do not tell what they span."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +124,14 @@ class RowScores:
     """The fit on S, row by row.
 
     `scores` are derivatives of the log-likelihood in the m predictors of a row (n × m) and `variances` their variances
-    up to a factor, both of one copy of the row; `frequencies` count the copies, and `Z` spans S and the intercept, with
-    unit mean squares.
+    up to a factor, both of one copy of the row; `frequencies` count the copies, and `span` is that of S and the
+    intercept.
     """
 
     scores: Floats
     variances: Floats
     frequencies: Floats
-    Z: Floats
+    span: Spanning
 
     @cached_property
     def n(self) -> float:
@@ -58,7 +142,7 @@ class RowScores:
     def standardised(self) -> Floats:
         """Scores without correlation, with mean squares v; directions in which they do not vary are left out."""
         pearson = self._pearson
-        covariance = pearson.T @ (self.frequencies[:, None] * pearson) / (self.n - self.Z.shape[1])
+        covariance = pearson.T @ (self.frequencies[:, None] * pearson) / (self.n - self.span.size)
         size, direction = np.linalg.eigh(covariance)
         kept = size > _SINGULAR * max(float(size.max(initial=0.0)), 1e-300)
         return np.asarray(pearson @ (direction[:, kept] / np.sqrt(size[kept])) * np.sqrt(self.variances)[:, None])
@@ -84,14 +168,12 @@ class RowScores:
     @cached_property
     def inverse_information(self) -> Floats:
         """(ZᵀVZ)⁻¹."""
-        weight = (self.frequencies * self.variances)[:, None]
-        return np.asarray(
-            np.linalg.pinv(self.Z.T @ (weight * self.Z), rcond=_SINGULAR, hermitian=True), dtype=np.float64
-        )
+        information = self.span.gram(self.frequencies * self.variances)
+        return np.asarray(np.linalg.pinv(information, rcond=_SINGULAR, hermitian=True), dtype=np.float64)
 
     def log_p(self, codes: Codes, n_levels: int) -> float:
         """Log p-value of a category."""
-        if self.n - self.Z.shape[1] < 1.0:
+        if self.n - self.span.size < 1.0:
             return 0.0
         m, cells = self.standardised.shape[1], Cells(self, codes, n_levels)
         mean, lost = cells.given_selected()
@@ -106,10 +188,8 @@ class RowScores:
 
     def rank(self, codes: Codes, n_levels: int) -> int:
         """How many dimensions a category adds to S: what varies within levels counts once."""
-        cells = Cells(self, codes, n_levels)
-        within = self.Z - (cells.sums(self.Z) / cells.count[:, None])[codes]
-        left = np.linalg.eigvalsh(within.T @ (self.frequencies[:, None] * within) / self.n)
-        return n_levels + int((left > COLLINEAR).sum()) - self.Z.shape[1]
+        within = self.span.varying_within(codes, n_levels, self.frequencies)
+        return n_levels + within - self.span.size
 
 
 class Cells:
@@ -157,12 +237,15 @@ class Cells:
     def given_selected(self) -> tuple[float, float]:
         """Mean of U, and what its variance loses (over m and 2m), since the scores of a fit have variance V − B.
 
-        B = VZ(ZᵀVZ)⁻¹ZᵀV. With K the weights of the pairs these are −tr KB and tr(2KVKB − KBKB).
+        B = VZ(ZᵀVZ)⁻¹ZᵀV. With K the weights of the pairs these are −tr KB and tr(2KVKB − KBKB): sums over the rows of
+        products of Z, and over the levels of products of s = Σvz and t = Σv²z.
         """
-        rows, a = self.rows, self.rows.frequencies[:, None]
-        v, G = rows.variances[:, None], rows.inverse_information
-        VZ = v * rows.Z
-        KVZ = self.weight[self.codes][:, None] * (self.sums(VZ)[self.codes] - VZ)
-        along = G @ ((a * VZ).T @ KVZ)
-        lost = 2.0 * np.trace(G @ KVZ.T @ (a * v * KVZ)) - np.trace(along @ along)
-        return -float(np.trace(along)), float(lost)
+        rows, weight = self.rows, self.weight
+        v, span, G = rows.variances, rows.span, rows.inverse_information
+        s, t = (span.by_level(self.codes, self.n_levels, rows.frequencies * v**power) for power in (1, 2))
+        own = weight[self.codes] * rows.frequencies * v**2
+        KB = G @ (s.T @ (weight[:, None] * s) - span.gram(own))
+        crossed = (s * (weight**2)[:, None]).T @ t
+        KVK = s.T @ ((weight**2 * self.V)[:, None] * s) - crossed - crossed.T + span.gram(own * weight[self.codes] * v)
+        lost = 2.0 * np.trace(G @ KVK) - np.trace(KB @ KB)
+        return -float(np.trace(KB)), float(lost)

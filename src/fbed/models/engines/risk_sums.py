@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_state
 from fbed.clock import check_time
 from fbed.matrix.design import Design
-from fbed.matrix.row_blocks import RowBlocks, Sums, remainder
+from fbed.matrix.row_blocks import RowBlocks, Sums
+from fbed.matrix.steps import predictors, remainder, steps
 from fbed.models.base import Indices
 from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.rules.tails import Floats
@@ -127,9 +128,9 @@ class RiskSums:
 
     def predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
         """Zβ of every row."""
-        model, eta = self.blocks.model(selected, constant=False), np.zeros(self.design.n_rows)
+        told, eta = predictors(self.blocks, selected, coefficients, constant=False), np.zeros(self.design.n_rows)
         for part in self._parts(2 * len(coefficients)) if len(coefficients) else ():
-            eta[part] = model(part) @ coefficients
+            eta[part] = told(part)
         return eta
 
     def look(self, rows: RiskState, selected: Sequence[int], candidates: Indices) -> Looked:
@@ -137,6 +138,10 @@ class RiskSums:
         sums = ProductsAtRisk(self.blocks.width(selected), len(candidates))
         self.add_candidates(sums, rows, selected, candidates)
         return Looked(*sums.found())
+
+    def row_scores(self, rows: RiskState) -> tuple[Floats, Floats | None]:
+        """Martingale residuals, which have variance 1 without censoring."""
+        return rows.residual[:, None], None
 
     def change(self, before: RiskState, rows: RiskState) -> tuple[float, float]:
         """Bounds on how the probabilities of those at risk have changed."""
@@ -215,9 +220,9 @@ class RiskSums:
         along: Floats,
     ) -> None:
         """Moments of steps."""
-        steps = self.blocks.steps(selected, variables, own, along, constant=False)
+        moved = steps(self.blocks, selected, variables, own, along, constant=False)
         for part in self._parts(along.shape[0] + len(variables)):
-            sums.add(*self._course_of(part), rows.hazard[part], self.course.deaths, steps(part))
+            sums.add(*self._course_of(part), rows.hazard[part], self.course.deaths, moved(part))
 
     def _parts(self, columns: int) -> Iterator[slice]:
         """Blocks of rows in order; what is carried on from one to the next keeps threads from sharing them."""

@@ -15,7 +15,9 @@ import numpy as np
 from scipy import special
 
 from fbed._kernels import model_rows, step_moments
-from fbed.matrix.row_blocks import RowBlocks, Sums, remainder
+from fbed.matrix.counted_columns import CountedColumns, counted
+from fbed.matrix.row_blocks import RowBlocks, Sums
+from fbed.matrix.steps import remainder, steps
 from fbed.models.base import Indices, harmonic_mean
 from fbed.rules.tails import Floats
 
@@ -109,31 +111,56 @@ class RowSums:
         """Loss, Zᵀar and ZᵀawZ of a constant and the columns of S, and the state of the rows."""
         n, size = self.design.n_rows, len(coefficients)
         rows = Rows(np.empty(n), np.empty(n), np.empty(n))
+        columns = counted(self.blocks, selected)
+        if columns is not None:
+            return self._counted_sweep(columns, coefficients, rows)
         model = self.blocks.model(selected)
+        loss, gradient, upper = self.blocks.summed(
+            lambda part: self._state(rows, part, model(part), coefficients, self.offset[part]), 2 * size
+        )
+        return Sweep(float(loss[0]), gradient, np.triu(upper) + np.triu(upper, 1).T, rows)
+
+    def _counted_sweep(self, columns: CountedColumns, coefficients: Floats, rows: Rows) -> Sweep:
+        """The same where categories are counted: first the state of the rows, then products."""
 
         def work(part: slice) -> Sums:
-            kept = rows.mean[part], rows.weight[part], rows.residual[part]
-            loss, gradient, information = model_rows(
-                self.counts,
-                model(part),
-                coefficients,
-                self.offset[part],
-                self.y[part],
-                self.weights[part],
-                self.least[part],
-                *kept,
-            )
-            return np.array([loss]), gradient, information
+            eta = self.offset[part] + columns.predict(part, coefficients)
+            return self._state(rows, part, np.empty((len(eta), 0), order="F"), np.empty(0), eta)[:1]
 
-        loss, gradient, upper = self.blocks.summed(work, 2 * size)
-        return Sweep(float(loss[0]), gradient, np.triu(upper) + np.triu(upper, 1).T, rows)
+        (loss,) = self.blocks.summed(work, 2 * columns.first)
+        return Sweep(float(loss[0]), columns.along(rows.residual), columns.gram(rows.weight), rows)
+
+    def _state(self, rows: Rows, part: slice, Z: Floats, coefficients: Floats, offset: Floats) -> Sums:
+        """Half the deviance, gradient and information of some rows, whose state is written."""
+        loss, gradient, information = model_rows(
+            self.counts,
+            Z,
+            coefficients,
+            offset,
+            self.y[part],
+            self.weights[part],
+            self.least[part],
+            rows.mean[part],
+            rows.weight[part],
+            rows.residual[part],
+        )
+        return np.array([loss]), gradient, information
 
     def look(self, rows: Rows, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns of numbers."""
+        columns = counted(self.blocks, selected)
+        if columns is not None:
+            vectors = np.column_stack([rows.residual, rows.weight])
+            along, own = self.blocks.products(candidates, vectors.__getitem__, 2)
+            cross = columns.between(CountedColumns(self.blocks, candidates.tolist(), constant=False), rows.weight)
+            return Looked(along[:, 0], cross, own)
         model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
-
         along, own = self.blocks.products(candidates, partial(_vectors, rows.residual, rows.weight, model), width)
         return Looked(along[:, 0], along[:, 1:].T, own)
+
+    def row_scores(self, rows: Rows) -> tuple[Floats, Floats | None]:
+        """Residuals, and the information that is expected."""
+        return rows.residual[:, None], rows.weight
 
     def change(self, before: Rows, rows: Rows) -> tuple[float, float]:
         """Least and largest ratio of the weights to those of before."""
@@ -150,6 +177,11 @@ class RowSums:
 
     def look_at_group(self, rows: Rows, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns, by counting where it is a category."""
+        columns = counted(self.blocks, [*selected, variable])
+        if columns is not None:
+            own = CountedColumns(self.blocks, [variable], constant=False, plain_levels=True)
+            cross = CountedColumns(self.blocks, selected).between(own, rows.weight)
+            return Looked(own.along(rows.residual), cross, own.gram(rows.weight))
         codes, model = self.blocks.codes(variable), self.blocks.model(selected)
         size, width = 1 + self.blocks.width(selected), int(self.design.width[variable])
 
@@ -169,9 +201,9 @@ class RowSums:
         self, rows: Rows, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
         """Moments and extremes (see `step_moments`) of the steps u = x·own − Z·along of variables, a column each."""
-        steps = self.blocks.steps(selected, variables, own, along)
+        moved = steps(self.blocks, selected, variables, own, along)
         return self.blocks.reduced(
-            lambda part: step_moments(self.counts, rows.mean[part], rows.weight[part], steps(part)),
+            lambda part: step_moments(self.counts, rows.mean[part], rows.weight[part], moved(part)),
             along.shape[0] + len(variables),
             joined_moments,
         )

@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed._kernels import score_interval, score_intervals
-from fbed.matrix.row_blocks import left_over
+from fbed.matrix.steps import left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.factor import Factor, NotTall
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.row_sums import Looked, Sweep
 from fbed.models.engines.screen import EarlierVerbs, Screen
-from fbed.models.engines.tall_verbs import Verbs
+from fbed.models.engines.tall_verbs import ScoredVerbs, Verbs
 from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import TIE, Evidence
@@ -73,6 +73,11 @@ class TallModel:
     def careful(self) -> Model:
         """The ordinary model, made when it is asked for."""
         return self._careful()
+
+    @property
+    def tells_scores(self) -> bool:
+        """Whether its fits tell the scores of their rows: not where the rows are elsewhere."""
+        return hasattr(self.sums, "row_scores")
 
     @property
     def events(self) -> float:
@@ -168,6 +173,11 @@ class TallFit:
         worth = abs(self._beside - 2.0 * loss)
         wrong = min(_WRONG, TIE * worth) if worth > 1.0 else TIE
         return max(_SHORT, min(_MOST_SHORT, 2.0 * wrong / max(drift, 1e-300)))
+
+    def row_scores(self) -> tuple[Floats, Floats | None]:
+        """Score of every row (its copies together), and its variance up to a factor, None for 1."""
+        found: tuple[Floats, Floats | None] = cast("ScoredVerbs", self.sums).row_scores(self.sweep.rows)
+        return found
 
     @cached_property
     def reach(self) -> Floats:

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Fit, FittedModel, Indices, Model, correlation_of
@@ -57,12 +58,22 @@ class LinearSums:
 
     def with_outcome(self, variables: Sequence[int]) -> Floats:
         """Sums over the rows of the columns of variables times the outcome."""
+        columns = counted(self.blocks, variables, constant=False)
+        if columns is not None:
+            return columns.along(self.y)
         read = self.blocks.model(variables, constant=False)
         (found,) = self.blocks.summed(lambda part: (read(part).T @ self.y[part],), self.blocks.width(variables))
         return found
 
     def between(self, some: Sequence[int], others: Sequence[int]) -> Floats:
         """Sums of products of the columns of some variables with those of others, under the weights."""
+        if counted(self.blocks, some) is not None or counted(self.blocks, others) is not None:
+            left = CountedColumns(self.blocks, some, constant=False)
+            right = left if some is others else CountedColumns(self.blocks, others, constant=False)
+            return left.between(right, self.design.weights)
+        return self._multiplied(some, others)
+
+    def _multiplied(self, some: Sequence[int], others: Sequence[int]) -> Floats:
         left, right = self.blocks.model(some, constant=False), self.blocks.model(others, constant=False)
         weights = None if self.design.unit_weights else self.design.weights
 

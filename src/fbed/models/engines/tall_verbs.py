@@ -44,3 +44,10 @@ class Verbs(Protocol):
 
     def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
         """Products of the model's columns and of what a column is beside its part along them."""
+
+
+class ScoredVerbs(Protocol):
+    """What a family tells whose rows are at hand."""
+
+    def row_scores(self, rows: Any) -> tuple[Floats, Floats | None]:
+        """Score of every row in its predictor, rows × 1, and its variance up to a factor, None for 1."""

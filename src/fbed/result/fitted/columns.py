@@ -15,7 +15,6 @@ from scipy import sparse
 
 from fbed.matrix.design import Design
 from fbed.out_of_memory.designs import FarDesign
-from fbed.rules.tails import Floats
 from fbed.tables.table import Name
 
 VALUE, MISSING = "value", "missing"
@@ -100,12 +99,3 @@ def _fill(design: Design, j: int, place: int, indicator: int) -> float:
     pair = matrix[:, [place, indicator]]
     values, where = (pair.toarray() if sparse.issparse(pair) else pair).T
     return float(values[np.flatnonzero(where)[0]])
-
-
-def on_training_rows(design: Design, selected: Sequence[int]) -> Floats:
-    """The terms of the rows that the model was fitted on."""
-    moments = [design.moments(variable) for variable in selected]
-    out = np.asfortranarray(design.stack(selected))
-    out *= np.concatenate([np.zeros(0), *(scale for _, scale in moments)])
-    out += np.concatenate([np.zeros(0), *(center for center, _ in moments)])
-    return out

@@ -15,10 +15,11 @@ from fbed.out_of_memory.designs import FarDesign
 from fbed.out_of_memory.in_time import JoinedRisks
 from fbed.result.fitted import likelihoods, responses
 from fbed.result.fitted.checks import Check, CoxRows, dispersion, overdispersion
-from fbed.result.fitted.columns import on_training_rows, plain, read_columns
+from fbed.result.fitted.columns import plain, read_columns
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.model import FinalModel
 from fbed.result.fitted.ordered_rows import OrderedRows
+from fbed.result.fitted.training_rows import TrainingRows
 from fbed.result.overview import Overview
 from fbed.rules.tails import Floats
 
@@ -59,8 +60,12 @@ def reestimated(
     deviance: float,
     estimation: str,
     covariance: Floats | None = None,
+    predicts_only: bool = False,
 ) -> FinalModel:
-    """The model with coefficients that were found in another way, and everything that depends on them."""
+    """The model with coefficients that were found in another way, and everything that depends on them.
+
+    One that `predicts_only` is not asked how well it fits its own rows.
+    """
     errors = None if covariance is None else tuple(np.sqrt(np.maximum(np.diag(covariance), 0.0)).tolist())
     model = replace(
         model,
@@ -72,9 +77,9 @@ def reestimated(
         separated=False,
         directions=(),
         reached=(),
-        columns=read_columns(problem.design, selected),
+        columns=model.columns or read_columns(problem.design, selected),
     )
-    return _with_fit(problem, model, selected)
+    return model if predicts_only and model.family != "cox" else _with_fit(problem, model, selected)
 
 
 def _predicts(estimates: FittedModel) -> bool:
@@ -101,8 +106,8 @@ def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> F
     """Log-likelihoods, number of parameters, checks and baseline, from one look at the rows."""
     if isinstance(problem.design, FarDesign):
         return _with_far_fit(problem, problem.design, model, selected)
-    terms = on_training_rows(problem.design, selected)
-    eta = responses.predictors(model, terms)
+    terms = TrainingRows(problem.design, selected)
+    eta = terms.predictors(model)
     offset = problem.extras.offset
     if offset is not None:
         eta = eta + offset[:, None]
@@ -182,11 +187,11 @@ def _checks(model: FinalModel, seen: Observed, mean: Floats) -> list[Check]:
     return [] if found is None else [found]
 
 
-def _cox(problem: Problem, model: FinalModel, terms: Floats, eta: Floats) -> FinalModel:
+def _cox(problem: Problem, model: FinalModel, terms: TrainingRows, eta: Floats) -> FinalModel:
     outcome, extras = problem.outcome, problem.extras
     assert outcome.event is not None
     rows = CoxRows(outcome.values, outcome.event, problem.weights, extras.strata, extras.entry, eta)
-    return _with_rows(problem, model, rows, lambda v: np.array([v @ (x - x.mean()) for x in terms.T]))
+    return _with_rows(problem, model, rows, terms.along)
 
 
 def _far_cox(problem: Problem, design: FarDesign, model: FinalModel, selected: Sequence[int]) -> FinalModel:

@@ -64,15 +64,26 @@ def layout(family: str, n_terms: int, n_classes: int) -> Layout:
 
 def predictors(model: FinalModel, terms: Floats) -> Floats:
     """Linear predictors, rows × predictors; a sum over terms in their order, so that all tables give the same bits."""
-    where = model.layout
-    beta = np.array((model.reached or model.coefficients)[: where.n_linear]).reshape(where.n_predictors, where.size)
-    out = np.zeros((len(terms), where.n_predictors))
-    for j in range(where.n_predictors):
-        if where.intercept:
-            out[:, j] = beta[j, 0]
-        for i in range(where.n_terms):
-            out[:, j] += beta[j, i + where.intercept] * terms[:, i]
+    out, slopes = constants(model, len(terms)), slopes_of(model)
+    for beta, x in zip(slopes.T, terms.T, strict=True):
+        out += x[:, None] * beta
     return out
+
+
+def constants(model: FinalModel, n_rows: int) -> Floats:
+    """Linear predictors before any term is added, rows × predictors."""
+    where = model.layout
+    return np.tile(_linear(model)[:, 0] if where.intercept else np.zeros(where.n_predictors), (n_rows, 1))
+
+
+def slopes_of(model: FinalModel) -> Floats:
+    """What a term adds to each predictor, predictors × terms."""
+    return _linear(model)[:, int(model.layout.intercept) :]
+
+
+def _linear(model: FinalModel) -> Floats:
+    where = model.layout
+    return np.array((model.reached or model.coefficients)[: where.n_linear]).reshape(where.n_predictors, where.size)
 
 
 def mean(model: FinalModel, eta: Floats) -> Floats:
