@@ -16,6 +16,7 @@ PARTS = (
     "shapes",
     "limit",
     "growth",
+    "rows",
     "memory",
     "path",
     "families",

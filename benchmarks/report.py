@@ -12,6 +12,7 @@ TITLES = {
     "shapes": "Every shape",
     "limit": "Near the limit",
     "growth": "Growth",
+    "rows": "Millions of rows",
     "memory": "Memory",
     "path": "A grid of configurations",
     "families": "Other outcomes",

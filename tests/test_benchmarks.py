@@ -93,6 +93,7 @@ def test_the_grid_is_measured_together_and_one_by_one(dense_file, tmp_path):
     [
         "limit",
         "growth",
+        "rows",
         "memory",
         "families",
         "reading",

@@ -173,3 +173,22 @@ def test_bounds_from_few_rows_hold(seed, always):
 def _csc(X):
     stored = sparse.csc_matrix(X)
     return stored.indptr, stored.indices, stored.data
+
+
+@pytest.mark.parametrize("apart", [1e-2, 1e-4, 1e-5])
+def test_columns_that_are_close_to_each_other_where_rows_count(apart):
+    """What is left of a column beside others may be small without being rounding: it joins the basis all the same."""
+    rng = np.random.default_rng(9)
+    X = (rng.random((80, 6)) < 0.3).astype(float)
+    X[:, 4] = X[:, 3]
+    X[70:, 4] = 1.0 - X[70:, 3]  # rows that hardly count
+    X[:, 5] = X[:, 1] + X[:, 2]
+    X[60:70, 5] += 1.0
+    y = (rng.random(80) < 0.5).astype(float)
+    eta = np.zeros(80)
+    eta[60:] = (2.0 * y[60:] - 1.0) * -2.0 * np.log(apart)  # a curvature of apart²
+    columns = SparseModel(SparseColumns(*_csc(X), 80), np.arange(6), np.ones(6))
+    null = LogisticNull.of_sparse_rows(columns, np.ones(80), y, eta, np.ones(80), 100.0, 0.0)
+    assert null.free.shape[1] == 0
+    basis = np.column_stack([np.ones(80), X]) @ null.whitener
+    np.testing.assert_allclose(basis.T @ (null.curvature[:, None] * basis), np.eye(7), atol=1e-8)

@@ -26,7 +26,7 @@ from fbed._kernels import (
     step_moments,
 )
 from fbed.families import builders
-from fbed.models.engines import screen
+from fbed.models.engines import screen, tall_linear
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.risk_sums import order_of_risk
 from fbed.models.engines.tall import TallFit, TallModel
@@ -395,3 +395,26 @@ def test_intervals_of_score_statistics(rounded):
 
 def test_a_step_beyond_all_numbers_tells_nothing():
     assert score_interval(3.0, np.inf, (0.0, 0.0, 50.0)) == (0.0, pytest.approx(50.0))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_products_that_are_found_ahead(seed, monkeypatch):
+    """Of many columns, several are multiplied in one pass: the same products, in fewer passes, and the same search."""
+    rng = np.random.default_rng([83, seed])
+    X = rng.normal(size=(700, 90)) + (seed % 2) * rng.normal(size=(700, 1))
+    y = X[:, :12] @ rng.uniform(0.2, 0.5, 12) + rng.normal(size=700)
+    passes, ways = [], {}
+    between = tall_linear.LinearSums.between
+    monkeypatch.setattr(
+        tall_linear.LinearSums, "between", lambda self, *asked: passes.append(asked) or between(self, *asked)
+    )
+    monkeypatch.setattr(tall_linear, "_PRODUCTS_A_READ", 0)  # never all at once
+    for ahead in (1, 16):
+        monkeypatch.setattr(tall_linear, "_AHEAD", ahead)
+        passes.clear()
+        result = fbed.select(X, y, family="gaussian", early_dropping=False, alpha=0.01)
+        ways[ahead] = result.selected, result.n_tests, len(passes)
+    assert ways[1][:2] == ways[16][:2]
+    assert ways[16][2] < ways[1][2] / 2
+    expected = fbed.select(X, y, family="gaussian", early_dropping=False, alpha=0.01, engine="exhaustive")
+    assert ways[16][:2] == (expected.selected, expected.n_tests)

@@ -10,7 +10,7 @@ import fbed
 from engine_cases import Case, trail_of
 from fbed._kernels import SparseColumns, SparseModel, fit_logistic
 from fbed.models.engines import sparse_logistic
-from fbed.models.engines.certified import as_stored
+from fbed.models.engines.null import as_stored
 from problem_cases import read_problem
 from test_certified import assert_same
 
@@ -80,7 +80,7 @@ def test_the_deviance_is_what_equal_rows_leave(seed):
 
 
 def test_the_way_to_infinity_is_short():
-    """Fits that separate all rows but equal ones end in closed form; by steps of one unit of a margin they were long."""
+    """Fits that separate all rows but equal ones end in closed form; by steps of one unit they were long."""
     known = [(tied(seed), fitted(*tied(seed))[0]) for seed in range(120)]
     ended = [found[6] for case, found in known if (best_deviance(*case) or 0.0) > 0.0]
     assert len(ended) > 15

@@ -46,7 +46,7 @@ constexpr double kNear = 0.06;
 
 // Part of what a fit has to spare that rows may hold which it leaves out: those with hardly any deviance have hardly any
 // curvature either, and columns that differ in them only would nearly depend on each other.
-constexpr double kSpared = 0.1;
+constexpr double kSpared = 0.25;
 
 // Steps after which a fit looks for a way to infinity: most fits have ended by then.
 constexpr int kEarly = 4;
@@ -60,13 +60,6 @@ constexpr double kDoubtful = 1e-8, kIdle = 1e-2, kFixed = 1e150;
 
 // A pivot below this part of the curvature has few digits.
 constexpr double kHidden = 2e-14;
-
-FBED_HOT inline double dot(const double* a, const double* b, size_t n) {
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
-    return sum;
-}
 
 // Maximise the likelihood of beta, eta = Z beta, by damped Newton steps, beside an offset. Z are the terms; of f only n, r, sign, weight
 // and offset are read.

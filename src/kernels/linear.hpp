@@ -37,6 +37,13 @@ FBED_INLINE double row_product(const double* g, const double* e, int64_t size) {
     return sum;
 }
 
+FBED_HOT inline double dot(const double* a, const double* b, size_t n) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+    return sum;
+}
+
 // Sums over rows, four columns at a time, so that what they share is read a quarter as often.
 FBED_HOT inline void products(const double* T, int64_t n, int64_t r, const double* v, double* out) {
     int64_t k = 0;

@@ -20,6 +20,9 @@ namespace fbed {
 // many columns, the same sets come again and again once few rows are left to explain.
 using Explained = std::map<std::vector<int32_t>, Interval>;
 
+// Entries of a column times columns of the model, beside the rows, from which it is looked at with all of its rows at once.
+constexpr int64_t kWide = 2;
+
 struct OneColumn : Prepared {
     using Prepared::Prepared;
 
@@ -105,6 +108,10 @@ struct OneColumn : Prepared {
         if (most < q.aim()) {
             left = std::numeric_limits<double>::infinity();
             return {0.0, most};
+        }
+        if (q.spare_wide && std::isfinite(q.critical) && s.m * f.r > kWide * f.n) {  // a look by the support rarely settles it
+            left = std::numeric_limits<double>::quiet_NaN();
+            return {0.0, std::numeric_limits<double>::infinity()};
         }
         along_support(f, s, work.buffer.data());
         Interval out = bracket_support(f, s, q.aim(), work.grad.data());

@@ -235,6 +235,7 @@ struct SparseTerms {
     // The same from their Gram matrix; empty where that does not tell enough.
     Whitened whitened_by_gram(const std::vector<double>& H, const double* c) const {
         std::vector<double> A, inverse, unit(r, 1.0), directions;
+        std::vector<int64_t> close;
         std::vector<int64_t> alive;
         for (int64_t k = 0; k < r; ++k)
             if (H[k * r + k] > 0) alive.push_back(k), unit[k] = 1.0 / std::sqrt(H[k * r + k]);
@@ -245,7 +246,7 @@ struct SparseTerms {
         for (int64_t i = 0; i < kept; ++i)
             for (int64_t j = 0; j <= i; ++j) A[i * kept + j] = scaled(alive[i], alive[j]);
         if (cholesky(A.data(), kept) <= kPlain) {
-            if (!independent(scaled, c, unit, alive, A, directions)) return {};
+            if (!independent(scaled, c, unit, alive, A, directions, close)) return {};
             kept = static_cast<int64_t>(alive.size());
         }
         whitening::invert(A.data(), kept, inverse);
@@ -254,6 +255,8 @@ struct SparseTerms {
         out.M.assign(r * kept, 0.0);
         for (int64_t i = 0; i < kept; ++i)
             for (int64_t j = i; j < kept; ++j) out.M[alive[i] * kept + j] = unit[alive[i]] * inverse[j * kept + i];
+        for (int64_t k : close)
+            if (!append(k, unit[k], c, out, directions)) return {};
         out.free = free_directions(H, directions);
         return out;
     }
@@ -279,15 +282,15 @@ struct SparseTerms {
             for (int64_t k = 0; k < r; ++k)
                 for (int64_t j = 0; j < basis.kept; ++j) along[j] += basis.M[k * basis.kept + j] * b[k];
             for (int64_t k = 0; k < r; ++k)
-                b[k] = std::inner_product(along.begin(), along.end(), basis.M.begin() + k * basis.kept, 0.0);
+                b[k] = dot(along.data(), basis.M.data() + k * basis.kept, along.size());
         }
     };
 
-    // Columns that are apart from those before them, with their factor; and, row after row, directions that move no row that
-    // counts, one for each of the others. False where a column is neither apart nor dependent.
+    // Columns that are apart from those before them, with their factor; row after row, directions that move no row that counts,
+    // one for each column that depends on those; and the columns that are close to it. False where a direction does not tell.
     template <class Scaled>
     bool independent(Scaled&& scaled, const double* c, const std::vector<double>& unit, std::vector<int64_t>& alive,
-                     std::vector<double>& factor, std::vector<double>& directions) const {
+                     std::vector<double>& factor, std::vector<double>& directions, std::vector<int64_t>& close) const {
         const int64_t most = static_cast<int64_t>(alive.size());
         std::vector<double> L(most * most, 0.0), moved(n);
         std::vector<int64_t> kept;
@@ -296,7 +299,7 @@ struct SparseTerms {
             double *row = L.data() + size * most, pivot = scaled(k, k);
             for (int64_t j = 0; j < size; ++j) {
                 const double* other = L.data() + j * most;
-                row[j] = (scaled(k, kept[j]) - whitening::product(row, other, static_cast<size_t>(j))) / other[j];
+                row[j] = (scaled(k, kept[j]) - dot(row, other, static_cast<size_t>(j))) / other[j];
                 pivot -= row[j] * row[j];
             }
             if (pivot > kPlain) {
@@ -304,7 +307,11 @@ struct SparseTerms {
                 kept.push_back(k);
                 continue;
             }
-            if (pivot > kVanished) return false;
+            if (pivot > kVanished) {
+                std::fill(row, row + size, 0.0);
+                close.push_back(k);
+                continue;
+            }
             for (int64_t i = size; i-- > 0;) {  // coordinates on the columns before it
                 for (int64_t j = i + 1; j < size; ++j) row[i] -= L[j * most + i] * row[j];
                 row[i] /= L[i * most + i];
@@ -325,6 +332,41 @@ struct SparseTerms {
         const int64_t size = static_cast<int64_t>(kept.size());
         factor.assign(size * size, 0.0);
         for (int64_t i = 0; i < size; ++i) std::copy_n(L.data() + i * most, i + 1, factor.data() + i * size);
+        return true;
+    }
+
+    // One more column of a basis, from a column that is close to the others: what is left of it is found row by row, since
+    // rounding hides it in a Gram matrix. Where nothing is, the way to it is a direction that moves no row that counts. False
+    // where that is not certain.
+    FBED_HOT bool append(int64_t k, double unit, const double* c, Whitened& basis, std::vector<double>& directions) const {
+        std::vector<double> way(r, 0.0), moved(n), bent(n), along(r), onto(basis.kept);
+        way[k] = unit;
+        double left = 0;
+        for (int pass = 0; pass < 4; ++pass) {  // each leaves a part of what rounding has left
+            std::fill(moved.begin(), moved.end(), 0.0);
+            add(way.data(), moved.data());
+            left = 0;
+            for (int64_t i = 0; i < n; ++i) bent[i] = c[i] * moved[i], left += bent[i] * moved[i];
+            if (pass == 3) break;
+            products(bent.data(), along.data());
+            std::fill(onto.begin(), onto.end(), 0.0);
+            for (int64_t i = 0; i < r; ++i)
+                for (int64_t j = 0; j < basis.kept; ++j) onto[j] += basis.M[i * basis.kept + j] * along[i];
+            for (int64_t i = 0; i < r; ++i)
+                way[i] -= dot(onto.data(), basis.M.data() + i * basis.kept, onto.size());
+        }
+        if (!(left > kVanished)) {
+            directions.insert(directions.end(), way.begin(), way.end());
+            return left <= kWeak * kWeak;
+        }
+        std::vector<double> M(r * (basis.kept + 1));
+        for (int64_t i = 0; i < r; ++i) {
+            std::copy_n(basis.M.begin() + i * basis.kept, basis.kept, M.begin() + i * (basis.kept + 1));
+            M[i * (basis.kept + 1) + basis.kept] = way[i] / std::sqrt(left);
+        }
+        basis.M = std::move(M);
+        basis.alive.push_back(k);
+        ++basis.kept;
         return true;
     }
 

@@ -66,9 +66,10 @@ class CertifiedFit(Protocol):
     span: Span
     reference: Reference
     bounds_are_cheap: bool  # whether bounds for an infinite critical value cost little beside those for a finite one
+    looks_are_dear: bool  # whether they cost more than to know the best of a few who have been best before
 
     def prepare(self, n_candidates: int, critical: float) -> None:
-        """Whatever so many candidates share, of whom those of one df have to exceed so much; before the threads start."""
+        """Whatever so many candidates share, who have to exceed so much if of one df; before the threads start."""
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for adding each candidate, clear of the critical value of its df."""

@@ -16,7 +16,7 @@ from fbed.rules.criteria import TIE, Evidence, Rule, exceeds, tied_with_best
 from fbed.rules.tails import Floats, Reference
 from fbed.search.memo import Known
 
-_FAVOURITES = 10  # candidates who seem to be best, of whom the best is found first
+FAVOURITES = 10  # candidates who seem to be best, of whom the best is found first
 
 Mapped = Callable[[Callable[[Indices], Bounds], Indices], list[Bounds]]
 
@@ -75,18 +75,21 @@ def best_by_intervals(
     n_runners_up: int,
     everybody: bool = True,
     exact: bool = True,
+    favourites: Indices | None = None,
 ) -> list[int]:
     """Positions of the winner and the runners-up among those who pass; sets `known.passes`.
 
     When not everybody has to be told whether he passes, those who are certain to lose may be left out; and when nobody
-    looks at the winner's statistic, it stays an interval.
+    looks at the winner's statistic, it stays an interval. `favourites` are positions of who may be best, as far as is
+    known from elsewhere; without them everybody is looked at first.
     """
     fit = known.fit
 
     def critical(df: Floats) -> Floats:
         return rule.critical(df, k, fit.reference)
 
-    _settle(known, critical if everybody or not fit.bounds_are_cheap else _raised(known, critical, mapped), mapped)
+    raised = not everybody and fit.bounds_are_cheap
+    _settle(known, _raised(known, critical, mapped, favourites) if raised else critical, mapped)
     known.passes = exceeds(known.lower, critical(known.df))
     rows = np.flatnonzero(known.passes)
     if len(rows) == 0:
@@ -137,18 +140,27 @@ def _near(best: float) -> float:
     return best - TIE * max(1.0, abs(best))
 
 
-def _raised(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> Callable[[Floats], Floats]:
+def _raised(
+    known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped, favourites: Indices | None
+) -> Callable[[Floats], Floats]:
     """Critical values that leave out those who lose to a candidate who seems to be best; ties with it stay in."""
-    _settle(known, lambda df: np.full(df.shape, np.inf), mapped)  # a look, no more
-    if not (known.df == known.df[0]).all():  # the largest statistic need not be the best then
+    first = _seen_first(known, mapped) if favourites is None else favourites
+    if len(first) == 0:
         return critical
-    first = np.argsort(-known.lower, kind="stable")[:_FAVOURITES]
     bounds = known.fit.gain_bounds(known.candidates[first], critical)  # a closer look may find a column degenerate
     known.put(first, bounds.lower, bounds.upper, bounds.df)
+    first = first[np.argsort(-bounds.lower, kind="stable")]
     known.put(first, *known.fit.contest(known.candidates[first], known.lower[first], known.upper[first], True))
     statistic = float(known.lower[first].max())
     bar = statistic - 4.0 * TIE * max(1.0, statistic)
     return lambda df: np.maximum(critical(df), bar)
+
+
+def _seen_first(known: Intervals, mapped: Mapped) -> Indices:
+    """Who seems to be best at a first look; nobody where df differ: the largest statistic need not be best then."""
+    _settle(known, lambda df: np.full(df.shape, np.inf), mapped)  # a look, no more
+    alike = bool((known.df == known.df[0]).all())
+    return np.argsort(-known.lower, kind="stable")[: FAVOURITES if alike else 0]
 
 
 def _settle(known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped) -> None:

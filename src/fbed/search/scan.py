@@ -19,7 +19,7 @@ from fbed.clock import check_time
 from fbed.models.base import Fit, Indices, Model, is_certified
 from fbed.rules.criteria import Evidence, Rule, tied_with_best
 from fbed.rules.tails import ChiSquare, Floats, Reference
-from fbed.search.decide_by_bounds import Intervals, best_by_intervals, worst_by_intervals
+from fbed.search.decide_by_bounds import FAVOURITES, Intervals, best_by_intervals, worst_by_intervals
 from fbed.search.memo import Known, Memo
 from fbed.threads import spread
 
@@ -92,6 +92,7 @@ class Scanner:
         self.memo = memo
         self.decides_only = decides_only
         self._last: tuple[tuple[int, ...], Fit] | None = None
+        self._last_gain: tuple[tuple[int, ...], Scan] | None = None
         self._last_loss: tuple[frozenset[int], Scan] | None = None
 
     @property
@@ -111,7 +112,8 @@ class Scanner:
         if is_certified(fit):
             known = Intervals(fit, candidates, self.memo.gains(selected) if self.memo else None)
             few = 0 if self.decides_only else _RUNNERS_UP
-            order = best_by_intervals(known, self.rule, k, self._mapped, few, everybody, not self.decides_only)
+            before = self._best_before(selected, candidates) if fit.looks_are_dear and not everybody else None
+            order = best_by_intervals(known, self.rule, k, self._mapped, few, everybody, not self.decides_only, before)
             passes = known.passes
         else:
             evidence = self._computed(fit.gains, candidates, self.memo.gains(selected) if self.memo else None)
@@ -120,7 +122,19 @@ class Scanner:
             merit[passes] = self._merit(evidence[passes], k)
             order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
             known = Intervals.exact(candidates, evidence)
-        return self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
+        scan = self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
+        self._last_gain = (tuple(selected), scan)
+        return scan
+
+    def _best_before(self, selected: Sequence[int], candidates: Indices) -> Indices | None:
+        """Positions of candidates who were best in the scan that led to S, if it was asked and all had the same df."""
+        before, scan = self._last_gain or ((), None)
+        if scan is None or scan.chosen is None or tuple(selected) != (*before, scan.chosen.variable):
+            return None
+        if len(np.unique(scan.df[scan.df > 0])) > 1:
+            return None
+        best = np.lexsort((-scan.upper, -scan.lower))[: FAVOURITES + 1]
+        return np.flatnonzero(np.isin(candidates, scan.candidates[best]))
 
     def _merit(self, evidence: Evidence, k: int) -> Floats:
         """What those who pass are ranked by: the statistic where all have the same df, since merit rises with it."""

@@ -208,7 +208,7 @@ class CertifiedBinomialFit(BinomialFit):
     """The same answers from certified bounds; models are fitted only where a decision needs it."""
 
     reference = ChiSquare()
-    bounds_are_cheap = True
+    bounds_are_cheap = looks_are_dear = True
     engine: CertifiedLogistic
 
     def _maximise(self, hints: Hints) -> None:

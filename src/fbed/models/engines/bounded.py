@@ -49,7 +49,7 @@ class BoundedFit(RegressionFit):
     """A fit that answers scans by intervals."""
 
     reference = ChiSquare()
-    bounds_are_cheap = False
+    bounds_are_cheap = looks_are_dear = False
 
     def prepare(self, n_candidates: int = 0, critical: float = np.inf) -> None:
         """The point of the fit on S, which all candidates share."""

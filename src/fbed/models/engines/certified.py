@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy import linalg, special
 
 from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
-from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
+from fbed.models.engines.null import Null, as_stored
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.likelihoods.newton import Columns, maximise
 from fbed.rules.tails import Floats
@@ -28,80 +28,20 @@ if TYPE_CHECKING:
     from fbed.models.engines.binomial import Binomial
 
 _SUSPECT = 1e-11  # norm² left after the model, relative, below which a column may count as collinear: looked at closely
-_COARSE = 0.1  # part of a critical value that a quick upper bound may give away
-_UNASKED = 1.0  # the critical value that is thought of where none is told
+_COARSE = 0.1  # deviance that a quick upper bound may give away: little beside any critical value in use,
+_RAISED = 3.0  # and as large a part of what it exceeds this by, as that of the best so far does
+_TOO_DEAR, _LESS = 5.0, 0.1  # times that what is spared may cost, beyond which only this part of it is
 _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergence leaves far less, separation this much
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
+_FAR = 20.0  # linear predictors from which a row may be on its way to infinity
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
 
 Hints = dict[frozenset[int], Floats]
 """Linear predictors at which fits have ended, or are going to end, by their sets."""
-
-
-class Null:
-    """The fit as the kernels see it: G spans the model, orthonormal in the curvature of the active rows.
-
-    It has all rows, or, where the others are out of the question altogether, those that are known. Coefficients on Z
-    are `whitener` times those on G, and `free` are the directions that move no active row.
-    """
-
-    def __init__(self, kernel: LogisticNull) -> None:
-        self.kernel = kernel
-        self.columns: set[bytes] | None = None  # of the model on its rows, once somebody asks whether one is among them
-
-    @cached_property
-    def rows(self) -> NDArray[np.int64]:
-        """Rows of the data that are known."""
-        return self.kernel.rows
-
-    @cached_property
-    def curvature(self) -> Floats:
-        """Of every row of the data, 0 where it is idle or not known."""
-        return self.kernel.curvature
-
-    @cached_property
-    def score(self) -> Floats:
-        """The residual of every row of the data, 0 where it is idle or not known."""
-        return self.kernel.score
-
-    @cached_property
-    def whitener(self) -> Floats:
-        """Coefficients on Z of the columns of G."""
-        return self.kernel.whitener
-
-    @cached_property
-    def free(self) -> Floats:
-        """Coefficients on Z of orthonormal directions that move no active row."""
-        return self.kernel.free
-
-    @cached_property
-    def _basis(self) -> tuple[Floats, Floats]:
-        """G, and G times the curvature: what projections are computed with."""
-        G = self.kernel.G
-        curvature = self.curvature if len(G) == len(self.curvature) else self.curvature[self.rows]
-        return G, G * curvature[:, None]
-
-    def prepare(self) -> None:
-        """What several threads are going to ask for."""
-        _ = self._basis
-
-    def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
-        """Bounds for the columns of a dense block, and the norm² left of each after the model."""
-        G, weighted = self._basis
-        known = block if len(self.rows) == len(block) else block.T[:, self.rows].T
-        projections = known.T @ weighted
-        lower, upper, left, total = self.kernel.look(known, projections)
-        rest = np.flatnonzero(upper > critical * (1.0 - 1e-9))
-        if len(rest):
-            orthogonal = known.T[rest] - projections[rest] @ G.T
-            lower[rest], upper[rest], left[rest] = self.kernel.dense(
-                orthogonal.T, total[rest], lower[rest], upper[rest], critical, refine
-            )
-        return lower, upper, left
 
 
 class CertifiedLogistic:
@@ -191,8 +131,8 @@ class CertifiedLogistic:
         """Without the rows that have next to nothing left, for upper bounds only; None when there are few such rows.
 
         Near separation those rows are most rows, and the ones that make bounds wide: they can move far at little cost.
-        Setting them to their outcome costs the deviance they have left, `spared` at most. The others are looked at where
-        they fit best on their own; what they gain on the way there is added to that cost.
+        Setting them to their outcome costs the deviance they have left, `spared` at most. The others are looked at
+        where they fit best on their own; what they gain on the way there is added to that cost.
         """
         order = np.argsort(self.row_deviance)
         idle = order[np.cumsum(self.row_deviance[order]) <= spared]
@@ -228,15 +168,18 @@ class CertifiedLogistic:
         """What all candidates share, before threads ask for it; a few candidates are asked without further ado."""
         self.crowded = n_candidates >= _FEW
         if n_candidates >= min(_FEW, self.crowd) and self.span.rank > 1 and np.isfinite(critical):
-            self._look_coarsely(_COARSE * critical)
+            self._look_coarsely(_COARSE * max(1.0, critical - _RAISED))
         null = self.null
         if not self.model.design.by_support:
             null.prepare()
 
     def _look_coarsely(self, spared: float) -> None:
         """Find the rows that have most of the deviance, unless those are known for about as much to spare."""
-        if not 0.5 * spared <= self._spared <= 1.5 * spared:
-            self.coarse, self._spared = self._coarse(spared), spared
+        if 0.5 * spared <= self._spared <= 1.5 * spared:
+            return
+        self.coarse, self._spared = self._coarse(spared), spared
+        if self.coarse is not None and self.coarse.kernel.idle_cost > _TOO_DEAR * spared:
+            self.coarse = self._coarse(_LESS * spared) or self.coarse
 
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
@@ -276,7 +219,7 @@ class CertifiedLogistic:
         return lower, upper
 
     def _are_known(self, coarse: Null, which: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which columns are no other, on the rows of a coarser look, than one that the model has: they add nothing there.
+        """Which columns are no other, on the rows of a coarser look, than one of the model: they add nothing there.
 
         Columns that differ from one of the model in rows only that are as good as explained are many near separation,
         and rounding hides whether they differ elsewhere.
@@ -325,7 +268,7 @@ class CertifiedLogistic:
         """
         crowded = race and len(candidates) >= (self.crowd if self.coarse is None else min(self.crowd, 2))
         if crowded and self.coarse is None:
-            self._look_coarsely(_COARSE * _UNASKED)
+            self._look_coarsely(_COARSE)
         if not crowded or self.coarse is None:
             return self._resolved(candidates, lower, upper, race)
         first = self._resolved(candidates[:1], lower[:1], upper[:1], True)
@@ -362,7 +305,8 @@ class CertifiedLogistic:
         """Deviance of the model with more columns, which are orthogonal to it."""
         none = np.zeros(columns.shape[1])
         starts = [np.append(self.coefficients, none), np.append(self._centre(), none)]
-        return self._fitted(np.hstack([self.Z, columns]), starts, _ENOUGH)[2]
+        Z = np.asfortranarray(np.hstack([self.Z, columns]))
+        return self._settled(Z, self._fitted(Z, starts, _ENOUGH))
 
     def _centre(self) -> Floats:
         """Coefficients of the model with an intercept only."""
@@ -495,6 +439,11 @@ class CertifiedLogistic:
             attained = self._in_the_limit(Z, found)
         return attained, attained
 
+    def _settled(self, Z: Any, found: tuple[Floats, Floats, float, float]) -> float:
+        """The deviance of a fit, in the limit where some rows are on their way there."""
+        far = found[2] > 0.0 and float(np.abs(found[1]).max()) > _FAR
+        return self._in_the_limit(Z, found) if far else found[2]
+
     def _in_the_limit(self, Z: Any, found: tuple[Floats, Floats, float, float]) -> float:
         """The deviance of a fit without what its steps to infinity have still left.
 
@@ -507,13 +456,6 @@ class CertifiedLogistic:
 def _solved(matrix: Floats, right: Floats) -> Floats:
     """The solution of a linear system, most often one of a single number."""
     return np.asarray(right / matrix[0, 0] if len(right) == 1 else np.linalg.solve(matrix, right))
-
-
-def as_stored(design: Design, which: NDArray[np.int64], rows: NDArray[np.int64]) -> list[bytes]:
-    """Columns of the matrix on some rows, as they are: two that are equal there have the same bytes."""
-    p = len(design.center)
-    block = design.matrix.gather(which, np.zeros(p), np.ones(p))
-    return [column.tobytes() for column in block.T[:, rows]]
 
 
 def _unsettled(lower: Floats, upper: Floats, critical: float) -> NDArray[np.bool_]:

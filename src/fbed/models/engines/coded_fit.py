@@ -101,7 +101,7 @@ class CodedBinomialFit:
     """Maximum likelihood on S by codes; scans are answered by bounds."""
 
     reference = ChiSquare()
-    bounds_are_cheap = True
+    bounds_are_cheap, looks_are_dear = True, False
 
     def __init__(
         self, model: Binomial, selected: tuple[int, ...], arrangement: Arrangement, ascent: Ascent, deviance: float

@@ -201,6 +201,11 @@ class CertifiedManyLevelsFit(ManyLevelsFit):
         """As for the other variables."""
         return self.certified.bounds_are_cheap
 
+    @property
+    def looks_are_dear(self) -> bool:
+        """Whether a look at everybody costs more than to know the best of a few."""
+        return self.certified.looks_are_dear
+
     def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Whatever so many candidates share."""
         self.certified.prepare(n_candidates, critical)

@@ -17,7 +17,8 @@ from scipy.linalg import lapack
 from fbed._kernels import LogisticNull, SparseModel
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
-from fbed.models.engines.certified import _COARSE, _ENOUGH, _UNASKED, CertifiedLogistic, Null
+from fbed.models.engines.certified import _COARSE, _ENOUGH, CertifiedLogistic
+from fbed.models.engines.null import Null
 from fbed.rules.tails import Floats
 
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
@@ -106,7 +107,7 @@ class SparseLogistic(CertifiedLogistic):
     """Coefficients are those of the columns, each divided by its scale, with an intercept first."""
 
     span: SparseSpan
-    crowd = 12
+    crowd = 10
 
     def _begin(self, start: Sequence[Floats]) -> None:
         starts = [self.span.coefficients_of(eta) for eta in start]
@@ -141,7 +142,13 @@ class SparseLogistic(CertifiedLogistic):
 
     def _in_the_limit(self, columns: SparseModel, found: tuple[Floats, Floats, float, float]) -> float:
         weights, y = self.model.design.weights, self.model.y
-        return LogisticNull.of_sparse_fit(columns, weights, y, found[1], found[0], found[2]).deviance
+        null = LogisticNull.of_sparse_fit(columns, weights, y, found[1], found[0], found[2])
+        rows = null.rows
+        if not 0 < len(rows) < len(y):
+            return null.deviance
+        # far out, rounding hides how to fit the rows that are not on their way: without the others it does not
+        rest = columns.part(rows, np.arange(columns.size))
+        return min(null.deviance, rest.fit(weights[rows], y[rows], found[0][None], _ENOUGH, np.inf)[2])
 
     def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:
         weights, y = self.model.design.weights, self.model.y
@@ -162,7 +169,8 @@ class SparseLogistic(CertifiedLogistic):
         if larger is None:
             return self._dense.single_gain(candidate)
         starts = [np.append(self.coefficients, 0.0), np.append(self._centre(), 0.0)]
-        return max(0.0, self.deviance - self._fitted(larger.columns, starts, _ENOUGH)[2]), 1.0
+        found = self._fitted(larger.columns, starts, _ENOUGH)
+        return max(0.0, self.deviance - self._settled(larger.columns, found)), 1.0
 
     def deviance_with(self, columns: Floats) -> float:
         """Deviance of the model with more columns, which are orthogonal to it."""
@@ -201,4 +209,4 @@ class SparseLogistic(CertifiedLogistic):
     def _unexplained(self) -> Indices:
         """Rows that have the deviance, but for a little."""
         order = np.argsort(self.row_deviance)
-        return order[np.cumsum(self.row_deviance[order]) > _COARSE * _UNASKED]
+        return order[np.cumsum(self.row_deviance[order]) > _COARSE]

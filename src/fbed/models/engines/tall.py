@@ -113,7 +113,7 @@ class TallFit:
     """Maximum likelihood on the standardised columns of S."""
 
     reference = ChiSquare()
-    bounds_are_cheap = True
+    bounds_are_cheap, looks_are_dear = True, False
 
     def __init__(
         self, model: TallModel, selected: tuple[int, ...], start: Floats | None, beside: float = np.nan

@@ -5,7 +5,8 @@ With R the correlations of the columns, L the Cholesky factor of R_SS, W = L⁻�
     explained = (r_xy − Wᵀt)²/(1 − WᵀW),      RSS = TSS(1 − tᵀt).
 
 Products are found as they are asked for: those of a variable that has entered with the candidates that are left, in one
-pass over these. Where that has cost more than all products of these at once would, all are found at once. A candidate
+pass over these; where these are many, with those of a few that go with the outcome best, since reading columns costs
+more than multiplying them. Where that has cost more than all products at once would, all are found at once. A candidate
 of which S leaves little, and an outcome that is explained next to perfectly, are left to orthogonal factors:
 differences of products would have lost their digits.
 """
@@ -32,6 +33,8 @@ from fbed.rules.criteria import Evidence
 from fbed.rules.tails import ExactF, Floats
 
 _DELICATE = 1e-5  # part of a column that S leaves, or of the outcome, below which differences of products lose digits
+_AHEAD = 16  # columns that are multiplied in one pass: the next to enter are likely to be among them
+_MANY = 64  # columns of which a pass is dear enough for that
 _PRODUCTS_A_READ = 48  # of two columns that are both in the cache, which cost as much as reading a column
 
 
@@ -142,10 +145,21 @@ class Products:
         together = sorted({*some, *others})
         if self._read * _PRODUCTS_A_READ > int(design.width[together].sum()) ** 2:
             some = others = together
+        elif len(others) >= _MANY and len(some) < _AHEAD:
+            some = [*some, *self._likely(some, others)]
         found = self.sums.between(some, others)
         rows, columns = self.places(np.array(some)), self.places(np.array(others))
         self.table[np.ix_(rows, columns)] = found / design.n
         self.table[np.ix_(columns, rows)] = found.T / design.n
+
+    def _likely(self, some: list[int], others: list[int]) -> list[int]:
+        """Of others, those who go with the outcome best and have products that are not known."""
+        rest = np.array([v for v in others if v not in set(some) and self.design.varying[v]], dtype=np.intp)
+        places = self.places(rest)
+        unknown = np.isnan(self.table[np.ix_(places, self.places(np.array(others)))]).any(axis=1)
+        with_outcome = np.where(unknown, np.nan_to_num(np.abs(self.with_outcome[places]), nan=0.0), -1.0)
+        best = np.argsort(-with_outcome, kind="stable")[: _AHEAD - len(some)]
+        return rest[best[with_outcome[best] > 0.0]].tolist()
 
 
 class TallGaussian:
