@@ -100,6 +100,11 @@ def test_hard_words_equal_exhaustive(seed, always):
     assert_same(*trails(seed))
 
 
+def test_predictors_far_out_are_blurred(always):
+    """Linear predictors of 1e12 had left the span of the columns by rounding; upper bounds from there were too low."""
+    assert_same(*trails(531))
+
+
 def test_a_step_that_leads_nowhere_gives_no_bound(always):
     """A step of 1e54 was taken, and sums of 1e52 cancelled to an upper bound below what was attained."""
     rng = np.random.default_rng([99, 5089])

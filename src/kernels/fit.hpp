@@ -189,7 +189,7 @@ class Fitter {
             const double lambda2 = project(rows, z);
             const double least = *std::min_element(z.begin(), z.end());
             if (least >= -1.0) {
-                out_.certain = (kept - lambda2 * P(least) * (1.0 + kSlack)) * (1.0 - kSlack);
+                out_.certain = (kept - lambda2 * P(least) * (1.0 + kSlack)) * (1.0 - kSlack) - blurred(rows, lambda2);
                 return out_.certain > enough_;
             }
             size_t stay = 0;
@@ -198,6 +198,14 @@ class Fitter {
             rows.resize(stay);
         }
         return false;
+    }
+
+    // What rounding may have made of the deviance of linear predictors far out: it takes them out of the model's span, and the
+    // residuals of the dual point, those of the rows less a step of norm² lambda2, are orthogonal to that span only.
+    double blurred(const std::vector<int64_t>& rows, double lambda2) const {
+        double pull = 0, curvature = 0;
+        for (int64_t row : rows) pull += std::abs(work_.values[row]), curvature += work_.aw[row];
+        return 2.0 * kBlur * reach_ * (pull + std::sqrt(curvature * lambda2));
     }
 
     // Rows that stay on their side of Newton's step and have as much left to explain; and what that is for each row.

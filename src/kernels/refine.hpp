@@ -67,7 +67,8 @@ class Refinement {
             out.lower = std::max(out.lower, std::min(attained(value), out.upper));
             if (!question.resolve && question.settled(out)) return out;
             gradient();
-            const double gap = stale ? stale_gap() : newton_gap(out, value);
+            double gap = stale ? stale_gap() : newton_gap(out, value);
+            gap += blurred(k_.values.data(), stale ? f_.w : k_.w.data(), a_);
             stale = false;
             if (!std::isfinite(decrement_)) return out;  // no step could be found: the caller fits the model instead
             if (gap < std::numeric_limits<double>::infinity())
@@ -174,6 +175,15 @@ class Refinement {
                 if (f_.a[i] == 0.0) lost += f_.weight[i] * (k_.left[i] - f_.dev[i]);
         }
         return base_ + 2.0 * gain - 2.0 * std::max(lost, 0.0);
+    }
+
+    // A dual point bounds the likelihood of every model in the span of the columns. Far out, rounding has taken the linear predictor
+    // out of that span, and its own likelihood is off by as much as this, times the residuals of the dual point. `weight`·c is what
+    // the step moves the rows by.
+    double blurred(const double* score, const double* c, const double* weight) const {
+        double pull = 0;
+        for (int64_t i = 0; i < f_.n; ++i) pull += std::abs(score[i]) + (weight ? weight[i] : 1.0) * c[i] * std::abs(k_.dir[i]);
+        return 2.0 * kBlur * reach_ * pull;
     }
 
     // Rows that do not count have score 0.
@@ -314,7 +324,7 @@ class Refinement {
             f_.term_products(score.data(), k_.grad.data());
             k_.grad[f_.r] = x_ ? std::inner_product(score.begin(), score.end(), x_, 0.0) : 0.0;
             solve(kept.data());
-            const double gap = certified_gap(extremes(kept.data()));
+            const double gap = certified_gap(extremes(kept.data())) + blurred(score.data(), kept.data(), nullptr);
             if (gap < none) {
                 upper = f_.clip(base_ + 2.0 * value + cost + gap);
                 break;
