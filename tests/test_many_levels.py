@@ -450,3 +450,13 @@ def test_nothing_is_left_for_pairs_beside_a_perfect_fit():
         assert fit.saturated
         assert fit.gains(np.array([0])).log_p.tolist() == [0.0]
         assert problem.paired_model.fit([1, 0]).losses(np.array([0])).statistic.tolist() == [0.0]
+
+
+def test_levels_in_which_a_single_row_counts_say_nothing():
+    """All other rows are decided: there is no pair, and rounding must not make one."""
+    rng = np.random.default_rng(3)
+    codes = np.repeat(np.arange(12), 3)
+    variances = np.tile([1.0, 0.0, 0.0], 12)
+    scores = np.where(variances > 0, rng.normal(size=36), 0.0)[:, None]
+    Z = np.column_stack([np.ones(36), rng.normal(size=(36, 4))])
+    assert RowScores(scores, variances, np.ones(36), Basis(Z)).log_p(codes, 12) == 0.0

@@ -35,6 +35,7 @@ from fbed.tables.encoding import Codes
 
 _LEAST_SKEWNESS = 1e-2  # below it the tail is that of the normal distribution for all purposes
 _WORK = 1e8  # products that the third moments may take; beyond, some of the rows tell them
+_NO_PAIRS = 1e-9  # of levels with two rows that count; a level of two equal rows has half of one
 _SINGULAR = 1e-10  # part of the largest variance below which scores do not vary in a direction
 _NOTHING, _SOMETHING = 1e-11, 1e-8  # part of a direction that differences of products say is left: rounding, and not
 _SOUND = 1e-6  # smallest pivot with which products tell what columns span
@@ -178,7 +179,7 @@ class RowScores:
         m, cells = self.standardised.shape[1], Cells(self, codes, n_levels)
         mean, lost = cells.given_selected()
         variance = 2.0 * m * (cells.pairs - lost)
-        if m == 0 or variance <= 1e-9 * cells.pairs:  # no level has two rows, or S leaves nothing of them
+        if m == 0 or cells.pairs <= _NO_PAIRS or variance <= 1e-9 * cells.pairs:  # or S leaves nothing of them
             return 0.0
         distance = (cells.statistic() - m * mean) / np.sqrt(variance)
         third = 8.0 * m * cells.triples + 4.0 * self.third_moment * cells.skewed_pairs
