@@ -22,9 +22,9 @@ import numpy as np
 from scipy import sparse
 
 import fbed
-from fbed.doors.options import DataOptions
-from fbed.doors.problem import Problem
-from fbed.doors.reading import read_problem
+from fbed.api.options import DataOptions
+from fbed.api.problem import Problem
+from fbed.api.reading import read_problem
 from fbed.rules.criteria import Criterion
 from fbed.search.memo import Memo
 from fbed.search.scan import Scan, Scanner

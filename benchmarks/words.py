@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 import fbed
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ import numpy as np
 import pandas as pd
 
 import fbed
-from fbed.doors.options import DataOptions
-from fbed.doors.problem import Problem
-from fbed.doors.reading import read_problem
+from fbed.api.options import DataOptions
+from fbed.api.problem import Problem
+from fbed.api.reading import read_problem
 
 LEVEL = 0.05
 SIZES = (50, 200, 1000)

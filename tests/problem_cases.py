@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fbed.doors import reading
-from fbed.doors.options import DataOptions
+from fbed.api import reading
+from fbed.api.options import DataOptions
 
 
 def read_problem(X, y, criteria, exclude=(), n_jobs=None, **given):

@@ -22,7 +22,7 @@ FLOW = (
     "graphs",
     "result",
     "show",
-    "doors",
+    "api",
     "tuning",
     "inference",
     "cli",

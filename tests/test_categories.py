@@ -11,9 +11,9 @@ from scipy import special
 import fbed
 from category_cases import category_case, differ
 from fbed._kernels import logistic_divergence, logistic_reach, logistic_rows, profile_levels, sums_by_level
-from fbed.models.engines.ascent import Ascent, mixed_rows
-from fbed.models.engines.coded import Category, CodedColumns
-from fbed.models.engines.coded_fit import CodedBinomialFit
+from fbed.models.engines.categories.ascent import Ascent, mixed_rows
+from fbed.models.engines.categories.coded_columns import Category, CodedColumns
+from fbed.models.engines.categories.coded_fit import CodedBinomialFit
 from problem_cases import read_problem
 
 RNG = np.random.default_rng(20)

@@ -19,8 +19,8 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import fbed
+from fbed.api import progress
 from fbed.cli.command import main
-from fbed.doors import progress
 from fbed.tables import readers
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "utf-8"}
@@ -411,10 +411,10 @@ def test_as_a_process_with_a_real_interrupt(table, folder):
     table.to_csv("data.csv", index=False)
     code = (
         "import contextlib, os, signal, sys\n"
-        "import fbed.doors.progress\n"
+        "import fbed.api.progress\n"
         "from fbed.cli.command import main\n"
         "stop = lambda now: os.kill(os.getpid(), signal.SIGINT)\n"
-        "fbed.doors.progress.display = lambda: contextlib.nullcontext(stop)\n"
+        "fbed.api.progress.display = lambda: contextlib.nullcontext(stop)\n"
         "sys.exit(main(['select', 'data.csv', '--target', 'y']))\n"
     )
     done = subprocess.run(

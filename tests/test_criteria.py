@@ -11,7 +11,7 @@ from scipy import stats
 import fbed
 from fbed.errors import InvalidInput
 from fbed.rules.criteria import Evidence, as_criterion, equivalent_level, exceeds, tied_with_best
-from fbed.rules.tails import ChiSquare, ExactF
+from fbed.rules.p_values import ChiSquare, ExactF
 
 ONE = np.ones(1)
 

@@ -209,7 +209,7 @@ def test_memory_limit_is_for_tables_elsewhere():
 
 
 def test_a_file_that_changes_or_goes_midway(tmp_path, monkeypatch):
-    from fbed.doors import out_of_memory
+    from fbed.api import out_of_memory
 
     crew = out_of_memory.Here
     monkeypatch.setattr(out_of_memory, "Here", lambda parts, threads, room, loaded: crew(parts, threads, 0, loaded))
@@ -233,7 +233,7 @@ def test_a_file_that_changes_or_goes_midway(tmp_path, monkeypatch):
 
 
 def test_models_next_to_collinear_need_their_columns_in_memory(tmp_path, monkeypatch):
-    from fbed.doors import out_of_memory
+    from fbed.api import out_of_memory
 
     rng = np.random.default_rng(14)
     X = rng.normal(size=(300, 4))
@@ -250,7 +250,7 @@ def test_models_next_to_collinear_need_their_columns_in_memory(tmp_path, monkeyp
 
 
 def test_a_piece_that_waits_holds_no_more_than_it_has_room_for(tmp_path):
-    from fbed.doors import out_of_memory
+    from fbed.api import out_of_memory
 
     rng = np.random.default_rng(15)
     X = rng.normal(size=(1000, 20))
@@ -269,7 +269,7 @@ def test_a_piece_that_waits_holds_no_more_than_it_has_room_for(tmp_path):
 
 def test_a_piece_keeps_no_blocks_of_categories(tmp_path):
     """In memory, blocks of a model with categories are kept expanded; of parts they would be the whole table."""
-    from fbed.doors import out_of_memory
+    from fbed.api import out_of_memory
 
     rng = np.random.default_rng(18)
     frame = pd.DataFrame({"a": rng.normal(size=400), "word": rng.choice(list("xyz"), 400)})

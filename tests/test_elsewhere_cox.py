@@ -141,7 +141,7 @@ def test_rows_in_any_order(order, tmp_path):
 @pytest.mark.parametrize("together", [1, 3])
 def test_few_columns_at_a_time(together, tmp_path, monkeypatch):
     """Sums of those at risk are carried on for each of them, however they are cut."""
-    from fbed.doors import out_of_memory
+    from fbed.api import out_of_memory
 
     table = survival_table(np.random.default_rng(11))
     table.to_parquet(tmp_path / "t.parquet", row_group_size=90)

@@ -9,8 +9,8 @@ import statsmodels.api as sm
 from scipy import sparse
 
 import fbed
+from fbed.api.explain import find
 from fbed.cli.command import main
-from fbed.doors.explain import find
 from report_cases import CASES, case, coded, holes, table
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import fbed
-from fbed.doors.options import make_plan
+from fbed.api.options import make_plan
 from fbed.inference import familywise
 from fbed.inference.familywise import familywise_level, first_scan, smallest_p_values
 from fbed.inference.nulls import null_of

@@ -18,9 +18,9 @@ import statsmodels.api as sm
 from scipy import stats
 
 import fbed
+from fbed.api.options import make_plan
+from fbed.api.problem import Problem
 from fbed.cli.command import main
-from fbed.doors.options import make_plan
-from fbed.doors.problem import Problem
 from fbed.graphs import DAG
 from fbed.inference.multisplit import _dispersion
 from fbed.inference.resamples import halves, seeds, units_of

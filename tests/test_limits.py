@@ -13,11 +13,11 @@ import pytest
 from tests.limits import CASES, search
 
 import fbed
+from fbed.api import problem as problem_module
 from fbed.cli.command import main
 from fbed.clock import Clock, OutOfTime, check_time, seconds_left
-from fbed.doors import problem as problem_module
 from fbed.errors import InvalidInput, SlowSearch
-from fbed.models.others.gaussian import Gaussian
+from fbed.models.other_statistics.linear import Gaussian
 from fbed.threads import spread
 
 LATE = 1.0  # seconds that a search may go on, as the documentation promises; a busy machine gets twice that

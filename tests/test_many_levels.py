@@ -12,8 +12,8 @@ from scipy import stats
 
 import fbed
 from fbed.cli.command import main
-from fbed.models.engines.many_levels import ManyLevels
-from fbed.models.engines.residual_pairs import Basis, Cells, RowScores
+from fbed.models.engines.categories.many_levels import ManyLevels
+from fbed.models.engines.categories.residual_pairs import Basis, Cells, RowScores
 from problem_cases import read_problem
 
 N = 300

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fbed
-from fbed.doors.options import DataArguments, DataOptions, SearchOptions, SelectArguments
+from fbed.api.options import DataArguments, DataOptions, SearchOptions, SelectArguments
 
 OF_ONE_SEARCH = {
     "X",

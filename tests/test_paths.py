@@ -11,8 +11,8 @@ import pytest
 from scipy import sparse
 
 import fbed
+from fbed.api.paths import Setting
 from fbed.cli.command import main
-from fbed.doors.paths import Setting
 from fbed.models.engines.binomial import Binomial
 from fbed.search.memo import Memo
 from search_cases import assert_same, single
@@ -85,7 +85,7 @@ def test_no_set_is_fitted_twice(monkeypatch):
 def test_memory_is_bounded_and_forgetting_changes_nothing(monkeypatch):
     X, y = data("binomial", 2)
     before = fbed.path(X, y, alphas=(0.05, 0.1), gammas=())
-    monkeypatch.setattr("fbed.doors.problem.Memo", lambda p, n: Memo(p, n, budget=1))
+    monkeypatch.setattr("fbed.api.problem.Memo", lambda p, n: Memo(p, n, budget=1))
     for one, other in zip(fbed.path(X, y, alphas=(0.05, 0.1), gammas=()), before, strict=True):
         assert_same(one, other)
 

@@ -20,9 +20,9 @@ import fbed.tables.encoding
 import reading_twin
 from fbed._kernels import DenseColumns, number_objects
 from fbed.matrix.design import Design
-from fbed.tables.apart import ColumnsApart, as_matrix
 from fbed.tables.columns import Factor, read_column
 from fbed.tables.encoding import encode_series
+from fbed.tables.separate_columns import ColumnsApart, as_matrix
 from fbed.tables.table import read_table
 
 # --- one column of objects against the twin ---------------------------------------------------------------------------

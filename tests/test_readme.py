@@ -62,7 +62,7 @@ def test_steps_shown_in_the_readme_are_what_is_printed():
     assert shown in summary + "\n"
 
 
-@pytest.mark.parametrize("name", ["fbed.select", "fbed.doors.estimator.FBEDSelector"])
+@pytest.mark.parametrize("name", ["fbed.select", "fbed.api.estimator.FBEDSelector"])
 def test_examples_of_docstrings(name):
     module, attribute = name.rsplit(".", 1)
     (test,) = doctest.DocTestFinder(recurse=False).find(getattr(importlib.import_module(module), attribute))

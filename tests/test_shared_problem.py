@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed.doors.options import make_plan
+from fbed.api.options import make_plan
 from problem_cases import read_problem
 from search_cases import EVERY_FAMILY, many_columns
 

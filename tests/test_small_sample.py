@@ -13,8 +13,8 @@ import fbed
 import small_sample_twin as twin
 from fbed import families
 from fbed.matrix.design import Design
-from fbed.models.others import small_sample
-from fbed.models.others.gee import Gee
+from fbed.models.other_statistics import small_sample
+from fbed.models.other_statistics.gee import Gee
 from fbed.tables.extras import read_extras
 from fbed.tables.outcomes import read_outcome
 from fbed.tables.table import read_table

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fbed.rules.tails import ChiSquare, ExactF, chi2_log_sf, chi2_of_log_p, f_log_sf
+from fbed.rules.p_values import ChiSquare, ExactF, chi2_log_sf, chi2_of_log_p, f_log_sf
 
 mpmath.mp.dps = 30
 STATISTICS = (1e-12, 1e-6, 1e-3, 0.1, 0.7, 1.0, 2.5, 5.0, 12.0, 33.0, 80.0, 300.0, 745.0, 1500.0, 5000.0, 1e5, 1e6)

@@ -26,11 +26,11 @@ from fbed._kernels import (
     step_moments,
 )
 from fbed.families import builders
-from fbed.models.engines import screen, tall_linear
 from fbed.models.engines.bound_functions import P
-from fbed.models.engines.risk_sums import order_of_risk
-from fbed.models.engines.tall import TallFit, TallModel
-from fbed.models.engines.tall_linear import TallGaussianFit
+from fbed.models.engines.tall.linear import TallGaussianFit
+from fbed.models.engines.tall.model import TallFit, TallModel, screen
+from fbed.models.engines.tall.model import linear as tall_linear
+from fbed.models.engines.tall.risk_sums import order_of_risk
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.newton import Columns
 from problem_cases import read_problem

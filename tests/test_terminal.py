@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 import fbed
+from fbed.api import progress
 from fbed.cli.command import main, parser
-from fbed.doors import progress
 
 if sys.platform == "win32":
     pytest.skip("terminals are another thing on Windows", allow_module_level=True)

@@ -10,7 +10,7 @@ import fbed
 from engine_cases import Case, trail_of
 from fbed._kernels import SparseColumns, SparseModel, fit_logistic
 from fbed.models.engines import sparse_logistic
-from fbed.models.engines.null import as_stored
+from fbed.models.engines.fitted_logistic import as_stored
 from problem_cases import read_problem
 from test_certified import assert_same
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fbed.doors.paths import PathResult, path
-from fbed.doors.progress import Progress
-from fbed.doors.selection import select
+from fbed.api.paths import PathResult, path
+from fbed.api.progress import Progress
+from fbed.api.selection import select
 from fbed.errors import InvalidInput
 from fbed.result.result import Result
 from fbed.rules.criteria import AIC, BIC, EBIC, LikelihoodRatio
@@ -15,7 +15,7 @@ from fbed.tables.plink import Genotypes, genotypes
 from fbed.tuning.tune import tune
 
 if TYPE_CHECKING:
-    from fbed.doors.estimator import FBEDSelector
+    from fbed.api.estimator import FBEDSelector
     from fbed.inference.equivalents import EquivalentsResult, equivalents
     from fbed.inference.familywise import SelectionTest, selection_test
     from fbed.inference.inclusion import InclusionResult, inclusion
@@ -59,7 +59,7 @@ __all__ = [
 
 
 _LATER = {
-    "FBEDSelector": "fbed.doors.estimator",
+    "FBEDSelector": "fbed.api.estimator",
     "FBEDClassifier": "fbed.tuning.predictors",
     "FBEDCox": "fbed.tuning.predictors",
     "FBEDRegressor": "fbed.tuning.predictors",

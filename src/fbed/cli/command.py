@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from fbed import __version__
+from fbed.api import explain
+from fbed.api.paths import path
+from fbed.api.selection import select
 from fbed.cli import blanket, completion, inference, large, tuning
 from fbed.cli import report as report
 from fbed.cli.asked import (
@@ -35,9 +38,6 @@ from fbed.cli.options import (
     add_search_options,
     as_options,
 )
-from fbed.doors import explain
-from fbed.doors.paths import path
-from fbed.doors.selection import select
 from fbed.errors import InvalidInput, SlowSearch
 from fbed.show.text import notes, style_of, summary
 from fbed.tables import writers

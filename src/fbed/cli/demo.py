@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fbed.doors.selection import select
+from fbed.api.selection import select
 from fbed.errors import InvalidInput
 from fbed.result.result import Result
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 TARGET = "T"
 N_NOISE = 20

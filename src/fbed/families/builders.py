@@ -16,16 +16,16 @@ from fbed.matrix.device_blocks import DeviceBlocks
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.matrix.stored_blocks import PackedBlocks, blocks_of
 from fbed.models.base import Model
-from fbed.models.engines.array_sums import ArraySums
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.bounded import BoundedFit
-from fbed.models.engines.packed_sums import PackedSums
 from fbed.models.engines.raced import RacedFit
-from fbed.models.engines.risk_sums import Course, RiskSums, in_order, order_of_risk
-from fbed.models.engines.row_sums import RowSums
-from fbed.models.engines.tall import TallModel
-from fbed.models.engines.tall_linear import LinearSums, Products, TallGaussian
-from fbed.models.engines.wide_products import WideProducts
+from fbed.models.engines.tall.array_sums import ArraySums
+from fbed.models.engines.tall.linear import LinearSums, Products, TallGaussian
+from fbed.models.engines.tall.model import TallModel
+from fbed.models.engines.tall.packed_sums import PackedSums
+from fbed.models.engines.tall.risk_sums import Course, RiskSums, in_order, order_of_risk
+from fbed.models.engines.tall.row_sums import RowSums
+from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
@@ -33,18 +33,18 @@ from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
 from fbed.models.likelihoods.ordinal import Ordinal
 from fbed.models.likelihoods.weibull import Weibull
-from fbed.models.others import scarce
-from fbed.models.others.gaussian import Gaussian
-from fbed.models.others.gee import LINKS as GEE_LINKS
-from fbed.models.others.gee import Gee, gee_outcome
-from fbed.models.others.gsquare import GSquare
-from fbed.models.others.kernel import kernel_test, outcome_columns
-from fbed.models.others.mixed import Mixed
-from fbed.models.others.residual_scores import Huber, Quantile, ResidualScores, Scoring
-from fbed.models.others.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
-from fbed.models.others.spearman import Spearman
-from fbed.models.others.users_test import TestedOneByOne
-from fbed.rules.tails import Floats
+from fbed.models.other_statistics import scarce
+from fbed.models.other_statistics.gee import LINKS as GEE_LINKS
+from fbed.models.other_statistics.gee import Gee, gee_outcome
+from fbed.models.other_statistics.gsquare import GSquare
+from fbed.models.other_statistics.kernel import kernel_test, outcome_columns
+from fbed.models.other_statistics.linear import Gaussian
+from fbed.models.other_statistics.mixed import Mixed
+from fbed.models.other_statistics.residual_scores import Huber, Quantile, ResidualScores, Scoring
+from fbed.models.other_statistics.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
+from fbed.models.other_statistics.spearman import Spearman
+from fbed.models.other_statistics.users_test import TestedOneByOne
+from fbed.rules.p_values import Floats
 from fbed.tables.columns import listing
 
 _LIKELIHOOD_TESTS = ("lr", "score", "wald")

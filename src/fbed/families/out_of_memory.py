@@ -14,17 +14,17 @@ from fbed.families.builders import binomial_outcome, silent_strata
 from fbed.families.registry import Family, Request
 from fbed.matrix.design import Design
 from fbed.models.base import Model
-from fbed.models.engines.risk_sums import Course
-from fbed.models.engines.tall import TallModel
-from fbed.models.engines.tall_linear import Products, TallGaussian
-from fbed.models.others.gaussian import Gaussian
+from fbed.models.engines.tall.linear import Products, TallGaussian
+from fbed.models.engines.tall.model import TallModel
+from fbed.models.engines.tall.risk_sums import Course
+from fbed.models.other_statistics.linear import Gaussian
 from fbed.out_of_memory.crew import Crew
 from fbed.out_of_memory.designs import FarDesign
 from fbed.out_of_memory.gathered import GatheredModel
 from fbed.out_of_memory.in_time import InTime, JoinedRisks
 from fbed.out_of_memory.joined import JoinedLinear, JoinedSums
 from fbed.out_of_memory.part_sums import Outcome
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 FAMILIES = ("gaussian", "binomial", "poisson", "cox")
 """Families whose models are found from sums over rows; those of the last over rows in order of time."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from fbed.errors import InvalidInput
 from fbed.families.registry import Family, Request
-from fbed.models.others.users_test import TestedOneByOne
+from fbed.models.other_statistics.users_test import TestedOneByOne
 
 
 def as_family(test: Any) -> Family:

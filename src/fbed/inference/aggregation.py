@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy import stats
 
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 SMALLEST_QUANTILE = 0.05  # γ₀; the authors' choice
 

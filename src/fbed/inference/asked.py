@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.doors.options import DataOptions, SearchOptions, SelectArguments
-from fbed.doors.problem import Problem
-from fbed.doors.reading import read_problem
+from fbed.api.options import DataOptions, SearchOptions, SelectArguments
+from fbed.api.problem import Problem
+from fbed.api.reading import read_problem
 from fbed.errors import InvalidInput
 from fbed.graphs.oracle import is_wanted
 from fbed.inference.resamples import Resample, Units, check_size, seeds, units_of

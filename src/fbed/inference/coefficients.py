@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fbed.doors.problem import Problem
+from fbed.api.problem import Problem
 from fbed.inference.asked import Asked, Found
 from fbed.models.base import FittedModel
 from fbed.search.search import Plan

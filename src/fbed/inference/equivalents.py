@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
-from fbed.doors.options import SelectArguments
-from fbed.doors.problem import Problem, algorithm_name
+from fbed.api.options import SelectArguments
+from fbed.api.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
 from fbed.inference.asked import Asked, full_search, read
 from fbed.inference.inclusion import check_count
@@ -30,7 +30,7 @@ from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener, run_all
 from fbed.models.base import Indices
 from fbed.rules.criteria import Evidence, LikelihoodRatio
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.table import Name
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from fbed.doors.options import SelectArguments
-from fbed.doors.problem import Problem, algorithm_name
+from fbed.api.options import SelectArguments
+from fbed.api.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
 from fbed.inference.asked import find, full_search, read
 from fbed.inference.inclusion import check_count
@@ -24,7 +24,7 @@ from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener, run_all
 from fbed.models.base import FittedModel
 from fbed.rules.criteria import Criterion, LikelihoodRatio
-from fbed.rules.tails import ChiSquare, ExactF, Floats
+from fbed.rules.p_values import ChiSquare, ExactF, Floats
 from fbed.search.search import Plan
 from fbed.tables.table import Name
 from fbed.threads import thread_count

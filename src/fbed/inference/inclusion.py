@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from scipy import stats
 
-from fbed.doors.options import SelectArguments
-from fbed.doors.problem import algorithm_name
+from fbed.api.options import SelectArguments
+from fbed.api.problem import algorithm_name
 from fbed.errors import InvalidInput
 from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.coefficients import TermSummary, full_model, observed, summarised
@@ -25,7 +25,7 @@ from fbed.inference.resamples import Resample, bootstrap, subsample
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener
 from fbed.models.base import FittedModel
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.table import Name
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from scipy.stats import norm
 
-from fbed.doors.options import SelectArguments
-from fbed.doors.problem import algorithm_name
+from fbed.api.options import SelectArguments
+from fbed.api.problem import algorithm_name
 from fbed.errors import InvalidInput
 from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.inclusion import check_count
@@ -27,7 +27,7 @@ from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener
 from fbed.inference.stability import base_plan, check_pairs, frequency, refuse_settled
 from fbed.rules.criteria import LikelihoodRatio
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.search.memo import Memo
 from fbed.tables.table import Name
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 import numpy as np
 from scipy import stats
 
-from fbed.doors.options import SelectArguments
-from fbed.doors.problem import Problem, algorithm_name
+from fbed.api.options import SelectArguments
+from fbed.api.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
 from fbed.inference.aggregation import combined_sparse, discoveries, interval
 from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
@@ -24,7 +24,7 @@ from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener
 from fbed.models.base import FittedModel, Indices
 from fbed.rules.criteria import Evidence
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.table import Name
 
 if TYPE_CHECKING:

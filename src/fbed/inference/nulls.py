@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.doors.problem import Problem
+from fbed.api.problem import Problem
 from fbed.errors import InvalidInput
 from fbed.models.base import FittedModel, Indices
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.outcomes import Outcome
 
 _MOST_ROWS = 10**7  # that frequencies may stand for

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from fbed.api.progress import display
 from fbed.clock import shared
-from fbed.doors.progress import display
 from fbed.threads import one_blas_thread
 
 Item = TypeVar("Item")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 import numpy as np
 
-from fbed.doors.options import SelectArguments
-from fbed.doors.problem import algorithm_name
+from fbed.api.options import SelectArguments
+from fbed.api.problem import algorithm_name
 from fbed.errors import InvalidInput
 from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.complementary import ASSUMPTIONS, expected_false, largest_q, smallest_threshold
@@ -19,7 +19,7 @@ from fbed.inference.inclusion import check_count
 from fbed.inference.resamples import halves
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.search.search import Plan
 from fbed.tables.table import Name
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 Array = Any  # of the library
 

@@ -14,7 +14,7 @@ import numpy as np
 from fbed._kernels import pair_sums, sums_by_level
 from fbed.clock import check_time
 from fbed.matrix.row_blocks import RowBlocks
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.encoding import Codes
 from fbed.threads import spread
 

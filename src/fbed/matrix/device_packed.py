@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.matrix.array_library import Array, Place, on_host
-from fbed.matrix.beside_columns import Places
 from fbed.matrix.device_columns import DeviceColumns, Quick
 from fbed.matrix.digits import BASE, digits_of
-from fbed.rules.tails import Floats
+from fbed.matrix.two_part_columns import Places
+from fbed.rules.p_values import Floats
 
 _DIGITS = 3
 _EIGHT = 8  # sizes of products of whole numbers are multiples of this

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fbed.clock import check_time
 from fbed.matrix.design import Design
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.threads import spread
 
 _BLOCK_VALUES = 2**17  # float64 values of a block: a megabyte stays in the cache of a core

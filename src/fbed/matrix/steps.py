@@ -8,7 +8,7 @@ import numpy as np
 
 from fbed.matrix.counted_columns import counted
 from fbed.matrix.row_blocks import Indices, RowBlocks, Sums
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 def predictors(

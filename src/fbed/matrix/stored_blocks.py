@@ -16,7 +16,7 @@ from fbed.matrix.device_blocks import DeviceBlocks
 from fbed.matrix.device_columns import Quick
 from fbed.matrix.digits import BASE, digits_of
 from fbed.matrix.row_blocks import Indices, RowBlocks
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.threads import spread
 
 _VECTOR_VALUES = 2**22  # of vectors that are held at a time: 32 MB

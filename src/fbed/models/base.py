@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from fbed.matrix.design import Design
 from fbed.rules.criteria import Evidence
-from fbed.rules.tails import Floats, Reference
+from fbed.rules.p_values import Floats, Reference
 
 COLLINEAR = 1e-12
 """A column whose residual on S has less than this part of its centred norm² is in the span of S."""

@@ -12,7 +12,7 @@ import numpy as np
 from fbed.matrix.design import Design
 from fbed.models.base import FittedModel, Span, correlation_of
 from fbed.models.recession import Recession, infinite_terms
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, optimize, sparse
 
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 UNDECIDED = 7.0
 """A row whose margin (log odds, or log of a mean below 1) is less than this cannot be on its way to infinity: the

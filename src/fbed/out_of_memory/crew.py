@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fbed.clock import check_time
-from fbed.models.engines.row_sums import joined_moments
+from fbed.models.engines.tall.row_sums import joined_moments
 from fbed.out_of_memory.outline import Outline
 from fbed.out_of_memory.part_columns import Piece, joined_spread
 from fbed.out_of_memory.part_readers import Part

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fbed._kernels import DenseColumns
 from fbed.matrix.design import Design, plain_numbers
 from fbed.out_of_memory.outline import Outline, PartFactor
-from fbed.rules.tails import Floats
-from fbed.tables.apart import ColumnsApart
+from fbed.rules.p_values import Floats
+from fbed.tables.separate_columns import ColumnsApart
 
 Columns = Mapping[int, tuple[NDArray[Any], ...]]
 """By column of the table: its numbers, and the indicator of where they are missing if it has one; or its codes."""

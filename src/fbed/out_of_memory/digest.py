@@ -15,7 +15,7 @@ from fbed._kernels import DenseColumns
 from fbed.errors import InvalidInput
 from fbed.matrix.design import plain_numbers
 from fbed.out_of_memory.part_readers import Part
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.columns import raw_column
 from fbed.tables.encoding import Encoded, totals
 from fbed.tables.table import Name

@@ -14,8 +14,8 @@ from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
-from fbed.models.engines.risk_sums import Course, RiskState, looked_at_group
-from fbed.models.engines.row_sums import Looked, Sweep
+from fbed.models.engines.tall.risk_sums import Course, RiskState, looked_at_group
+from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.out_of_memory import sources
 from fbed.out_of_memory.crew import Crew, Here, Tally, together
 from fbed.out_of_memory.designs import FarDesign
@@ -24,7 +24,7 @@ from fbed.out_of_memory.joined import JoinedRows, plain
 from fbed.out_of_memory.outline import Outline
 from fbed.out_of_memory.part_risks import AtRisk, RiskPiece
 from fbed.out_of_memory.scratch import Order, Scratch, ScratchRows, in_order, kinds_of
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 class InTime(Here):

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
-from fbed.models.engines.row_sums import Looked, Sweep, events_of, null_coefficients
+from fbed.models.engines.tall.row_sums import Looked, Sweep, events_of, null_coefficients
 from fbed.out_of_memory.crew import Crew
 from fbed.out_of_memory.designs import FarDesign, Spread
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 class JoinedSums:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
 from fbed.out_of_memory.digest import INFORMATION, Digest, Values, Wanted, key_of
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.columns import Factor, coded, read_column
 from fbed.tables.encoding import Codes, Encoded, totals
 from fbed.tables.missing import told_indicators, with_level

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
-from fbed.models.engines.tall_linear import LinearSums
+from fbed.models.engines.tall.linear import LinearSums
 from fbed.out_of_memory.designs import Columns, PartDesign, Spread
 from fbed.out_of_memory.digest import batches, read
 from fbed.out_of_memory.outline import Outline
 from fbed.out_of_memory.part_readers import Part
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 FEW_VALUES = 20
 """Different whole numbers up to which they may be codes, and are told."""

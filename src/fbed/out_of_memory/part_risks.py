@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from fbed._kernels import MomentsAtRisk, ProductsAtRisk
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
-from fbed.models.engines.risk_sums import Course, RiskState, RiskSums
+from fbed.models.engines.tall.risk_sums import Course, RiskState, RiskSums
 from fbed.out_of_memory.part_columns import Piece
 from fbed.out_of_memory.scratch import ScratchRows
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 @dataclass(frozen=True)

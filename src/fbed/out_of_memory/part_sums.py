@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
-from fbed.models.engines.row_sums import Looked, Rows, RowSums
-from fbed.models.engines.tall_linear import LinearSums
+from fbed.models.engines.tall.linear import LinearSums
+from fbed.models.engines.tall.row_sums import Looked, Rows, RowSums
 from fbed.out_of_memory.part_columns import Piece
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks
-from fbed.models.engines.tall_linear import LinearSums
+from fbed.models.engines.tall.linear import LinearSums
 from fbed.out_of_memory.designs import FarDesign
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.outcomes import Outcome
 
 _MOST = 100  # selected variables whose correlations are kept: more than that nobody reads

@@ -22,14 +22,14 @@ from fbed.result.performance import Performance
 from fbed.result.provenance import Provenance
 from fbed.result.saved import check_fields, read_object
 from fbed.result.settle import Closer
-from fbed.rules.tails import ChiSquare, ExactF, Floats, Reference
+from fbed.rules.p_values import ChiSquare, ExactF, Floats, Reference
 from fbed.search.scan import Finding, Scan
 from fbed.search.search import STATUSES, Plan, Step, Trail
 from fbed.tables.sparsity import checked_csc
 from fbed.tables.table import Name, Table
 
 if TYPE_CHECKING:
-    from fbed.doors.explain import Explanation
+    from fbed.api.explain import Explanation
     from fbed.show.plots import Plots
 
 SCHEMA = 3
@@ -272,7 +272,7 @@ class Result:
         X, y : the data of the selection, optional; an outcome that was the name of a column is known.
         **values : sample_weight, offset and the like, where they were arrays.
         """
-        from fbed.doors.explain import explain
+        from fbed.api.explain import explain
 
         return explain(self.settled(), variable, X, y, **values)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fbed.models.base import CertifiedFit, Fit, Indices, Model, in_span, is_certified
 from fbed.rules.criteria import Evidence, Rule, exceeds
-from fbed.rules.tails import ChiSquare, Floats
+from fbed.rules.p_values import ChiSquare, Floats
 from fbed.search.scan import Finding, Scan
 from fbed.search.search import Trail
 from fbed.threads import one_blas_thread

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.result.fitted import table
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.table import Name
 
 if TYPE_CHECKING:

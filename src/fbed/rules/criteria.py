@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
-from fbed.rules.tails import ChiSquare, Floats, Reference
+from fbed.rules.p_values import ChiSquare, Floats, Reference
 
 TIE = 1e-9
 """Relative difference below which two statistics are the same number: duplicate and rescaled columns differ by

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fbed.models.base import Bounds, CertifiedFit, Indices
 from fbed.rules.criteria import TIE, Evidence, Rule, exceeds, tied_with_best
-from fbed.rules.tails import Floats, Reference
+from fbed.rules.p_values import Floats, Reference
 from fbed.search.memo import Known
 
 FAVOURITES = 10  # candidates who seem to be best, of whom the best is found first

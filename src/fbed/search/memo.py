@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from fbed.models.base import Fit, Indices
-from fbed.rules.tails import Floats, Reference
+from fbed.rules.p_values import Floats, Reference
 
 Value = TypeVar("Value")
 

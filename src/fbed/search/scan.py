@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fbed.clock import check_time
 from fbed.models.base import Fit, Indices, Model, is_certified
 from fbed.rules.criteria import Evidence, Rule, tied_with_best
-from fbed.rules.tails import ChiSquare, Floats, Reference
+from fbed.rules.p_values import ChiSquare, Floats, Reference
 from fbed.search.decide_by_bounds import FAVOURITES, Intervals, best_by_intervals, worst_by_intervals
 from fbed.search.memo import Known, Memo
 from fbed.threads import spread

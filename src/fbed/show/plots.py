@@ -21,7 +21,7 @@ from fbed.show.text import shortened, shortened_apart
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from fbed.doors.paths import PathResult, Setting
+    from fbed.api.paths import PathResult, Setting
     from fbed.result.result import Result
 
 # Okabe and Ito's colours; shapes and hatches tell the same, so that none of them is needed.

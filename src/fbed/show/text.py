@@ -17,7 +17,7 @@ from fbed.result.fitted.table import lines as table_lines
 from fbed.search.search import STATUSES
 
 if TYPE_CHECKING:
-    from fbed.doors.paths import PathResult
+    from fbed.api.paths import PathResult
     from fbed.result.result import Result, TraceRow
 
 _WIDTH = 80

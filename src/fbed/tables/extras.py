@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.named import refuse_masked, take_column
 
 EXTRAS = ("offset", "exposure", "trials", "strata", "entry", "cluster")

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.rules.tails import Floats
-from fbed.tables.apart import ColumnsApart
-from fbed.tables.beside import Beside
+from fbed.rules.p_values import Floats
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import code_type
+from fbed.tables.separate_columns import ColumnsApart
 from fbed.tables.table import Matrix, Table, counted, refuse_infinite
+from fbed.tables.two_parts import Beside
 
 MISSING = ("error", "drop", "indicator")
 """What can be asked for."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fbed.errors import InvalidInput
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.columns import EXACT, OBJECTS, as_factor, as_numbers, is_number, listing, refuse_numbers_with_text
 from fbed.tables.encoding import Encoded, encode_coded, encode_objects, encode_series
 from fbed.tables.named import refuse_masked

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fbed.errors import InvalidInput
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.columns import Factor, listing
 from fbed.tables.table import Table
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fbed.errors import InvalidInput
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.named import refuse_masked
 
 _WIDEST = 1e12  # ratio of weights; sums lose what is a rounding error of the largest

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fbed.result.performance import Honest
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tuning.choice import choose
 from fbed.tuning.folds import Rows
 from fbed.tuning.resample import resampled

@@ -19,7 +19,7 @@ from fbed.models.likelihoods.likelihood import Regression
 from fbed.models.likelihoods.newton import Columns
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.performance import Bin, Calibration, Estimate
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tuning.folds import Rows
 from fbed.tuning.likelihood import Squares, descend
 

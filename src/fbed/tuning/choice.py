@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 RULES = ("min", "1se")
 """'min' has the best score (the least deviance), '1se' the fewest variables within one standard error of that."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tuning.folds import Rows
 
 _PAIRS = 2**24  # of a fold, up to which a matrix of all pairs is made

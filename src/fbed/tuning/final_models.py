@@ -12,14 +12,14 @@ from functools import cached_property
 
 import numpy as np
 
-from fbed.doors.problem import Problem
+from fbed.api.problem import Problem
 from fbed.errors import InvalidInput
 from fbed.models.base import FittedModel
 from fbed.result.figures import figure
 from fbed.result.fitted import FinalModel
 from fbed.result.fitted.columns import read_columns
 from fbed.result.fitted.make import predictive, reestimated
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tuning.firth import firth
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of, regression_of
 from fbed.tuning.penalised import FEW, LASSO, RIDGE, lasso, ridge

@@ -15,7 +15,7 @@ import numpy as np
 from fbed.errors import InvalidInput
 from fbed.models.likelihoods.cox import Cox, CoxPoint
 from fbed.models.likelihoods.glm import BINOMIAL, Glm, GlmPoint
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tuning.likelihood import Standardised, descend
 
 _ARRIVED = 1e-12  # a millionth of a standard error is enough

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.doors.problem import Problem
+from fbed.api.problem import Problem
 from fbed.errors import InvalidInput
 
 Rows = NDArray[np.intp]

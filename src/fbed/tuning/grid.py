@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from fbed.doors.options import make_plan
-from fbed.doors.paths import UNFINISHED, Setting
-from fbed.doors.problem import Memos, Problem, searching
-from fbed.doors.progress import Progress, display
+from fbed.api.options import make_plan
+from fbed.api.paths import UNFINISHED, Setting
+from fbed.api.problem import Memos, Problem, searching
+from fbed.api.progress import Progress, display
 from fbed.errors import InvalidInput
 from fbed.models.base import Fit
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.make import observed
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.search.scan import Scanner
 from fbed.search.search import Plan, SharedRuns, Trail
 from fbed.tables.table import Name

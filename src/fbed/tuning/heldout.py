@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse, special
 
-from fbed.doors.problem import Problem
+from fbed.api.problem import Problem
 from fbed.result.fitted import FinalModel, responses
 from fbed.result.fitted.columns import MISSING, Column, plain
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.make import observed
 from fbed.result.fitted.rows import indicators, with_means
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.columns import Factor
 from fbed.tables.missing import LEVEL
 from fbed.tables.rare import OTHER

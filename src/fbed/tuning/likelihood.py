@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.doors.problem import Problem
+from fbed.api.problem import Problem
 from fbed.errors import InvalidInput
 from fbed.models.base import Span
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.likelihoods.likelihood import Regression
 from fbed.models.likelihoods.newton import Columns, Point
 from fbed.models.presentation import Estimates
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 _MOST = 200  # iterations
 _ARRIVED = 1e-16

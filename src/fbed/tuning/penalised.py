@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from fbed.models.likelihoods.newton import Columns, newton_step
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tuning.likelihood import Evaluate, Standardised, descend, likelihood_of
 
 RIDGE = tuple(float(v) for v in np.logspace(1, -4, 11))

@@ -10,7 +10,7 @@ import numpy as np
 
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.performance import AtTime, Estimate, Performance, Point
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tuning import concordance
 from fbed.tuning.bbc import Bootstrapped
 from fbed.tuning.calibration import calibrate

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from fbed.doors.estimator import column_as_vector, refuse_names
-from fbed.doors.progress import Progress
+from fbed.api.estimator import column_as_vector, refuse_names
+from fbed.api.progress import Progress
 from fbed.errors import InvalidInput
 from fbed.result.fitted.columns import plain
 from fbed.result.fitted.rows import check_unseen
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.labels import by_position
 from fbed.tables.named import as_frame
 from fbed.tables.outcomes import read_outcome

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tuning.folds import Rows
 
 _CHUNK = 2**22  # values of weights that are held at once

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
 from fbed.result.fitted.likelihoods import Observed
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tuning import concordance
 from fbed.tuning.folds import Fold, Rows
 

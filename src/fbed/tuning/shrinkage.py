@@ -15,7 +15,7 @@ from fbed.errors import InvalidInput
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import Glm, GlmPoint
 from fbed.models.likelihoods.newton import Columns
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tuning.likelihood import Squares, SquaresPoint, Standardised, descend, likelihood_of
 
 

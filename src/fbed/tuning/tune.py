@@ -11,19 +11,19 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from fbed.doors.options import DataArguments, DataOptions, check_search_options
-from fbed.doors.out_of_memory import in_memory
-from fbed.doors.paths import LEVELS, as_several, settings_grid
-from fbed.doors.problem import Problem
-from fbed.doors.progress import Progress
-from fbed.doors.reading import read_problem
-from fbed.doors.selection import select
+from fbed.api.options import DataArguments, DataOptions, check_search_options
+from fbed.api.out_of_memory import in_memory
+from fbed.api.paths import LEVELS, as_several, settings_grid
+from fbed.api.problem import Problem
+from fbed.api.progress import Progress
+from fbed.api.reading import read_problem
+from fbed.api.selection import select
 from fbed.errors import InvalidInput
 from fbed.result.fitted import FinalModel
 from fbed.result.performance import Performance
 from fbed.result.provenance import provenance
 from fbed.result.result import Result
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.genotypes import considered
 from fbed.tables.named import take_column
 from fbed.tables.table import Name, as_list

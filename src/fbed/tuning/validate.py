@@ -13,7 +13,7 @@ from fbed.result.fitted import FinalModel, responses
 from fbed.result.fitted.columns import plain
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.performance import Honest, Validation
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.columns import listing
 from fbed.tables.outcomes import Outcome, read_outcome
 from fbed.tuning.calibration import calibrate

@@ -16,15 +16,15 @@ from scipy import linalg, special
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.base import Bounds, Fit, FittedModel, Indices, Span, harmonic_mean
+from fbed.models.engines.categories.coded_fit import CodedBinomialFit, coded_fit, contested, is_worth_coding
+from fbed.models.engines.categories.groups import GroupQuestions
 from fbed.models.engines.certified import CertifiedLogistic, Hints
-from fbed.models.engines.coded_fit import CodedBinomialFit, coded_fit, contested, is_worth_coding
-from fbed.models.engines.groups import GroupQuestions
 from fbed.models.engines.sparse_logistic import SparseLogistic, SparseSpan, sparse_span
 from fbed.models.likelihoods.glm import logit_intercept
 from fbed.models.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.models.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.rules.criteria import TIE, Evidence
-from fbed.rules.tails import ChiSquare, Floats
+from fbed.rules.p_values import ChiSquare, Floats
 
 SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 _NEAR_ZERO = 1e-2  # for the second order: below this the closed forms cancel, and the series is exact
 _FEW_TERMS = 10  # of the series so near 0; scans of many candidates spend their time here

@@ -30,7 +30,7 @@ from fbed.models.engines.bound_functions import E, P
 from fbed.models.likelihoods.likelihood import Comparison, RegressionFit, likelihood_ratio
 from fbed.models.likelihoods.newton import Columns, Point, newton_step
 from fbed.rules.criteria import TIE
-from fbed.rules.tails import ChiSquare, Floats
+from fbed.rules.p_values import ChiSquare, Floats
 
 _ROUNDING = 1e-8
 """What bounds are widened by: sums of a million terms and the solution of the normal equations lose less."""

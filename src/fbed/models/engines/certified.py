@@ -19,10 +19,10 @@ from scipy import linalg, special
 from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
-from fbed.models.engines.null import Null, as_stored
+from fbed.models.engines.fitted_logistic import Null, as_stored
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.likelihoods.newton import Columns, maximise
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 if TYPE_CHECKING:
     from fbed.models.engines.binomial import Binomial

@@ -11,7 +11,7 @@ from scipy.linalg import cho_solve
 from fbed.matrix.array_library import Array, Place, on_host
 from fbed.matrix.device_columns import ROUGH, Quick
 from fbed.models.base import Indices
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 @dataclass(frozen=True)

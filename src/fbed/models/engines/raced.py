@@ -18,7 +18,7 @@ from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.newton import Maximum
 from fbed.models.likelihoods.ordinal import Ordinal
 from fbed.rules.criteria import TIE
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 _REMEMBERED = 2**22  # parameters of unfinished candidates that are kept for the contest
 

@@ -18,8 +18,8 @@ from fbed._kernels import LogisticNull, SparseModel
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
 from fbed.models.engines.certified import _COARSE, _ENOUGH, CertifiedLogistic
-from fbed.models.engines.null import Null
-from fbed.rules.tails import Floats
+from fbed.models.engines.fitted_logistic import Null
+from fbed.rules.p_values import Floats
 
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
 _PAYS = 0.25  # operations of a sparse Gram matrix beside those of a dense one, up to which it is quicker

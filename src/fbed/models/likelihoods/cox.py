@@ -16,7 +16,7 @@ from fbed.models.likelihoods.likelihood import Regression, RegressionFit
 from fbed.models.likelihoods.newton import Columns
 from fbed.models.likelihoods.risk_sets import RiskSets
 from fbed.models.recession import Constraints
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 _RANGE = 300.0  # hazards that are further apart than exp of this are not held on one scale
 _ROUNDING = 1e-15  # information below this part of Σ w·x² is what subtraction has left of none at all

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 

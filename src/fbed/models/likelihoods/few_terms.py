@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 NODES = 12
 _EXACT = 32  # so many terms at the beginning are kept as they are

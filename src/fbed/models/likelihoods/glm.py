@@ -19,7 +19,7 @@ from fbed.models.base import harmonic_mean
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit
 from fbed.models.likelihoods.newton import Columns
 from fbed.models.recession import Constraints
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 PERFECT = 1e-10
 """Deviance below this part of the null one is a perfect fit where the dispersion is estimated: what is left is

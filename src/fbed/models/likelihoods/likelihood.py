@@ -24,7 +24,7 @@ from fbed.models.likelihoods.newton import Columns, Likelihood, Maximum, maximis
 from fbed.models.presentation import Estimates, on_users_scale
 from fbed.models.recession import Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.rules.criteria import Evidence
-from fbed.rules.tails import ChiSquare, Floats
+from fbed.rules.p_values import ChiSquare, Floats
 
 SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""

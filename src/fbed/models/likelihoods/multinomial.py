@@ -17,7 +17,7 @@ from fbed.models.likelihoods.likelihood import Regression, RegressionFit
 from fbed.models.likelihoods.newton import Columns
 from fbed.models.presentation import Estimates
 from fbed.models.recession import Constraints
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 _DECIDED = (
     1e-7  # part of the largest variance below which a class is: in the limit it has none, wherever iterations ended

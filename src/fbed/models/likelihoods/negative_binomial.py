@@ -25,7 +25,7 @@ from fbed.models.likelihoods.likelihood import Regression, RegressionFit
 from fbed.models.likelihoods.newton import Columns, Maximum, climb, told
 from fbed.models.presentation import Estimates
 from fbed.models.recession import Constraints, held_further
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 _SMALL = 0.02  # below this the closed forms cancel and their series, cut after twelve terms, is exact
 _POWERS = np.arange(12)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.clock import check_time
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 CONVERGED = 1e-11
 """Squared Newton decrement at which the iterations end: twice this is about what the deviance can still fall."""

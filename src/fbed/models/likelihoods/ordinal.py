@@ -21,7 +21,7 @@ from fbed.models.likelihoods.likelihood import Regression, RegressionFit
 from fbed.models.likelihoods.newton import Columns
 from fbed.models.presentation import Estimates
 from fbed.models.recession import Constraints
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 @dataclass(frozen=True)

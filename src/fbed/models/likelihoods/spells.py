@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 Indices = NDArray[np.intp]
 

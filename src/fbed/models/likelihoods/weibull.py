@@ -17,7 +17,7 @@ from fbed.models.likelihoods.likelihood import Regression, RegressionFit
 from fbed.models.likelihoods.newton import Columns, newton_step
 from fbed.models.presentation import Estimates
 from fbed.models.recession import Constraints, held_further
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 _PERFECT = 1e5
 """The largest shape, in units of 1/spread of log t: what is left of a perfect fit is rounding."""

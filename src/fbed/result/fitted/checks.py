@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from fbed.models.likelihoods.risk_sets import RiskSets
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fbed.models.likelihoods.glm import gamma_shape
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 
 @dataclass(frozen=True)

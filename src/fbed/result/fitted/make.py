@@ -21,10 +21,10 @@ from fbed.result.fitted.model import FinalModel
 from fbed.result.fitted.ordered_rows import OrderedRows
 from fbed.result.fitted.training_rows import TrainingRows
 from fbed.result.overview import Overview
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 
 if TYPE_CHECKING:
-    from fbed.doors.problem import Problem
+    from fbed.api.problem import Problem
 
 _CLASSES = ("multinomial", "ordinal")
 

@@ -21,7 +21,7 @@ from fbed.result.fitted import responses
 from fbed.result.fitted.checks import Baseline, Check
 from fbed.result.fitted.columns import Column, plain
 from fbed.result.fitted.rows import terms_of
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.extras import read_extras
 from fbed.tables.table import Name
 

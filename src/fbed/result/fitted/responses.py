@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from fbed.errors import InvalidInput
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.columns import listing
 
 if TYPE_CHECKING:

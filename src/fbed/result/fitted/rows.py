@@ -12,7 +12,7 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput
 from fbed.result.fitted.columns import MISSING, Column, plain
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.columns import Factor, listing, read_column
 from fbed.tables.encoding import is_missing
 from fbed.tables.missing import LEVEL

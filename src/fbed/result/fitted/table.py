@@ -15,7 +15,7 @@ from fbed.models.base import MAXIMUM_LIKELIHOOD
 from fbed.result.figures import figure
 from fbed.result.figures import ratio as ratio_figure
 from fbed.result.fitted.columns import Column
-from fbed.rules.tails import ChiSquare
+from fbed.rules.p_values import ChiSquare
 
 if TYPE_CHECKING:
     from fbed.result.fitted.model import FinalModel

@@ -9,7 +9,7 @@ import numpy as np
 
 from fbed.matrix.design import Design
 from fbed.result.fitted.responses import constants, slopes_of
-from fbed.rules.tails import Floats
+from fbed.rules.p_values import Floats
 from fbed.tables.encoding import Codes
 
 if TYPE_CHECKING:

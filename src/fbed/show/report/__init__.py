@@ -21,7 +21,7 @@ from fbed.show.report import path as steps
 from fbed.show.report.html import Html, tag
 
 if TYPE_CHECKING:
-    from fbed.doors.paths import PathResult
+    from fbed.api.paths import PathResult
 
 Section = Callable[[Result], Html | None]
 

@@ -13,7 +13,7 @@ from fbed.show.report.html import Cell, Head, Html, called, join, table, tag
 from fbed.show.text import shortened_apart
 
 if TYPE_CHECKING:
-    from fbed.doors.paths import PathResult, Setting
+    from fbed.api.paths import PathResult, Setting
 
 _MOST_VARIABLES = 40  # of the chart; the table has them all
 _NAMES = 6  # variables of a setting that are named in its row

@@ -1,0 +1,1 @@
+"""Categories and groups of columns: codes stay codes."""

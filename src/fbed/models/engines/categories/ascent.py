@@ -1,0 +1,188 @@
+"""The deviance of a logistic model enclosed while it is being fitted, as far as a decision needs.
+
+At any point of the model let d be Newton's step, λ² its squared decrement and z the change of the log mean that it
+means to first order ((1 − μ)v for a success and −μv for a failure, v the change of a row's predictor). Then
+
+    deviance − λ²·P(z_min)  ≤  deviance of the maximum  ≤  deviance − λ²·P(z_max),
+
+the left side where z_min > −1. Rows that have next to nothing left are idle where they keep it from being so: set to
+their outcome, they cost what they have left, and the step is that of the others. A level whose rows are all of one
+class explains them in the limit, whatever the other coefficients are: those rows are no part of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed._kernels import bound_functions, logistic_reach, logistic_rows, profile_levels
+from fbed.models.engines.categories.coded_columns import Category, CodedColumns, Step
+from fbed.rules.criteria import TIE
+from fbed.rules.p_values import Floats
+
+CERTAIN = 1e-3
+"""The probability of the other class below which a row may be idle."""
+
+_ROUGHLY = 0.03  # relative width of an interval that is good enough to tell who may be best
+_MOST_STEPS = 60
+_ARRIVED, _SMALL = 1e-7, 1e-3  # a decrement² and a step after which the next gains the decrement², to 3e-11
+_CONVERGED = 1e-12  # decrement² of coefficients on their way to infinity at which nothing is left to gain
+_CLEAR = 1e-9  # part of the largest margin by which rows must be on their side: two equal rows have margins of ±0
+_ROUNDING = 1e-9
+_FARTHEST = 100.0  # change of a predictor by one step: rounding grows with predictors, and nothing is gained out there
+_USELESS = 1e-2  # relative error of a step that bounds nothing
+_IDLE = (1e-9, 1e-5)  # what a row may have left to be idle: next to nothing, or little beside a critical value
+_HINT = 12.0  # how far predictors of explained rows go in a place to start a fit from
+
+
+@dataclass(frozen=True)
+class Enclosed:
+    """An interval for a deviance, the predictors where the search ended, and whether it is clear enough."""
+
+    least: float
+    most: float
+    predictor: Floats
+    settled: bool
+
+
+Settled = Callable[[float, float], bool]
+
+
+def levels_of_one_class(category: Category, y: Floats, weight: Floats | None = None) -> NDArray[np.bool_]:
+    """Levels that have rows of one class only, or none that count."""
+    classes = np.asfortranarray(np.column_stack([y, 1.0 - y]))
+    return np.asarray((category.sums(np.ones_like(y) if weight is None else weight, classes) == 0).any(axis=1))
+
+
+def mixed_rows(categories: Sequence[Category], y: Floats, weight: Floats) -> Floats:
+    """The weights, 0 on rows of levels that have one class only among the rows that are left."""
+    weight = weight.copy()
+    left = True
+    while left:
+        left = False
+        for category in categories:
+            one_class = levels_of_one_class(category, y, weight)
+            if one_class.any():
+                pure = one_class[category.codes] & (weight > 0)
+                left = left or (len(categories) > 1 and bool(pure.any()))
+                weight[pure] = 0.0
+    return weight
+
+
+class Ascent:
+    """Newton's way up the likelihood of a model in coded columns."""
+
+    def __init__(self, columns: CodedColumns, y: Floats, weight: Floats, start: Floats) -> None:
+        self.columns, self.y = columns, y
+        categories = [columns.levels, *(other.category for other in columns.others)]
+        self.weight = mixed_rows(categories, y, weight)
+        self.explained = (self.weight == 0) & (weight > 0)
+        level = columns.levels
+        shift = profile_levels(level.codes, level.n_levels, start, y, self.weight)
+        self.predictor = start + shift[level.codes]
+        self.least, self.most = 0.0, np.inf
+
+    def enclose(self, settled: Settled) -> Enclosed:
+        """Steps until the interval is settled; it may not get there."""
+        done = not self.weight.any()
+        if done:
+            self.most = 0.0
+        rows = logistic_rows(self.predictor, self.y, self.weight)
+        for _ in range(_MOST_STEPS):
+            if done or settled(self.least, self.most):
+                return self._answer(True)
+            deviance, margin, largest, mean, residual, curvature = rows
+            if margin > _CLEAR * max(1.0, largest):  # separated
+                self.least = self.most = 0.0
+                return self._answer(True)
+            step = self.columns.newton(residual, curvature)
+            if self._bounded(deviance, mean, residual, curvature, step, settled):
+                return self._answer(True)
+            found = self._advanced(deviance, step.move)
+            if found is None:
+                break
+            rows = found
+        return self._answer(False)
+
+    def _answer(self, settled: bool) -> Enclosed:
+        return Enclosed(max(self.least, 0.0), max(self.most, 0.0), self.hint(), settled)
+
+    def hint(self) -> Floats:
+        """The predictors, also of explained rows, which are on their way to infinity."""
+        near = np.clip(self.predictor, -_HINT, _HINT) + (2.0 * self.y - 1.0) * _HINT
+        return np.where(self.explained, near, self.predictor)
+
+    def _bounded(
+        self, deviance: float, mean: Floats, residual: Floats, curvature: Floats, step: Step, settled: Settled
+    ) -> bool:
+        """Narrow the interval by what the step tells; whether it is settled now."""
+        low, high, largest = logistic_reach(mean, step.move, curvature)
+        gain = step.decrement
+        self.most = min(self.most, deviance)
+        if not is_reliable(step):
+            return settled(self.least, self.most)
+        if (gain <= _ARRIVED and largest <= _SMALL) or gain <= _CONVERGED:
+            self.least = self.most = deviance - (gain if largest <= _SMALL else 0.0)
+            self.predictor = self.predictor + step.move if largest <= _SMALL else self.predictor
+            return True
+        surely = gain * _p(high * (1.0 + step.error)) * (1.0 - _ROUNDING - step.error)
+        self.most = min(self.most, deviance - surely + 1e-14 * deviance)
+        if low * (1.0 + step.error) > -1.0:
+            self._at_least(deviance - _at_most(step, low))
+        elif gain < 1.0:
+            for threshold in _IDLE:
+                if not settled(self.least, self.most):
+                    self._without_idle(deviance, mean, residual, curvature, threshold)
+        return settled(self.least, self.most)
+
+    def _without_idle(
+        self, deviance: float, mean: Floats, residual: Floats, curvature: Floats, threshold: float
+    ) -> None:
+        """The lower end from the rows that still count, with the others at their outcome."""
+        left = 2.0 * np.abs(residual)
+        wrong = np.abs(self.y - mean)
+        idle = (left < threshold) & (wrong < CERTAIN)
+        step = self.columns.newton(np.where(idle, 0.0, residual), np.where(idle, 0.0, curvature))
+        low, _, _ = logistic_reach(mean, step.move, np.where(idle, 0.0, curvature))
+        if is_reliable(step) and low * (1.0 + step.error) > -1.0:
+            cost = float(left[idle].sum()) * (1.0 + 2.0 * CERTAIN)
+            self._at_least(deviance - cost - _at_most(step, low))
+
+    def _at_least(self, deviance: float) -> None:
+        self.least = min(max(self.least, deviance), self.most)
+
+    def _advanced(self, deviance: float, move: Floats) -> tuple[float, float, float, Floats, Floats, Floats] | None:
+        """The rows after the longest part of the step that makes the deviance fall."""
+        if not np.isfinite(move).all():
+            return None
+        part = min(1.0, _FARTHEST / max(float(np.abs(move).max()), 1e-300))
+        while part > 1e-3:
+            predictor = self.predictor + part * move
+            rows = logistic_rows(predictor, self.y, self.weight)
+            if rows[0] <= deviance * (1.0 + 1e-15):
+                self.predictor = predictor
+                return rows
+            part /= 2.0
+        return None
+
+
+def is_clear(null: float, bar: float, least: float, most: float) -> bool:
+    """Whether a statistic fails for certain, or passes and is known well enough to compare it with others."""
+    lower, upper = null - most, null - least
+    return upper <= bar * (1.0 - TIE) or (lower > bar * (1.0 + 2.0 * TIE) and upper - lower <= _ROUGHLY * lower)
+
+
+def is_reliable(step: Step) -> bool:
+    """Whether a step can tell bounds."""
+    return step.error < _USELESS and 0.0 <= step.decrement < np.inf
+
+
+def _at_most(step: Step, low: float) -> float:
+    return step.decrement * _p(low * (1.0 + step.error)) * (1.0 + _ROUNDING + step.error)
+
+
+def _p(z: float) -> float:
+    return bound_functions(z)[0]

@@ -1,0 +1,134 @@
+"""Coefficients and standard errors of a model in coded columns, on the scale of the user's data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fbed._kernels import logistic_rows
+from fbed.matrix.design import Design
+from fbed.models.base import FittedModel
+from fbed.models.engines.categories.coded_columns import Category, CodedColumns, category_of
+from fbed.models.presentation import Estimates
+from fbed.models.recession import UNDECIDED, Recession, inverse_of_finite, none
+from fbed.rules.p_values import Floats
+
+_FAR = 40.0  # log odds at which rows that levels of one class explain are certain of it
+_MOVES = 1e-7  # sum of squares that a unit direction must have on some rows to count as moving them
+
+
+class CodedDescription:
+    """The fit on some variables, all of whose columns of numbers are independent.
+
+    Levels that depend on others have the effect of the most frequent level. The parameters are the levels of the
+    eliminated category, then columns of numbers, then levels of other categories.
+    """
+
+    def __init__(self, design: Design, selected: Sequence[int], columns: CodedColumns) -> None:
+        self.design, self.selected, self.columns = design, selected, columns
+        self.n_levels = columns.levels.n_levels
+
+    def model(
+        self, linear: Floats, predictor: Floats, y: Floats, weight: Floats, deviance: float, null_deviance: float
+    ) -> FittedModel | None:
+        """The model as people see it; None where it takes more to tell which coefficients are infinite.
+
+        `linear` is the part of the predictor that the columns explain. `weight` is 0 on the rows of levels that have
+        one class only, which have infinite coefficients.
+        """
+        rank = self._rank(weight)
+        recession = self._recession(y, weight, rank)
+        curvature = logistic_rows(predictor, y, weight)[5]
+        undecided = np.where((2.0 * y - 1.0) * predictor < UNDECIDED, weight, 0.0)
+        if recession is None or not weight.any() or self._rank(undecided) != rank:
+            return None
+        found = self.columns.newton(weight * linear, weight)
+        margin = (2.0 * y - 1.0) * (found.move + predictor - linear)  # of rows that levels of one class explain
+        far = max(0.0, _FAR - float(margin[weight == 0].min(initial=_FAR)))
+        parameters = np.concatenate([found.by_level, found.beside]) + far * recession.heading
+        change = self._change()
+        covariance = inverse_of_finite(self._information(curvature), recession)
+        if covariance is None:
+            return None
+        terms = ("(intercept)", *(label for v in self.selected for label in self.design.labels(v)))
+        shown = Estimates(terms, change @ parameters, change @ covariance @ change.T, change, recession)
+        return shown.fitted("binomial", deviance, null_deviance)
+
+    def _rank(self, weight: Floats) -> int:
+        """Dimensions in which the parameters move the rows that count."""
+        levels, others = self.columns.levels, self.columns.others
+        columns = CodedColumns(levels, self.columns.columns, weight, others)
+        return columns.n_levels + len(columns.ranked()[0])
+
+    def _recession(self, y: Floats, weight: Floats, rank: int) -> Recession | None:
+        """Levels of one class run to infinity, and so does whatever moves their rows only.
+
+        The reference of a category beside the eliminated one is none of them here.
+        """
+        size = self.n_levels + self.columns.size
+        heading = np.zeros(size)
+        place = self.n_levels + self.columns.columns.shape[1]
+        heading[: self.n_levels] = _class_of_pure(self.columns.levels, y, weight)
+        for other in self.columns.others:
+            pure = _class_of_pure(other.category, y, weight)
+            heading[place : place + len(other.kept)] = pure[other.kept]
+            if pure[other.base]:
+                return None
+            place += len(other.kept)
+        if not heading.any():
+            return none(size) if rank == size else None
+        infinite = np.flatnonzero(heading)
+        if rank == size - len(infinite):
+            return Recession(np.eye(size)[:, infinite], heading)
+        moved, directions = np.linalg.eigh(self._information(weight / weight.max()))
+        return Recession(directions[:, : size - rank], heading) if moved[size - rank] > _MOVES else None
+
+    def _information(self, curvature: Floats) -> Floats:
+        by_level, cross = self.columns.by_level(curvature)
+        return np.block([[np.diag(by_level), cross], [cross.T, self.columns.gram(curvature)]])
+
+    def _change(self) -> Floats:
+        """The matrix that turns the parameters into an intercept and the coefficients of the user's columns."""
+        first, L, k = self.columns.levels, self.n_levels, self.columns.columns.shape[1]
+        rows = [np.zeros((0, L + self.columns.size))]
+        intercept = np.zeros(L + self.columns.size)
+        intercept[0] = 1.0
+        place = L
+        for v in self.selected:
+            category = category_of(self.design, v)
+            block = np.zeros((int(self.design.width[v]), len(intercept)))
+            if category is None:
+                center, scale = self.design.moments(v)
+                own = np.arange(len(scale))
+                block[own, place + own] = 1.0 / scale
+                intercept[place + own] = -center / scale
+                place += len(scale)
+            else:
+                effects = np.eye(L, len(intercept)) if _same(category, first) else self._effects(category, L + k)
+                block[:] = effects[1:] - effects[0]
+                if not _same(category, first):
+                    intercept += effects[0]
+            rows.append(block)
+        return np.vstack([intercept, *rows])
+
+    def _effects(self, category: Category, place: int) -> Floats:
+        """Levels of a category beside the eliminated one as combinations of the parameters."""
+        out = np.zeros((category.n_levels, self.n_levels + self.columns.size))
+        for other in self.columns.others:
+            if _same(other.category, category):
+                out[other.kept, place + np.arange(len(other.kept))] = 1.0
+                return out
+            place += len(other.kept)
+        raise KeyError(category)
+
+
+def _same(one: Category, other: Category) -> bool:
+    return one.codes is other.codes
+
+
+def _class_of_pure(category: Category, y: Floats, weight: Floats) -> Floats:
+    """1 for a level of successes, −1 for one of failures among rows that are explained, 0 for one with rows left."""
+    columns = np.asfortranarray(np.column_stack([np.ones_like(y), weight > 0, 2.0 * y - 1.0]))
+    rows, left, sign = category.sums(np.ones_like(y), columns).T
+    return np.where((rows > 0) & (left == 0), np.sign(sign), 0.0)

@@ -1,0 +1,35 @@
+"""The Cholesky factor of an information matrix, and what to do where there is none worth having."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg
+
+from fbed.rules.p_values import Floats
+
+_PIVOT = 1e-7  # of the scaled information: below, the model is next to collinear or separated
+
+
+class NotTall(Exception):  # no error: it never leaves the tall engine
+    """The model is next to collinear or separated: its maximum is not to be had from the normal equations."""
+
+
+class Factor:
+    """Cholesky factor of an information matrix, its diagonal scaled to 1; refuses one that is next to singular."""
+
+    def __init__(self, information: Floats) -> None:
+        diagonal = np.diag(information)
+        if not (diagonal > 0.0).all():
+            raise NotTall
+        self.unit = 1.0 / np.sqrt(diagonal)
+        try:
+            self.lower = linalg.cholesky(information * self.unit * self.unit[:, None], lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            raise NotTall from None
+        if np.diag(self.lower).min(initial=1.0) ** 2 < _PIVOT:
+            raise NotTall
+
+    def solve(self, right: Floats) -> Floats:
+        """H⁻¹ times a vector or the columns of a matrix."""
+        unit = self.unit if right.ndim == 1 else self.unit[:, None]
+        return np.asarray(unit * linalg.cho_solve((self.lower, True), unit * right, check_finite=False))

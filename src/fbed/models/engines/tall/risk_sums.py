@@ -1,0 +1,254 @@
+"""What a proportional hazards model asks of its rows, which are in order of time: sums over them that are carried on.
+
+Within a stratum rows go from the latest to the earliest, so that those at risk are the rows so far. With h the hazards,
+S and D their sums of a column over those at risk and dying at a tied set, and w the expected events of each row,
+
+    gradient Zᵀ(event − w),      information ZᵀwZ − Σ MᵀM,      M = lᵀ[S; D] of every set,
+
+l a small triangle that depends on the hazards alone (`cox_state`). So what a scan needs are matrix products of columns
+and of their M, and M is a sum that runs down the columns (`ProductsAtRisk`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_state
+from fbed.clock import check_time
+from fbed.matrix.design import Design
+from fbed.matrix.row_blocks import RowBlocks, Sums
+from fbed.matrix.steps import predictors, remainder, steps
+from fbed.models.base import Indices
+from fbed.models.engines.tall.row_sums import Looked, Sweep
+from fbed.rules.p_values import Floats
+
+Columns = Callable[[slice], Floats]
+"""What reads columns, of some rows."""
+
+
+def order_of_risk(time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> NDArray[np.intp]:
+    """Rows by stratum, then from the latest time to the earliest; those who die at a time before the censored."""
+    stratum = np.zeros(len(time), dtype=np.intp) if strata is None else strata
+    return np.lexsort((~event, -time, stratum))
+
+
+@dataclass(frozen=True)
+class RiskState:
+    """Hazard, expected events and residual of every row, and the triangle of every tied set."""
+
+    hazard: Floats
+    expected: Floats
+    residual: Floats
+    triangle: Floats
+
+    def rows(self, part: slice) -> RiskState:
+        """Of some rows; all tied sets stay, since the rows know them by number."""
+        return RiskState(self.hazard[part], self.expected[part], self.residual[part], self.triangle)
+
+
+@dataclass(frozen=True)
+class Course:
+    """When rows in order (`order_of_risk`) come and go, with their weights.
+
+    `event` is 1 where a row dies, `starts` marks the first row of a stratum, and `closes` has at the last row of a tied
+    set its number, from 1. `deaths` is the weight of those who die in each set.
+    """
+
+    event: Floats
+    closes: NDArray[np.int64]
+    starts: NDArray[np.bool_]
+    deaths: Floats
+    weights: Floats
+
+    @classmethod
+    def of(cls, time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None, weights: Floats) -> Course:
+        """From times, events and strata in order."""
+        dies = event.astype(np.float64)
+        starts = np.zeros(len(time), dtype=bool)
+        starts[0] = True
+        if strata is not None:
+            starts[1:] = np.diff(strata) != 0
+        last = np.flatnonzero(np.append((np.diff(time) != 0) | starts[1:], True))  # row of each time
+        deaths = np.add.reduceat(dies * weights, np.concatenate([[0], last[:-1] + 1]))
+        closes = np.zeros(len(time), dtype=np.int64)
+        closing = last[deaths > 0]
+        closes[closing] = np.arange(1, len(closing) + 1)
+        return cls(dies, closes, starts, deaths[deaths > 0], weights)
+
+    def rows(self, part: slice) -> Course:
+        """Of some rows; all tied sets stay, since the rows know them by number."""
+        return Course(self.event[part], self.closes[part], self.starts[part], self.deaths, self.weights[part])
+
+    @property
+    def n_events(self) -> float:
+        """Of all tied sets together."""
+        return float(self.deaths.sum())
+
+    @cached_property
+    def least(self) -> float:
+        """−log-likelihood of the largest partial likelihood that any hazards could reach."""
+        return saturated_loss(self.deaths)
+
+    def state(self, eta: Floats) -> tuple[RiskState, float]:
+        """All rows at given linear predictors, and half the deviance."""
+        *state, loss = cox_state(self.event, self.closes, self.starts, self.deaths, eta, self.weights)
+        return RiskState(*state), loss - self.least
+
+
+class RiskSums:
+    """The verbs of survival times on a design whose rows are in order, or on some rows in the midst of others.
+
+    For the latter what is found is added to the sums over the rows before (`add_model` and the like).
+    """
+
+    constant = False
+    stretch = 2.0  # z is the difference of a step from its mean among those at risk
+
+    def __init__(self, blocks: RowBlocks, course: Course) -> None:
+        self.blocks, self.design, self.course = blocks, blocks.design, course
+        self.n = self.events = course.n_events
+
+    def start(self) -> Floats:
+        """No constant: the baseline hazard is left open."""
+        return np.zeros(0)
+
+    def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
+        """Half the deviance, gradient and information of the columns of S, and the state of the rows."""
+        rows, loss = self.course.state(self.predictors(selected, coefficients))
+        sums = ProductsAtRisk(len(coefficients), 0)
+        if len(coefficients):
+            self.add_model(sums, rows, selected)
+        gradient, information, _ = sums.found()
+        return Sweep(loss, gradient, information, rows)
+
+    def predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
+        """Zβ of every row."""
+        told, eta = predictors(self.blocks, selected, coefficients, constant=False), np.zeros(self.design.n_rows)
+        for part in self._parts(2 * len(coefficients)) if len(coefficients) else ():
+            eta[part] = told(part)
+        return eta
+
+    def look(self, rows: RiskState, selected: Sequence[int], candidates: Indices) -> Looked:
+        """Xᵀr, the information of X with Z and of X with itself, for candidates that are single columns of numbers."""
+        sums = ProductsAtRisk(self.blocks.width(selected), len(candidates))
+        self.add_candidates(sums, rows, selected, candidates)
+        return Looked(*sums.found())
+
+    def row_scores(self, rows: RiskState) -> tuple[Floats, Floats | None]:
+        """Martingale residuals, which have variance 1 without censoring."""
+        return rows.residual[:, None], None
+
+    def change(self, before: RiskState, rows: RiskState) -> tuple[float, float]:
+        """Bounds on how the probabilities of those at risk have changed."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            hazards = rows.hazard / before.hazard
+            even = float(hazards.min() / hazards.max())
+        return even, 1.0 / even if even > 0.0 else np.inf
+
+    def scores(
+        self, before: RiskState, rows: RiskState, selected: Sequence[int], candidates: Indices
+    ) -> tuple[Floats, Floats]:
+        """Xᵀr with the residuals of now, and the information of X with Z for the hazards of before."""
+        looked = self.look(replace(before, residual=rows.residual), selected, candidates)
+        return looked.score, looked.cross
+
+    def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
+        """The same for a variable of several columns; a category's are levels as they are."""
+        size = self.blocks.width(selected)
+        sums = ProductsAtRisk(size + int(self.design.width[variable]), 0)
+        self.add_group(sums, rows, selected, variable)
+        return looked_at_group(sums, size)
+
+    def moments(
+        self, rows: RiskState, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
+    ) -> Floats:
+        """Moments of the steps u = x·own − Z·along among those at risk, summed over the events, and extremes."""
+        sums = MomentsAtRisk(len(variables))
+        self.add_steps(sums, rows, selected, variables, own, along)
+        return sums.found()
+
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+        return remainder(self.blocks, selected, variable, gamma)
+
+    # --- added to what the rows before have said ----------------------------------------------------------------------
+
+    def add_model(self, sums: ProductsAtRisk, rows: RiskState, selected: Sequence[int]) -> None:
+        """The columns of S with each other."""
+        self._add(sums, rows, self.blocks.width(selected), self.blocks.model(selected, constant=False))
+
+    def add_candidates(
+        self, sums: ProductsAtRisk, rows: RiskState, selected: Sequence[int], candidates: Indices
+    ) -> None:
+        """The columns of S with those of candidates."""
+        where, size = self.design.positions(candidates), self.blocks.width(selected)
+        model = self.blocks.model(selected, constant=False)
+        self._add(sums, rows, size + len(candidates), model, partial(self.blocks.gather, where))
+
+    def add_group(self, sums: ProductsAtRisk, rows: RiskState, selected: Sequence[int], variable: int) -> None:
+        """The columns of S and of a variable with each other."""
+        model, size = self.blocks.model(selected, constant=False), self.blocks.width(selected)
+        width, codes = int(self.design.width[variable]), self.blocks.codes(variable)
+
+        def both(part: slice) -> Floats:
+            X = self.blocks.variable(variable, part) if codes is None else codes[part, None] == np.arange(1, width + 1)
+            return np.asfortranarray(np.hstack([model(part), X]))
+
+        self._add(sums, rows, size + width, both)
+
+    def _add(
+        self, sums: ProductsAtRisk, rows: RiskState, width: int, model: Columns, candidates: Columns | None = None
+    ) -> None:
+        for part in self._parts(width):
+            Z = model(part)
+            X = np.empty((len(Z), 0), order="F") if candidates is None else candidates(part)
+            state = rows.hazard[part], rows.expected[part], rows.residual[part], rows.triangle
+            sums.add(*self._course_of(part), *state, Z, X)
+
+    def add_steps(
+        self,
+        sums: MomentsAtRisk,
+        rows: RiskState,
+        selected: Sequence[int],
+        variables: Indices,
+        own: Sequence[Floats],
+        along: Floats,
+    ) -> None:
+        """Moments of steps."""
+        moved = steps(self.blocks, selected, variables, own, along, constant=False)
+        for part in self._parts(along.shape[0] + len(variables)):
+            sums.add(*self._course_of(part), rows.hazard[part], self.course.deaths, moved(part))
+
+    def _parts(self, columns: int) -> Iterator[slice]:
+        """Blocks of rows in order; what is carried on from one to the next keeps threads from sharing them."""
+        for part in self.blocks.parts(columns):
+            check_time()
+            yield part
+
+    def _course_of(self, part: slice) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
+        return self.course.event[part], self.course.closes[part], self.course.starts[part]
+
+
+def looked_at_group(sums: ProductsAtRisk, size: int) -> Looked:
+    """What was found for a variable after so many columns of S."""
+    score, cross, _ = sums.found()
+    return Looked(score[size:], cross[:size, size:], cross[size:, size:])
+
+
+def in_order(design: Design, order: NDArray[np.intp]) -> Design:
+    """The design with its rows in another order, columns in one piece; itself where that is the order they have."""
+    if (order == np.arange(len(order))).all():
+        return design
+    return Design(design.table.rows(order, turned=True), design.weights[order])
+
+
+def saturated_loss(deaths: Floats) -> float:
+    """−log-likelihood of the largest partial likelihood that any hazards could reach: Σ c·log(d − position)."""
+    tied = deaths[deaths != 1.0]
+    positions = [np.arange(np.ceil(d - 1e-9)) for d in tied]
+    return float(sum(np.minimum(d - m, 1.0) @ np.log(d - m) for d, m in zip(tied, positions, strict=True)))

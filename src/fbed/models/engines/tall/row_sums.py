@@ -1,0 +1,213 @@
+"""What a generalised linear model asks of its rows: everything found is a sum, minimum or maximum over them.
+
+What a search needs to know of tall data are small things: gradients and information matrices of the model's columns,
+products of candidates with residuals and with the model's columns, moments of a few steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from fbed._kernels import model_rows, step_moments
+from fbed.matrix.counted_columns import CountedColumns, counted
+from fbed.matrix.row_blocks import RowBlocks, Sums
+from fbed.matrix.steps import remainder, steps
+from fbed.models.base import Indices, harmonic_mean
+from fbed.rules.p_values import Floats
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The state of the rows given a model: mean, information and residual, weighted, of each."""
+
+    mean: Floats
+    weight: Floats
+    residual: Floats
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One look at a model at given coefficients: half the deviance, and its derivatives."""
+
+    loss: float
+    gradient: Floats
+    information: Floats
+    rows: Any
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Products of design columns with the rows' residuals, with the model's columns and with each other.
+
+    The last is the diagonal only for variables of one column.
+    """
+
+    score: Floats
+    cross: Floats
+    own: Floats
+
+
+def joined_moments(one: Floats, other: Floats) -> Floats:
+    """Of two parts of the rows together."""
+    return np.vstack([one[:3] + other[:3], np.minimum(one[3], other[3]), np.maximum(one[4], other[4])])
+
+
+def null_coefficients(y: Floats, weights: Floats, offset: Floats | None, counts: bool) -> Floats:
+    """Where the model without variables begins: the link of the mean, less the mean offset."""
+    n = float(weights.sum())
+    mean = float(weights @ y) / n
+    link = np.log(mean) if counts else np.log(mean / (1.0 - mean))
+    return np.array([link - (0.0 if offset is None else float(weights @ offset) / n)])
+
+
+def events_of(y: Floats, weights: Floats, counts: bool) -> float:
+    """What every level of a category needs some of: counts, or the harmonic mean of successes and failures."""
+    total = float(weights @ y)
+    return total if counts else harmonic_mean(np.array([total, float(weights.sum()) - total]))
+
+
+def _vectors(residual: Floats, weight: Floats, model: Callable[[slice], Floats], part: slice) -> Floats:
+    """Residuals, then weighted columns of the model, of which the first is a constant."""
+    Z = model(part)
+    out = np.empty((len(Z), 1 + Z.shape[1]), order="F")
+    out[:, 0] = residual[part]
+    np.multiply(Z, weight[part, None], out=out[:, 1:])
+    return out
+
+
+class RowSums:
+    """The verbs of an outcome y with prior weights and offset, on the columns of a design.
+
+    `counts` says whether the outcome is a Poisson count (log link) or the part of trials that succeeded (logit link).
+    """
+
+    constant = True
+    stretch = 1.0  # z is u for counts, and a part of it for trials
+
+    def __init__(self, blocks: RowBlocks, y: Floats, weights: Floats, offset: Floats | None, counts: bool) -> None:
+        self.blocks, self.design, self.y, self.weights = blocks, blocks.design, y, weights
+        self.offset = np.zeros(len(y)) if offset is None else offset
+        self.counts = counts
+        self.least = special.xlogy(y, y)  # what a row loses at the mean that fits it best
+        self.least = y - self.least if counts else -self.least - special.xlog1py(1.0 - y, -y)
+        self.n = float(weights.sum())
+
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of."""
+        return events_of(self.y, self.weights, self.counts)
+
+    def start(self) -> Floats:
+        """The link of the mean, less the mean offset."""
+        return null_coefficients(self.y, self.weights, self.offset, self.counts)
+
+    def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
+        """Loss, Zᵀar and ZᵀawZ of a constant and the columns of S, and the state of the rows."""
+        n, size = self.design.n_rows, len(coefficients)
+        rows = Rows(np.empty(n), np.empty(n), np.empty(n))
+        columns = counted(self.blocks, selected)
+        if columns is not None:
+            return self._counted_sweep(columns, coefficients, rows)
+        model = self.blocks.model(selected)
+        loss, gradient, upper = self.blocks.summed(
+            lambda part: self._state(rows, part, model(part), coefficients, self.offset[part]), 2 * size
+        )
+        return Sweep(float(loss[0]), gradient, np.triu(upper) + np.triu(upper, 1).T, rows)
+
+    def _counted_sweep(self, columns: CountedColumns, coefficients: Floats, rows: Rows) -> Sweep:
+        """The same where categories are counted: first the state of the rows, then products."""
+
+        def work(part: slice) -> Sums:
+            eta = self.offset[part] + columns.predict(part, coefficients)
+            return self._state(rows, part, np.empty((len(eta), 0), order="F"), np.empty(0), eta)[:1]
+
+        (loss,) = self.blocks.summed(work, 2 * columns.first)
+        return Sweep(float(loss[0]), columns.along(rows.residual), columns.gram(rows.weight), rows)
+
+    def _state(self, rows: Rows, part: slice, Z: Floats, coefficients: Floats, offset: Floats) -> Sums:
+        """Half the deviance, gradient and information of some rows, whose state is written."""
+        loss, gradient, information = model_rows(
+            self.counts,
+            Z,
+            coefficients,
+            offset,
+            self.y[part],
+            self.weights[part],
+            self.least[part],
+            rows.mean[part],
+            rows.weight[part],
+            rows.residual[part],
+        )
+        return np.array([loss]), gradient, information
+
+    def look(self, rows: Rows, selected: Sequence[int], candidates: Indices) -> Looked:
+        """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns of numbers."""
+        columns = counted(self.blocks, selected)
+        if columns is not None:
+            vectors = np.column_stack([rows.residual, rows.weight])
+            along, own = self.blocks.products(candidates, vectors.__getitem__, 2)
+            cross = columns.between(CountedColumns(self.blocks, candidates.tolist(), constant=False), rows.weight)
+            return Looked(along[:, 0], cross, own)
+        model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
+        along, own = self.blocks.products(candidates, partial(_vectors, rows.residual, rows.weight, model), width)
+        return Looked(along[:, 0], along[:, 1:].T, own)
+
+    def row_scores(self, rows: Rows) -> tuple[Floats, Floats | None]:
+        """Residuals, and the information that is expected."""
+        return rows.residual[:, None], rows.weight
+
+    def change(self, before: Rows, rows: Rows) -> tuple[float, float]:
+        """Least and largest ratio of the weights to those of before."""
+        some = (before.weight > 0.0) | (rows.weight > 0.0)
+        with np.errstate(divide="ignore", over="ignore"):
+            ratio = rows.weight[some] / before.weight[some]
+        return float(ratio.min()), float(ratio.max())
+
+    def scores(self, before: Rows, rows: Rows, selected: Sequence[int], candidates: Indices) -> tuple[Floats, Floats]:
+        """Xᵀar with the residuals of now, and ZᵀawX with the weights of before."""
+        model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
+        along = self.blocks.along(candidates, partial(_vectors, rows.residual, before.weight, model), width)
+        return along[:, 0], along[:, 1:].T
+
+    def look_at_group(self, rows: Rows, selected: Sequence[int], variable: int) -> Looked:
+        """The same for a variable of several columns, by counting where it is a category."""
+        columns = counted(self.blocks, [*selected, variable])
+        if columns is not None:
+            own = CountedColumns(self.blocks, [variable], constant=False, plain_levels=True)
+            cross = CountedColumns(self.blocks, selected).between(own, rows.weight)
+            return Looked(own.along(rows.residual), cross, own.gram(rows.weight))
+        codes, model = self.blocks.codes(variable), self.blocks.model(selected)
+        size, width = 1 + self.blocks.width(selected), int(self.design.width[variable])
+
+        def work(part: slice) -> Sums:
+            Z = model(part)
+            weight, residual = rows.weight[part], rows.residual[part]
+            if codes is None:
+                X = self.blocks.variable(variable, part)
+                return X.T @ residual, Z.T @ (weight[:, None] * X), X.T @ (weight[:, None] * X)
+            level = codes[part]
+            by_level = [np.bincount(level, v, width + 1)[1:].astype(float) for v in (residual, weight, *(weight * Z.T))]
+            return by_level[0], np.array(by_level[2:]), np.diag(by_level[1])
+
+        return Looked(*self.blocks.summed(work, size + (width if codes is None else 0)))
+
+    def moments(
+        self, rows: Rows, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
+    ) -> Floats:
+        """Moments and extremes (see `step_moments`) of the steps u = x·own − Z·along of variables, a column each."""
+        moved = steps(self.blocks, selected, variables, own, along)
+        return self.blocks.reduced(
+            lambda part: step_moments(self.counts, rows.mean[part], rows.weight[part], moved(part)),
+            along.shape[0] + len(variables),
+            joined_moments,
+        )
+
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+        return remainder(self.blocks, selected, variable, gamma)

@@ -1,0 +1,53 @@
+"""What the tall engine asks of a family: sums over rows, whatever the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from fbed.matrix.design import Design
+from fbed.matrix.row_blocks import RowBlocks, Sums
+from fbed.models.base import Indices
+from fbed.models.engines.tall.row_sums import Looked, Sweep
+from fbed.rules.p_values import Floats
+
+
+class Verbs(Protocol):
+    """What a family tells about its rows; see `row_sums` and `risk_sums`."""
+
+    n: float  # sample size of information criteria
+    design: Design
+    blocks: RowBlocks
+    constant: bool  # whether the model has one
+    stretch: float  # no z of a step is larger than this times the step
+
+    @property
+    def events(self) -> float:
+        """What every level of a category needs some of."""
+
+    def start(self) -> Floats:
+        """Coefficients of the model without variables."""
+
+    def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
+        """Loss, gradient, information, and the state of the rows."""
+
+    def look(self, rows: Any, selected: Sequence[int], candidates: Indices) -> Looked:
+        """Products of candidates that are single columns of numbers."""
+
+    def look_at_group(self, rows: Any, selected: Sequence[int], variable: int) -> Looked:
+        """The same for a variable of several columns."""
+
+    def moments(
+        self, rows: Any, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
+    ) -> Floats:
+        """Second to fourth moments and extremes of the steps u = x·own − Z·along of some variables, a column each."""
+
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+
+
+class ScoredVerbs(Protocol):
+    """What a family tells whose rows are at hand."""
+
+    def row_scores(self, rows: Any) -> tuple[Floats, Floats | None]:
+        """Score of every row in its predictor, rows × 1, and its variance up to a factor, None for 1."""
