@@ -22,7 +22,7 @@ from fbed.errors import InvalidInput
 from fbed.matrix.array_library import place_of
 from fbed.matrix.device_columns import ROUGH, FloatColumns
 from fbed.matrix.device_packed import PackedOnDevice
-from fbed.models.engines.tall.model import array_sums
+from fbed.models.engines.tall import array_sums
 from plink_files import imputed, packed, random_codes
 from problem_cases import read_problem
 from test_certified import assert_same, combination

@@ -1,7 +1,7 @@
 """A logistic model whose selected variables include categories with many levels, which stay codes.
 
 A basis of orthogonal columns would take n·L numbers and n·L² operations for L levels. Here Newton's steps eliminate the
-levels of the largest category and count pairs of levels for the others (`coded_columns`), fits and single candidates are
+levels of the largest category and count pairs of levels for the others (`coded_columns`), fits and candidates are
 enclosed on the way up (`ascent`), and blocks of numeric candidates are bounded from the fit as everywhere: with x̃ the
 column less its projection on the model in the metric of the curvature, u = x̃·U/I and z its change of the log mean,
 
