@@ -28,8 +28,9 @@ from fbed._kernels import (
 from fbed.families import builders
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.tall import linear as tall_linear
+from fbed.models.engines.tall import screen
 from fbed.models.engines.tall.linear import TallGaussianFit
-from fbed.models.engines.tall.model import TallFit, TallModel, screen
+from fbed.models.engines.tall.model import TallFit, TallModel
 from fbed.models.engines.tall.risk_sums import order_of_risk
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.newton import Columns

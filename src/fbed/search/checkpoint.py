@@ -225,5 +225,5 @@ def _reference_to_plain(reference: Reference | None) -> Plain | None:
 def _reference_from_plain(plain: Plain | None) -> Reference | None:
     if plain is None:
         return None
-    made: Reference = getattr(tails, plain["name"])(**{name: v for name, v in plain.items() if name != "name"})
+    made: Reference = getattr(p_values, plain["name"])(**{name: v for name, v in plain.items() if name != "name"})
     return made
