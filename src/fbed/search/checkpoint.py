@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
 from fbed.models.base import Indices
+from fbed.rules import p_values
 from fbed.rules.p_values import ChiSquare, Floats, Reference
 from fbed.search.scan import Finding, Scan, Scanner
 
