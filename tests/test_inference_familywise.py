@@ -61,6 +61,25 @@ def test_one_pass_for_all_is_a_scan_for_each(monkeypatch):
     np.testing.assert_allclose(together, smallest_p_values(whole, plan, null, draws(20)), rtol=1e-9)
 
 
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+@pytest.mark.parametrize("n", [40, 300, 3000])
+def test_scores_of_all_draws_leave_out_nobody_who_is_best(family, n, monkeypatch):
+    rng = np.random.default_rng(n)
+    X = np.column_stack([rng.normal(size=(n, 8)), rng.standard_t(1, (n, 3)), rng.random((n, 3)) < 0.03])
+    X = np.column_stack([X, np.ones(n), X[:, 0], 1e6 + X[:, 1], rng.poisson(0.2, (n, 4))])
+    y = (rng.random(n) < 0.2).astype(int) if family == "binomial" else rng.poisson(0.7, n)
+    problem, plan = problem_of(X, y, family=family)
+    whole, null = null_of(problem, ())
+    monkeypatch.setattr(familywise, "_INTERVALS", 7 * X.shape[1])
+    drawn = [null.draw(np.random.default_rng(seed)) for seed in draws(15)]
+    left = [len(each.candidates) for each in familywise._may_be_best(whole, plan, drawn)]
+    assert min(left) >= 1
+    assert n < 3000 or np.mean(left) < 10
+    together = smallest_p_values(whole, plan, null, draws(15))
+    monkeypatch.setattr(familywise, "_is_plain_glm", lambda problem, plan: False)
+    np.testing.assert_allclose(together, smallest_p_values(whole, plan, null, draws(15)), rtol=1e-8)
+
+
 def test_level_is_the_order_statistic():
     X, y = data()
     problem, plan = problem_of(X, y)
