@@ -1,7 +1,8 @@
 """`familywise`: the level at which a search finds anything in noise with a chosen probability; and is there anything?
 
 A search selects nothing exactly when the smallest p-value of its first scan is not below its level. The distribution of
-that p-value when nothing matters comes from outcomes that are permuted or simulated, in one pass for many or one scan each, and no search.
+that p-value when nothing matters comes from outcomes that are permuted or simulated: many of them in one pass, or one
+scan each, and no search.
 """
 
 from __future__ import annotations
