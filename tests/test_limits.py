@@ -105,11 +105,16 @@ def test_what_was_found_before_the_limit_is_returned():
     odds = np.column_stack([np.zeros(4000), *(2.0 * X[:, :6].T)])
     y = (odds + rng.gumbel(size=odds.shape)).argmax(axis=1).astype(str)
     whole = fbed.select(X, y, k=0)
-    half = fbed.select(X, y, k=0, time_limit=whole.seconds / 2)
     assert whole.status == "converged"
-    assert half.status == "time_limit"
-    assert half.selected == whole.selected[: len(half.selected)]
-    assert half.seconds < whole.seconds / 2 + 2 * LATE
+    limit = whole.seconds
+    for _ in range(5):  # other work on the machine may have ended in between
+        limit /= 2
+        part = fbed.select(X, y, k=0, time_limit=limit)
+        if part.status == "time_limit":
+            break
+    assert part.status == "time_limit"
+    assert part.selected == whole.selected[: len(part.selected)]
+    assert part.seconds < limit + 2 * LATE
 
 
 @pytest.mark.parametrize("limit", ["x", "3", True, -1, float("nan"), [3], 1j])
