@@ -6,6 +6,7 @@
 #include "classes.hpp"
 #include "columns.hpp"
 #include "fit.hpp"
+#include "group_gains.hpp"
 #include "linear.hpp"
 #include "levels.hpp"
 #include "null.hpp"
@@ -552,6 +553,7 @@ NB_MODULE(_kernels, m) {
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
+    m.def("group_gains", &group_gains);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("sums_by_level", &sums_by_level);
     m.def("pair_sums", &sums_by_pair);
