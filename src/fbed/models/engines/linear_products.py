@@ -38,16 +38,32 @@ class AllProducts:
     """Products of all standardised columns with each other and with the outcome, over n."""
 
     def __init__(self, design: Design, y: Floats) -> None:
-        self.design = design
-        variables = np.flatnonzero(design.width).tolist()
+        self.design, self.y = design, y
         self.first = np.cumsum(design.width) - design.width
         self.owner = np.repeat(np.arange(len(design.width)), design.width)
-        root = np.sqrt(design.weights)
-        X = design.stack(variables)
-        X = X if design.unit_weights else root[:, None] * X
-        self.table = np.ascontiguousarray(X.T @ X) / design.n
-        self.outcome = (y @ X) / design.n
-        self.dependences = Dependences(self.table, self.read)
+
+    @cached_property
+    def _found(self) -> tuple[Floats, Floats]:
+        """When the first question is asked."""
+        design = self.design
+        X = design.stack(np.flatnonzero(design.width).tolist())
+        X = X if design.unit_weights else np.sqrt(design.weights)[:, None] * X
+        return np.ascontiguousarray(X.T @ X) / design.n, (self.y @ X) / design.n
+
+    @property
+    def table(self) -> Floats:
+        """Of all columns with each other."""
+        return self._found[0]
+
+    @property
+    def outcome(self) -> Floats:
+        """Of all columns with the outcome."""
+        return self._found[1]
+
+    @cached_property
+    def dependences(self) -> Dependences:
+        """Which columns are in the span of which others."""
+        return Dependences(self.table, self.read)
 
     def of(self, variable: int) -> range:
         """Columns of a variable."""
@@ -72,11 +88,7 @@ class GaussianByProducts:
         self.careful, self.design, self.n = careful, careful.design, careful.n
         self.block_size = max(1, self.design.table.n_variables)
         self.variance = careful.total / self.n
-
-    @cached_property
-    def products(self) -> AllProducts:
-        """Made when the first question is asked."""
-        return AllProducts(self.design, self.careful.y)
+        self.products = AllProducts(self.design, careful.y)
 
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> Fit:
         """Project the outcome on a set of variables."""
