@@ -325,6 +325,23 @@ class MomentsAtRisk:
     def found(self) -> Floats:
         """Moments and extremes, a column each."""
 
+class CoxFits:
+    """Partial likelihoods of one stratum without late entries."""
+
+    def __init__(
+        self,
+        places: list[Which],
+        values: list[Floats],
+        saturated: float,
+        own_logs: float,
+        limits: list[float],
+        iterations: int,
+    ) -> None: ...
+    def climb(self, Z: Floats, own: Floats | None, start: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Coefficients, deviances, and which models have arrived, from `start`, a column a model.
+
+        Every model has the columns Z and, if there are any, one of `own`."""
+
 def fit_logistic(
     Z: Floats,
     weight: Floats,

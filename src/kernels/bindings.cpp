@@ -5,6 +5,7 @@
 #include "at_risk.hpp"
 #include "classes.hpp"
 #include "columns.hpp"
+#include "cox_fits.hpp"
 #include "fit.hpp"
 #include "group_gains.hpp"
 #include "linear.hpp"
@@ -548,6 +549,7 @@ NB_MODULE(_kernels, m) {
         return std::make_tuple(found.lower, found.upper);
     });
     bind_at_risk(m);
+    bind_cox_fits(m);
     m.def("fit_logistic", &fit_logistic);
 
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
