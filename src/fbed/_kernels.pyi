@@ -363,7 +363,7 @@ def basis_without(R: Floats, first: int, last: int) -> Floats:
 def group_gains(
     G: Floats, W: Floats, score: Floats, first: Which, width: Which, spanned: float, delicate: float
 ) -> tuple[Floats, Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """What each group of columns explains beside a model, its rank, whether that is delicate, which columns are spanned."""
+    """What each group of columns explains, its rank, whether that is delicate, and which columns are spanned."""
 
 def pattern_deviances(X: Floats, y: Floats, weight: Floats, first: Which, last: Which) -> Floats:
     """The least deviance of any model without the columns first..last, for several such ranges: rows of different

@@ -1,13 +1,13 @@
 """The linear model on tables of few columns: every statistic from the products of all columns, which are found once.
 
-With R the correlations of the columns, J those columns of S that are independent of each other, L the Cholesky factor of
-R_JJ, W = L⁻¹R_J and t = L⁻¹r_J, a group of columns c explains
+With R the correlations of the columns, J those of S that are independent of each other, L the Cholesky factor of R_JJ,
+W = L⁻¹R_J and t = L⁻¹r_J, a group of columns c explains
 
     (r_c − W_cᵀt)ᵀ (R_cc − W_cᵀW_c)⁻¹ (r_c − W_cᵀt),      RSS = TSS(1 − tᵀt).
 
-When S grows, W grows by a row a column. Columns in the span of others are left out, as Gram and Schmidt would, one column
-after another, once that is proved. What is next to collinear, or an outcome that is explained next to perfectly, is left
-to orthogonal factors: differences of products would have lost their digits.
+When S grows, W grows by a row a column. Columns in the span of others are left out, as Gram and Schmidt would, one after
+another, once that is proved. What is next to collinear, or an outcome that is explained next to perfectly, is left to
+orthogonal factors: differences of products would have lost their digits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import Evidence
 from fbed.rules.p_values import ExactF, Floats
 
-_DELICATE = 1e-5  # part of a column that others leave, or of the outcome, below which differences of products lose digits
+_DELICATE = 1e-5  # part of a column that others leave, or of the outcome, below which products lose digits
 _SPANNED = 1e-9  # part that is worth a look whether it is nothing but rounding
 _CERTAIN = 1e-4  # singular value of a dependence, relative to the largest, that is not 0
 _NOTHING = 1e-7  # and one that is
@@ -101,7 +101,7 @@ class GaussianByProducts:
         return fit.describe() if fit.sound else self.careful.describe(selected, near)
 
     def independent(self, selected: Sequence[int]) -> Indices | None:
-        """Which columns of a set are not in the span of earlier ones, counted from its first; None if it is not clear."""
+        """Which columns of a set, counted from its first, are not in the span of earlier ones; None if it is not clear."""
         fit = self._fit(selected, None)
         return np.flatnonzero(np.isin(fit.columns, fit.kept)) if fit.sound else None
 
@@ -109,7 +109,9 @@ class GaussianByProducts:
         """XᵀWX and XᵀWy for some of the columns of a set, counted from its first."""
         columns = np.array([c for variable in selected for c in self.products.of(variable)], dtype=np.intp)[which]
         products = self.products
-        return self.n * products.table[np.ix_(columns, columns)], self.n * self.careful.scale * products.outcome[columns]
+        return self.n * products.table[np.ix_(columns, columns)], self.n * self.careful.scale * products.outcome[
+            columns
+        ]
 
     def _fit(self, selected: Sequence[int], near: Fit | None) -> GaussianProductsFit:
         return GaussianProductsFit(self, tuple(selected), near if isinstance(near, GaussianProductsFit) else None)
