@@ -1,4 +1,4 @@
-"""Linear models from the products of all columns: kernel, dependences, statistics, whole searches against projections."""
+"""Linear models from the products of all columns: kernel, dependences, statistics, searches against projections."""
 
 from __future__ import annotations
 

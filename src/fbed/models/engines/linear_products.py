@@ -5,8 +5,8 @@ W = L⁻¹R_J and t = L⁻¹r_J, a group of columns c explains
 
     (r_c − W_cᵀt)ᵀ (R_cc − W_cᵀW_c)⁻¹ (r_c − W_cᵀt),      RSS = TSS(1 − tᵀt).
 
-When S grows, W grows by a row a column. Columns in the span of others are left out, as Gram and Schmidt would, one after
-another, once that is proved. What is next to collinear, or an outcome that is explained next to perfectly, is left to
+When S grows, W grows by a row a column. Columns in the span of others are left out, as Gram and Schmidt would, one
+after another, once that is proved. What is next to collinear, or an outcome that is explained next to perfectly, is left to
 orthogonal factors: differences of products would have lost their digits.
 """
 
@@ -101,7 +101,7 @@ class GaussianByProducts:
         return fit.describe() if fit.sound else self.careful.describe(selected, near)
 
     def independent(self, selected: Sequence[int]) -> Indices | None:
-        """Which columns of a set, counted from its first, are not in the span of earlier ones; None if it is not clear."""
+        """Which columns of a set, counted from its first, are not in the span of earlier ones; None if in doubt."""
         fit = self._fit(selected, None)
         return np.flatnonzero(np.isin(fit.columns, fit.kept)) if fit.sound else None
 

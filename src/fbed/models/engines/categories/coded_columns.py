@@ -32,9 +32,7 @@ _NO_PULL = 1e-22  # squared slope, relative to the curvature, of such a directio
 _DEPENDENT, _INDEPENDENT = 1e-12, 1e-7  # norm² left, relative: what depends on others, and what surely does not
 _DEAD = 1e-16  # curvature of a column, relative to its norm², that rounding may have made: all its rows are certain
 
-_FEW_VALUES = (
-    2**17
-)  # of all columns, that a matrix product is through with sooner than Python with the pairs of categories
+_FEW_VALUES = 2**17  # of all columns, with which a matrix product is done sooner than Python with pairs of categories
 
 Codes = NDArray[np.signedinteger[Any]]
 
