@@ -6,8 +6,8 @@ W = L⁻¹R_J and t = L⁻¹r_J, a group of columns c explains
     (r_c − W_cᵀt)ᵀ (R_cc − W_cᵀW_c)⁻¹ (r_c − W_cᵀt),      RSS = TSS(1 − tᵀt).
 
 When S grows, W grows by a row a column. Columns in the span of others are left out, as Gram and Schmidt would, one
-after another, once that is proved. What is next to collinear, or an outcome that is explained next to perfectly, is left to
-orthogonal factors: differences of products would have lost their digits.
+after another, once that is proved. What is next to collinear, or an outcome that is explained next to perfectly, is
+left to orthogonal factors: differences of products would have lost their digits.
 """
 
 from __future__ import annotations
