@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fbed.api.problem import Problem
 from fbed.errors import InvalidInput
-from fbed.models.base import Indices, Span
+from fbed.models.base import Fit, Indices, Span
 from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.likelihoods.likelihood import Regression
@@ -80,11 +80,11 @@ def regression_of(problem: Problem) -> Regression:
 class Standardised:
     """A likelihood on the standardised columns of some variables."""
 
-    def __init__(self, problem: Problem, selected: Sequence[int]) -> None:
+    def __init__(self, problem: Problem, selected: Sequence[int], near: Fit | None = None) -> None:
         design = problem.design
         self.problem, self.selected = problem, list(selected)
         self.likelihood = regression_of(problem)
-        self.kept = self._independent()
+        self.kept = self._independent(near)
         moments = [design.moments(variable) for variable in selected]
         self.center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
         self.scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
@@ -107,11 +107,11 @@ class Standardised:
         ones = [np.ones((len(self.X), 1))] if self.likelihood.intercept else []
         return Columns(np.hstack([*ones, self.X]))
 
-    def _independent(self) -> Indices:
-        """Which columns are not in the span of earlier ones."""
+    def _independent(self, near: Fit | None) -> Indices:
+        """Which columns are not in the span of earlier ones; `near` is a fit of the model on nearly the same set."""
         model = self.problem.model
         if isinstance(model, GaussianByProducts):
-            known = model.independent(self.selected)
+            known = model.independent(self.selected, near)
             if known is not None:
                 return known
         elif self._are_far_from_collinear():

@@ -100,9 +100,9 @@ class GaussianByProducts:
         fit = self._fit(selected, near)
         return fit.describe() if fit.sound else self.careful.describe(selected, near)
 
-    def independent(self, selected: Sequence[int]) -> Indices | None:
+    def independent(self, selected: Sequence[int], near: Fit | None = None) -> Indices | None:
         """Which columns of a set, counted from its first, are not in the span of earlier ones; None if in doubt."""
-        fit = self._fit(selected, None)
+        fit = self._fit(selected, near)
         return np.flatnonzero(np.isin(fit.columns, fit.kept)) if fit.sound else None
 
     def sums(self, selected: Sequence[int], which: Indices) -> tuple[Floats, Floats]:
