@@ -31,6 +31,10 @@ class Known:
         lower, upper, df, log_p = self.table[:, self._places(variables)]
         return lower, upper, df, log_p
 
+    def unknown(self, variables: Indices) -> Indices:
+        """Those of which nothing is known."""
+        return variables[np.isnan(self.table[2, self._places(variables)])]
+
     def remember(
         self, variables: Indices, lower: Floats, upper: Floats, df: Floats, log_p: Floats | None = None
     ) -> None:

@@ -184,7 +184,7 @@ class Scanner:
         """Evidence of a family that computes its statistics, for variables whose evidence is not known yet."""
         if memory is None:
             return self._gather(evaluate, variables)
-        unknown = variables[np.isnan(memory.recall(variables)[2])]
+        unknown = memory.unknown(variables)
         if len(unknown):
             new = self._gather(evaluate, unknown)
             memory.remember(unknown, new.statistic, new.statistic, new.df, new.known_log_p)

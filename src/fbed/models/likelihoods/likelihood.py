@@ -265,7 +265,7 @@ class RegressionFit:
 
     def _loss(self, variable: int) -> tuple[float, float]:
         """The test of a variable against the model without it."""
-        others = Span(self.model.design, [s for s in self.span.selected if s != variable])
+        others = Span(self.model.design, [s for s in self.span.selected if s != variable], self.span)
         # coefficients on their way to infinity leave rows without curvature, where Newton's method gets stuck
         without = type(self)(self.model, others, None if self._diverges else self)
         df = float(self.model.likelihood.n_predictors * (self.span.rank - without.span.rank))
