@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -196,3 +198,15 @@ def test_columns_of_the_final_model_are_those_that_projections_keep():
     weighted, error = problem.weights[:, None] * on.X, 1e-9 * len(y)
     assert_allclose(gram, weighted.T @ on.X, atol=error)
     assert_allclose(products, weighted.T @ (y - y @ problem.weights / problem.weights.sum()), atol=error)
+
+
+def test_outcomes_of_the_same_rows_share_the_products():
+    frame, y, rng = collinear_table(2)
+    problem = read_problem(frame, y, [fbed.BIC()])
+    other = problem.with_outcome(replace(problem.outcome, values=rng.permutation(y)))
+    assert other.model.products.table is problem.model.products.table
+    assert_allclose(
+        other.model.fit([]).gains(np.arange(4)).statistic,
+        both(frame, other.outcome.values)[1].fit([]).gains(np.arange(4)).statistic,
+        rtol=1e-8,
+    )

@@ -73,7 +73,7 @@ def _gaussian(request: Request) -> Model:
     return _with_notes(RobustGaussian(request.design, y, _clusters(request)), _scarce(request))
 
 
-_CHEAP_PRODUCTS = 5e8  # multiplications for the products of all columns that take less time than a few scans
+_CHEAP_PRODUCTS = 3e8  # multiplications for the products of all columns that take less time than a few scans
 _ROWS_A_COLUMN = 2  # with fewer, models soon explain nearly everything, and products lose their digits
 
 

@@ -42,23 +42,17 @@ class AllProducts:
         self.first = np.cumsum(design.width) - design.width
         self.owner = np.repeat(np.arange(len(design.width)), design.width)
 
-    @cached_property
-    def _found(self) -> tuple[Floats, Floats]:
-        """When the first question is asked."""
-        design = self.design
-        X = design.stack(np.flatnonzero(design.width).tolist())
-        X = X if design.unit_weights else np.sqrt(design.weights)[:, None] * X
-        return np.ascontiguousarray(X.T @ X) / design.n, (self.y @ X) / design.n
-
     @property
     def table(self) -> Floats:
         """Of all columns with each other."""
-        return self._found[0]
+        return self.design.products
 
-    @property
+    @cached_property
     def outcome(self) -> Floats:
         """Of all columns with the outcome."""
-        return self._found[1]
+        design = self.design
+        y = self.y if design.unit_weights else np.sqrt(design.weights) * self.y
+        return (y @ design.stack(np.flatnonzero(design.width).tolist())) / design.n
 
     @cached_property
     def dependences(self) -> Dependences:
