@@ -11,6 +11,9 @@ Floats = NDArray[np.float64]
 Which = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+def ask_every(milliseconds: int) -> None:
+    """How often long loops ask whether to go on: 100 unless told otherwise, 0 for every time that they can."""
+
 def number_objects(columns: list[NDArray[np.object_]]) -> list[tuple[NDArray[np.int32], list[Any]]]:
     """Of every column, the code of every value and what the codes stand for, in the order in which they come first.
 

@@ -469,6 +469,7 @@ using namespace nb::literals;
 NB_MODULE(_kernels, m) {
     whom_to_ask() = ask_python;
     m.doc() = "Plain loops over columns; the statistics are in Python.";
+    m.def("ask_every", [](int64_t milliseconds) { patience() = milliseconds; });
     m.def("number_objects", &number_objects);
     nb::class_<DenseColumns>(m, "DenseColumns")
         .def(nb::init<Anything>())
