@@ -123,8 +123,8 @@ def test_a_search_can_end_at_any_look_at_the_clock(name, looks):
     X, y = asked.pop("X"), asked.pop("y")
     X = X.iloc[:, :3] if isinstance(X, pd.DataFrame) else X[:, :3]
     fbed.select(X, y, time_limit=1000, **asked)
-    for looks.left in [*range(min(looks.seen, 40)), *np.geomspace(40, max(looks.seen, 41), 10)]:
-        looks.seen = 0
+    for last in [*range(min(looks.seen, 40)), *np.geomspace(40, max(looks.seen, 41), 10)]:
+        looks.left, looks.seen = last, 0
         assert fbed.select(X, y, time_limit=1000, **asked).status in ("time_limit", "converged")
 
 
