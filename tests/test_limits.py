@@ -19,7 +19,7 @@ from fbed.api import problem as problem_module
 from fbed.cli.command import main
 from fbed.clock import Clock, OutOfTime, check_time, seconds_left
 from fbed.errors import InvalidInput, SlowSearch
-from fbed.models.other_statistics.linear import Gaussian
+from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.threads import spread
 
 LATE = 1.0  # seconds that a search may go on, as the documentation promises; a busy machine gets twice that
@@ -214,7 +214,7 @@ def test_an_interrupt_while_the_result_is_described_does_not_lose_it(monkeypatch
     y = X[:, 2] + rng.normal(size=100)
     whole = fbed.select(X, y)
     if place == "describe":
-        monkeypatch.setattr(Gaussian, "describe", interrupt)
+        monkeypatch.setattr(GaussianByProducts, "describe", interrupt)
     elif place == "overview":
         monkeypatch.setattr(problem_module, "overview", interrupt)
     else:
@@ -239,7 +239,7 @@ def test_an_interrupt_of_the_command_line_prints_what_was_found(monkeypatch, cap
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 3))
     np.savez(tmp_path / "x.npz", X=X, y=X[:, 1] + rng.normal(size=100))
-    monkeypatch.setattr(Gaussian, "describe", interrupt)
+    monkeypatch.setattr(GaussianByProducts, "describe", interrupt)
     assert main(["select", str(tmp_path / "x.npz")]) == 130
     assert "interrupted" in capsys.readouterr().out
 
