@@ -89,24 +89,6 @@ struct DenseColumns {
         m.rows(first, last).gather(which.data(), which.shape(0), center.data(), scale.data(), data);
         return out;
     }
-
-    // X'V of standardised columns and few vectors, of the rows first..last, without room for more than a part of a column; V has
-    // the rows first..last only.
-    OutMatrix row_products(Which which, Vector center, Vector scale, int64_t first, int64_t last, ColumnMajor V) const {
-        check_range(which, m.p);
-        require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
-        require(0 <= first && first <= last && last <= m.n && static_cast<int64_t>(V.shape(0)) == last - first, "row range");
-        const int64_t count = static_cast<int64_t>(which.shape(0)), width = static_cast<int64_t>(V.shape(1));
-        double* data;
-        OutMatrix out = new_columns(width, count, data);
-        nb::gil_scoped_release release;
-        std::vector<double> x(last - first);
-        for (int64_t j = 0; j < count; ++j) {
-            m.rows(first, last).gather(which.data() + j, 1, center.data(), scale.data(), x.data());
-            products(V.data(), last - first, width, x.data(), data + j * width);
-        }
-        return out;
-    }
 };
 
 struct SparseColumns {
@@ -476,8 +458,7 @@ NB_MODULE(_kernels, m) {
         .def("stats", &DenseColumns::stats)
         .def("dots", &DenseColumns::dots)
         .def("gather", &DenseColumns::gather)
-        .def("gather_rows", &DenseColumns::gather_rows)
-        .def("row_products", &DenseColumns::row_products);
+        .def("gather_rows", &DenseColumns::gather_rows);
     nb::class_<SparseColumns>(m, "SparseColumns")
         .def(nb::init<Anything, Anything, Anything, int64_t>())
         .def("stats", &SparseColumns::stats)
