@@ -100,7 +100,7 @@ class Screen:
         self.everybody: Indices = np.flatnonzero(sums.design.varying)
         self._before: tuple[Before, Scored] | None = None
         self._likely: list[int] = []  # who enters next, the likeliest first
-        self._served = _AHEAD  # how many looks the last pass was enough for
+        self._served = _AHEAD  # looks since the last pass for which it was enough
         self._finding = Lock()
 
     def pays(self, selected: Sequence[int], candidates: Indices, best_only: bool) -> bool:
@@ -113,6 +113,8 @@ class Screen:
         too_many = n_in_doubt > _MOST_LEFT * n_candidates
         if too_many:
             self._before = None
+        else:
+            self._served += 1
         return too_many
 
     def rank(self, candidates: Indices, found: Projected) -> None:
@@ -142,12 +144,12 @@ class Screen:
             before, scored = self._before
             least, largest, apart = self.sums.change(before.rows, scored.rows, here.rows)
             new = [v for v in here.selected if v not in before.known]
-            if not least > (_STEADY if new and best_only else _EVEN) * largest:
+            in_vain = new and best_only and (self._served == 0 or not least > _STEADY * largest)
+            if in_vain or not least > _EVEN * largest:
                 return None
             if new:
                 scored, apart = self._read(before, here, new, best_only), 0.0
                 self._before = before, scored
-            self._served += 1
         return self._projected(before, scored, here, (least, largest, apart), self._places(candidates))
 
     def _read(self, before: Before, here: Here, new: list[int], best_only: bool) -> Scored:
