@@ -285,6 +285,9 @@ def cox_state(
     Rows are in order, within a stratum from the latest to the earliest; `starts` marks the first of a stratum, `closes`
     (from 1) the last with the time of a tied set."""
 
+def squares_and_reach(X: Floats, projections: Floats, curvature: Floats, length: Floats) -> tuple[Floats, Floats]:
+    """Σ c·x² of columns, and their largest |x_i| + l_i|p| with p the projections of each on a basis of row norms l."""
+
 def cox_change(
     event: Floats, closes: Which, starts: Flags, deaths: Floats, before: Floats, scored: Floats, now: Floats
 ) -> tuple[float, float, float]:
