@@ -166,7 +166,7 @@ class CertifiedLogistic:
     def _fitted_on(self, rows: Indices, weights: Floats, tolerance: float) -> Floats:
         """Linear predictors of some rows, of the model that fits them best."""
         offset = None if self.model.offset is None else self.model.offset[rows]
-        Z, y = self.Z.T[:, rows].T, self.model.y[rows]
+        Z, y = np.take(self.Z.T, rows, axis=1).T, self.model.y[rows]
         return fit_logistic(Z, weights, y, self.coefficients[None], tolerance, np.inf, offset)[1]
 
     def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:
