@@ -122,7 +122,7 @@ def _interior(rows: Floats, went: Floats) -> tuple[Floats, Floats] | None:
 
     Where the iterations went is most often one. Otherwise a linear program finds it.
     """
-    n, size = rows.shape
+    size = rows.shape[1]
     if size == 1:
         low, high = float(rows.min()), float(rows.max())
         return None if low < 0.0 < high else (np.full(1, 1.0 if high > 0 else -1.0), np.zeros((0, 1)))

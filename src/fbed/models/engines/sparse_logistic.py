@@ -201,8 +201,8 @@ class SparseLogistic(CertifiedLogistic):
         return self._decided(variable, columns, self._fitted(columns, starts, _ENOUGH, enough), enough)
 
     def _halfway_without(self, place: int) -> Floats | None:
-        """Where the way to infinity begins, without a column: the model without it is nearer to there than to any end of
-        that way, unless the column does not matter.
+        """Where the way to infinity begins, without a column: the model without it is nearer to that than to the end
+        of the way, unless the column does not matter.
         """
         coefficients, whitener = self._halfway
         own = float(whitener[place] @ whitener[place])
