@@ -9,10 +9,12 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.limits import CASES, search
 
 import fbed
+from fbed._kernels import ask_every
 from fbed.api import problem as problem_module
 from fbed.cli.command import main
 from fbed.clock import Clock, OutOfTime, check_time, seconds_left
@@ -91,6 +93,39 @@ def test_limits_hold_in_every_family(name, interrupted):
     over, status, _ = search(name, 0.2, 0.3, interrupted)
     assert status in ("time_limit", "interrupted", "converged", "KeyboardInterrupt")
     assert over < 2 * LATE
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Counts looks at the clock, at every one that there is, and lets a time limit end at a given one."""
+
+    class Looks:
+        left = np.inf
+        seen = 0
+
+    def check(clock):
+        if clock.deadline is None:
+            return
+        Looks.seen += 1
+        if Looks.seen > Looks.left:
+            raise OutOfTime
+
+    monkeypatch.setattr(Clock, "check", check)
+    ask_every(0)
+    yield Looks
+    ask_every(100)
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - {"multinomial, 150 classes", "multinomial, 500 classes"}))
+def test_a_search_can_end_at_any_look_at_the_clock(name, looks):
+    """An exception in the middle of any loop of the kernels leaves it in order."""
+    asked = CASES[name](np.random.default_rng(0), 0.05)
+    X, y = asked.pop("X"), asked.pop("y")
+    X = X.iloc[:, :3] if isinstance(X, pd.DataFrame) else X[:, :3]
+    fbed.select(X, y, time_limit=1000, **asked)
+    for last in [*range(min(looks.seen, 40)), *np.geomspace(40, max(looks.seen, 41), 10)]:
+        looks.left, looks.seen = last, 0
+        assert fbed.select(X, y, time_limit=1000, **asked).status in ("time_limit", "converged")
 
 
 def test_limits_hold_with_threads():

@@ -33,9 +33,8 @@ def run(capsys):
 @pytest.mark.parametrize(("sep", "decimal"), [(",", "."), (";", ",")])
 def test_numbers_are_read_to_the_last_digit(sep, decimal, tmp_path):
     rng = np.random.default_rng(0)
-    numbers = pd.DataFrame(
-        rng.normal(size=(200, 5)) * 10.0 ** rng.integers(-8, 8, size=(200, 5)), columns=list("abcde")
-    )
+    X = rng.normal(size=(200, 5)) * 10.0 ** rng.integers(-8, 8, size=(200, 5))
+    numbers = pd.DataFrame(X, columns=list("abcde"))
     numbers.to_csv(tmp_path / "data.csv", index=False, sep=sep, decimal=decimal)
     frame = readers.read(str(tmp_path / "data.csv"), sep, decimal=decimal).table
     pd.testing.assert_frame_equal(frame, numbers, check_exact=True)
