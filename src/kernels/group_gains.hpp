@@ -20,11 +20,11 @@ struct GroupGain {
 };
 
 // C = G − WᵀW of the columns of a group, factorised one column after another, without those that are spanned. W has a row
-// for every column of the model, P entries each; `score` is what products with the outcome are after these.
+// for every column of the model, P entries each; `score` is what products with the outcome are after these; `room` is for
+// w² + w values.
 FBED_HOT inline GroupGain group_gain(const double* G, const double* W, int64_t k, int64_t P, const double* score, int64_t first,
-                                     int64_t w, const Limits& limits, bool* spanned, std::vector<double>& room) {
-    room.resize(w * w + w);
-    double *C = room.data(), *s = C + w * w;
+                                     int64_t w, const Limits& limits, bool* spanned, double* room) {
+    double *C = room, *s = C + w * w;
     for (int64_t i = 0; i < w; ++i) {
         s[i] = score[first + i];
         for (int64_t j = 0; j < w; ++j) C[i * w + j] = G[(first + i) * P + first + j];
@@ -66,19 +66,19 @@ inline std::tuple<OutVector, OutVector, OutFlags, OutFlags> group_gains(RowMajor
     const size_t count = first.shape(0);
     require(G.shape(1) == G.shape(0) && static_cast<int64_t>(W.shape(1)) == P && static_cast<int64_t>(score.shape(0)) == P, "sizes");
     require(width.shape(0) == count, "a width a group");
-    int64_t total = 0;
+    int64_t total = 0, widest = 0;
     for (size_t g = 0; g < count; ++g) {
         require(first(g) >= 0 && width(g) >= 0 && first(g) + width(g) <= P, "column index out of range");
-        total += width(g);
+        total += width(g), widest = std::max<int64_t>(widest, width(g));
     }
     double *explained, *rank;
     bool *close, *in_span;
     OutVector out = new_vector(count, explained), ranks = new_vector(count, rank);
     OutFlags closes = new_flags(count, close), spans = new_flags(static_cast<size_t>(total), in_span);
+    std::vector<double> room(widest * widest + widest);
     nb::gil_scoped_release release;
-    std::vector<double> room;
     for (size_t g = 0; g < count; ++g) {
-        const GroupGain one = group_gain(G.data(), W.data(), k, P, score.data(), first(g), width(g), {spanned, delicate}, in_span, room);
+        const GroupGain one = group_gain(G.data(), W.data(), k, P, score.data(), first(g), width(g), {spanned, delicate}, in_span, room.data());
         explained[g] = one.explained, rank[g] = static_cast<double>(one.rank), close[g] = one.delicate;
         in_span += width(g);
     }
