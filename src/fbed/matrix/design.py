@@ -158,7 +158,7 @@ class Design:
         return _side_by_side(parts) if parts else np.empty((self.n_rows, 0))
 
     @cached_property
-    def products(self) -> Floats:
+    def all_products(self) -> Floats:
         """Weighted products of all columns, over n, found once for all outcomes: for tables of few columns."""
         X = self.stack(np.flatnonzero(self.width).tolist())
         X = X if self.unit_weights else np.sqrt(self.weights)[:, None] * X

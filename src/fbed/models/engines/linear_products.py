@@ -45,7 +45,7 @@ class AllProducts:
     @property
     def table(self) -> Floats:
         """Of all columns with each other."""
-        return self.design.products
+        return self.design.all_products
 
     @cached_property
     def outcome(self) -> Floats:
