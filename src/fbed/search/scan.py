@@ -131,9 +131,12 @@ class Scanner:
         before, scan = self._last_gain or ((), None)
         if scan is None or scan.chosen is None or tuple(selected) != (*before, scan.chosen.variable):
             return None
-        if len(np.unique(scan.df[scan.df > 0])) > 1:
+        tested = scan.df[scan.df > 0]
+        if len(tested) and (tested != tested[0]).any():
             return None
-        best = np.lexsort((-scan.upper, -scan.lower))[: FAVOURITES + 1]
+        few = min(FAVOURITES + 1, len(scan.lower))
+        some = np.flatnonzero(scan.lower >= np.partition(scan.lower, -few)[-few])  # to sort all of them takes longer
+        best = some[np.lexsort((-scan.upper[some], -scan.lower[some]))[:few]]
         return np.flatnonzero(np.isin(candidates, scan.candidates[best]))
 
     def _merit(self, evidence: Evidence, k: int) -> Floats:
