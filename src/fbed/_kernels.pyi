@@ -11,6 +11,9 @@ Floats = NDArray[np.float64]
 Which = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+def ask_every(milliseconds: int) -> None:
+    """How often long loops ask whether to go on: 100 unless told otherwise, 0 for every time that they can."""
+
 def number_objects(columns: list[NDArray[np.object_]]) -> list[tuple[NDArray[np.int32], list[Any]]]:
     """Of every column, the code of every value and what the codes stand for, in the order in which they come first.
 
@@ -332,6 +335,23 @@ class MomentsAtRisk:
     def found(self) -> Floats:
         """Moments and extremes, a column each."""
 
+class CoxFits:
+    """Partial likelihoods of one stratum without late entries."""
+
+    def __init__(
+        self,
+        places: list[Which],
+        values: list[Floats],
+        saturated: float,
+        own_logs: float,
+        limits: list[float],
+        iterations: int,
+    ) -> None: ...
+    def climb(self, Z: Floats, own: Floats | None, start: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Coefficients, deviances, and which models have arrived, from `start`, a column a model.
+
+        Every model has the columns Z and, if there are any, one of `own`."""
+
 def fit_logistic(
     Z: Floats,
     weight: Floats,
@@ -349,6 +369,11 @@ def fit_logistic(
 
 def basis_without(R: Floats, first: int, last: int) -> Floats:
     """Q, orthonormal, for which QᵀR without the columns first..last is an upper triangle, as R is."""
+
+def group_gains(
+    G: Floats, W: Floats, score: Floats, first: Which, width: Which, spanned: float, delicate: float
+) -> tuple[Floats, Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """What each group of columns explains, its rank, whether that is delicate, and which columns are spanned."""
 
 def pattern_deviances(X: Floats, y: Floats, weight: Floats, first: Which, last: Which) -> Floats:
     """The least deviance of any model without the columns first..last, for several such ranges: rows of different

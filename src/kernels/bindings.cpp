@@ -5,7 +5,9 @@
 #include "at_risk.hpp"
 #include "classes.hpp"
 #include "columns.hpp"
+#include "cox_fits.hpp"
 #include "fit.hpp"
+#include "group_gains.hpp"
 #include "linear.hpp"
 #include "levels.hpp"
 #include "null.hpp"
@@ -467,6 +469,7 @@ using namespace nb::literals;
 NB_MODULE(_kernels, m) {
     whom_to_ask() = ask_python;
     m.doc() = "Plain loops over columns; the statistics are in Python.";
+    m.def("ask_every", [](int64_t milliseconds) { patience() = milliseconds; });
     m.def("number_objects", &number_objects);
     nb::class_<DenseColumns>(m, "DenseColumns")
         .def(nb::init<Anything>())
@@ -545,11 +548,13 @@ NB_MODULE(_kernels, m) {
         return std::make_tuple(found.lower, found.upper);
     });
     bind_at_risk(m);
+    bind_cox_fits(m);
     m.def("fit_logistic", &fit_logistic);
 
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
+    m.def("group_gains", &group_gains);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("sums_by_level", &sums_by_level);
     m.def("pair_sums", &sums_by_pair);

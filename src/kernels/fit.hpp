@@ -41,8 +41,8 @@ constexpr double kFurther = 100.0;
 constexpr double kRounding = 1e-15, kClose = 1e-10;
 
 // A fit that promises to gain more than this part of what it has to spare has not settled yet: looking for a dual point costs
-// more than another step.
-constexpr double kNear = 0.06;
+// more than another step. So it does where one was looked for in vain, until a step promises this part of what it did then.
+constexpr double kNear = 0.01, kAgain = 0.25;
 
 // Part of what a fit has to spare that rows may hold which it leaves out: those with hardly any deviance have hardly any
 // curvature either, and columns that differ in them only would nearly depend on each other.
@@ -178,7 +178,8 @@ class Fitter {
     // to nothing and mostly tells that it is too early, then by each projection that was tried.
     bool is_enough() {
         const double to_spare = out_.deviance - enough_;
-        if (!(out_.decrement < kNear * to_spare)) return false;
+        if (!(out_.decrement < std::min(kNear * to_spare, kAgain * in_vain_))) return false;
+        in_vain_ = out_.decrement;
         std::vector<double> left(f_.n), z;
         std::vector<int64_t> rows = rows_that_stay(left, kSpared * to_spare / static_cast<double>(f_.n));
         for (int attempt = 0; attempt < 4 && !rows.empty(); ++attempt) {
@@ -426,6 +427,7 @@ class Fitter {
     std::vector<double> factor_, slope_, size_;
     std::vector<double> trial_, whole_;  // whole_: norm² of each column, saturated rows and all
     double last_decrement_ = 0, ridge_ = 0;
+    double in_vain_ = std::numeric_limits<double>::infinity();  // decrement where a dual point was looked for last
     bool careful_ = false;  // since the last step failed
     double reach_ = 0;  // largest linear predictor, in size, of the model looked at last
     Fitted out_;

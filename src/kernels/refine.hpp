@@ -23,6 +23,9 @@ constexpr double kShortest = 1e-12;
 // Steps of a refinement.
 constexpr int kMost = 60;
 
+// What rows that are left out must leave of each direction, beside rounding.
+constexpr double kLeast = 1e-4;
+
 // Rounding in a linear predictor, beside the largest one.
 constexpr double kBlur = 2e-15;
 
@@ -69,6 +72,10 @@ class Refinement {
             gradient();
             double gap = stale ? stale_gap() : newton_gap(out, value);
             gap += blurred(k_.values.data(), stale ? f_.w : k_.w.data(), a_);
+            if (stale && gap == std::numeric_limits<double>::infinity()) {
+                out.upper = std::min(out.upper, std::max(out.lower, stale_upper_without_rows(value, question.aim())));
+                if (question.settled(out)) return out;
+            }
             stale = false;
             if (!std::isfinite(decrement_)) return out;  // no step could be found: the caller fits the model instead
             if (gap < std::numeric_limits<double>::infinity())
@@ -233,6 +240,79 @@ class Refinement {
             sum += a[i] * shift * shift / std::max(w[i], 1e-300);
         }
         return z_min >= -1.0 && std::isfinite(sum) ? P(z_min) * sum * (1.0 + kSlack) : std::numeric_limits<double>::infinity();
+    }
+
+    // The same without rows that a step takes beyond their side: they are set to their outcome, and what is left of [G x] is
+    // orthogonal but for these few, as long as they are few. Given up where not even the promise of a step would take the
+    // bound below the aim. The step itself is left as it was.
+    double stale_upper_without_rows(double value, double aim) {
+        constexpr double none = std::numeric_limits<double>::infinity();
+        const std::vector<double> grad(k_.grad), step(k_.step), dir(k_.dir);
+        const double decrement = decrement_;
+        std::vector<int64_t> out;
+        double upper = none, cost = 0;
+        std::vector<double>&kept = k_.kept, &score = k_.score;
+        for (int64_t i = 0; i < f_.n; ++i) kept[i] = a_[i] > 0 ? 1.0 : 0.0, score[i] = k_.values[i];
+        for (int attempt = 0; attempt < 3; ++attempt) {
+            const size_t before = out.size();
+            for (int64_t i = 0; i < f_.n; ++i)
+                if (kept[i] > 0 && !(stale_z(i) >= kNearlyOut)) {
+                    out.push_back(i);
+                    cost += 2.0 * a_[i] * k_.left[i];
+                    kept[i] = score[i] = 0.0;
+                }
+            const bool small = 2 * out.size() <= static_cast<size_t>(f_.r) && out.size() > before;
+            if (!small || !(base_ + 2.0 * value + cost + decrement_ < aim) || !step_without(out)) break;
+            double least = 0, sum = 0;
+            for (int64_t i = 0; i < f_.n; ++i) {
+                if (!(kept[i] > 0)) continue;
+                const double shift = f_.w[i] * k_.dir[i];
+                least = std::min(least, stale_z(i));
+                sum += a_[i] * shift * shift / std::max(k_.w[i], 1e-300);
+            }
+            if (!(least >= -1.0)) continue;
+            if (std::isfinite(sum)) upper = f_.clip(base_ + 2.0 * value + cost + P(least) * sum * (1.0 + kSlack) + blurred(score.data(), f_.w, a_));
+            break;
+        }
+        k_.grad = grad, k_.step = step, k_.dir = dir;
+        decrement_ = decrement;
+        return upper;
+    }
+
+    // What the stale step does to a row beside what it has left.
+    double stale_z(int64_t i) const {
+        const double shift = f_.w[i] * k_.dir[i];
+        return std::min(shift / std::max(k_.mu[i], 1e-300), -shift / std::max(1.0 - k_.mu[i], 1e-300));
+    }
+
+    // The step of the scores without some rows, of which those in `score` are 0: [G x] loses what these have of it. False where
+    // that is next to everything in some direction.
+    FBED_HOT bool step_without(const std::vector<int64_t>& rows) {
+        const int64_t m = static_cast<int64_t>(rows.size()), r = f_.r, size = whole(r + 1);
+        std::vector<double> B(m * size, 0.0), A(m * m), right(size, 0.0), along(m);
+        const double unit = x_ ? 1.0 / std::sqrt(norm_) : 0.0;
+        f_.products(k_.score.data(), right.data());
+        right[r] = x_ ? unit * std::inner_product(k_.score.begin(), k_.score.begin() + f_.n, x_, 0.0) : 0.0;
+        for (int64_t i = 0; i < m; ++i) {
+            const double root = std::sqrt(a_[rows[i]] * f_.w[rows[i]]), *g = f_.G + rows[i] * f_.stride;
+            for (int64_t k = 0; k < r; ++k) B[i * size + k] = root * g[k];
+            if (x_) B[i * size + r] = root * unit * x_[rows[i]];
+            for (int64_t j = 0; j <= i; ++j) A[i * m + j] = (i == j ? 1.0 : 0.0) - row_product(B.data() + i * size, B.data() + j * size, size);
+            along[i] = row_product(B.data() + i * size, right.data(), size);
+        }
+        const std::vector<double> pull(along);
+        for (int64_t i = 0; i < m; ++i)
+            if (!(A[i * m + i] > kLeast)) return false;
+        if (!(cholesky(A.data(), m) > kLeast)) return false;
+        cholesky_solve(A.data(), m, along.data());
+        decrement_ = row_product(right.data(), right.data(), size);
+        for (int64_t i = 0; i < m; ++i) {
+            decrement_ += along[i] * pull[i];
+            add_row(right.data(), along[i], B.data() + i * size, size);
+        }
+        for (int64_t i = 0; i < f_.n; ++i) k_.dir[i] = x_ ? right[r] * unit * x_[i] : 0.0;
+        f_.add(right.data(), k_.dir.data());
+        return true;
     }
 
     // d = H⁻¹g for the curvature c of the rows, into `step` and `dir`; sets `decrement_` = g'd and `missing_`, the norm in

@@ -120,26 +120,42 @@ def _without(basis: Floats, flat: Floats) -> Floats:
 def _interior(rows: Floats, went: Floats) -> tuple[Floats, Floats] | None:
     """A direction d, rows·d ≥ 0, that makes as many rows positive as any, and the other rows; None when there is none.
 
-    Where the iterations went is most often one. Otherwise a linear program finds it: maximise Σs with rows·d ≥ s,
-    0 ≤ s ≤ 1, where every row that can be positive reaches 1 if the direction is long enough.
+    Where the iterations went is most often one. Otherwise a linear program finds it.
     """
-    n, size = rows.shape
+    size = rows.shape[1]
     if size == 1:
         low, high = float(rows.min()), float(rows.max())
         return None if low < 0.0 < high else (np.full(1, 1.0 if high > 0 else -1.0), np.zeros((0, 1)))
     moved = rows @ went
     if moved.min() > _CLEAR * moved.max():
         return went, rows[:0]
-    matrix = sparse.hstack([sparse.csr_array(-rows), sparse.eye_array(n)])
-    cost = np.append(np.zeros(size), -np.ones(n))
-    bounds = [(-_LONGEST, _LONGEST)] * size + [(0.0, 1.0)] * n
-    found = optimize.linprog(cost, A_ub=matrix, b_ub=np.zeros(n), bounds=bounds, method="highs")
-    if found.x is None:
+    way = _by_linear_program(rows, _LONGEST)
+    if way is None:
         return None
-    way = np.asarray(found.x[:size], dtype=np.float64)
     moved = rows @ way
     positive = moved > _CLEAR * max(1.0, float(np.abs(way).max()))
     return (way, rows[~positive]) if positive.any() else None
+
+
+def _by_linear_program(rows: Floats, longest: float | None) -> Floats | None:
+    """Maximise Σs with rows·d ≥ s, 0 ≤ s ≤ 1: every row that can be positive reaches 1 if d may be long enough."""
+    n, size = rows.shape
+    matrix = sparse.hstack([sparse.csr_array(-rows), sparse.eye_array(n)])
+    cost = np.append(np.zeros(size), -np.ones(n))
+    bounds = [(None if longest is None else -longest, longest)] * size + [(0.0, 1.0)] * n
+    found = optimize.linprog(cost, A_ub=matrix, b_ub=np.zeros(n), bounds=bounds, method="highs")
+    return None if found.x is None else np.asarray(found.x[:size], dtype=np.float64)
+
+
+def way_to_infinity(rows: Floats) -> tuple[Floats, Floats]:
+    """A direction d, rows·d ≥ 0, that makes as many rows positive as any, and how far it moves each: 0 or about 1 at
+    least. However long it has to be for that; nothing at all where no direction does.
+    """
+    way = _by_linear_program(np.unique(rows, axis=0), None)
+    if way is None:
+        return np.zeros(rows.shape[1]), np.zeros(len(rows))
+    moved = rows @ way
+    return way, np.where(moved > 0.5, moved, 0.0)
 
 
 def inverse_of_finite(information: Floats, found: Recession) -> Floats | None:

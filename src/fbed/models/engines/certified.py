@@ -23,6 +23,7 @@ from fbed.models.engines.fitted_logistic import Null, as_stored
 from fbed.models.engines.some_rows import SomeRows
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.likelihoods.newton import Columns, maximise
+from fbed.models.recession import way_to_infinity
 from fbed.rules.p_values import Floats
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
 _FAR = 20.0  # linear predictors from which a row may be on its way to infinity
+_ARRIVED = 45.0  # and at which there is nothing left of it in float64
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
 
@@ -86,10 +88,10 @@ class CertifiedLogistic:
         The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
         """
         found = self._tried(Z, np.array(starts), tolerance, enough)
-        for start in (starts[-1], None):  # it got stuck: begin at the centre, or where slower steps lead
+        for elsewhere in (self._by_linear_program, lambda *_: starts[-1], self._by_slower_steps):
             if not (found[4] > _CONVERGED and not found[5] and found[3] <= enough):
-                break
-            begin = self._by_slower_steps(self._side_by_side(Z, len(found[0])), found[0]) if start is None else start
+                break  # it did not get stuck
+            begin = elsewhere(self._side_by_side(Z, len(found[0])), found[0])
             found = self._tried(Z, begin[None], tolerance, enough)
         return found[:4]
 
@@ -103,6 +105,17 @@ class CertifiedLogistic:
     def _side_by_side(Z: Any, size: int) -> Floats:
         """The columns of a model as a matrix."""
         return np.asarray(Z)
+
+    def _by_linear_program(self, Z: Floats, start: Floats) -> Floats:
+        """Coefficients far along a way to infinity that explains as many rows as any, if there is one.
+
+        Newton's steps do not find a way on which some rows come to be explained a thousand times later than others.
+        """
+        way, margin = way_to_infinity((2.0 * self.model.y - 1.0)[:, None] * Z)
+        behind = -((2.0 * self.model.y - 1.0) * (Z @ start))[margin > 0.0]
+        if len(behind) == 0:
+            return start
+        return np.asarray(start + way * (_ARRIVED + max(float(behind.max()), 0.0)) / float(margin[margin > 0.0].min()))
 
     def _by_slower_steps(self, Z: Floats, start: Floats) -> Floats:
         """Coefficients that the engine of all families ends at."""
@@ -155,7 +168,7 @@ class CertifiedLogistic:
     def _fitted_on(self, rows: Indices, weights: Floats, tolerance: float) -> Floats:
         """Linear predictors of some rows, of the model that fits them best."""
         offset = None if self.model.offset is None else self.model.offset[rows]
-        Z, y = self.Z.T[:, rows].T, self.model.y[rows]
+        Z, y = np.take(self.Z.T, rows, axis=1).T, self.model.y[rows]
         return fit_logistic(Z, weights, y, self.coefficients[None], tolerance, np.inf, offset)[1]
 
     def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:

@@ -62,7 +62,7 @@ class Null:
     def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
         """Bounds for the columns of a dense block, and the norm² left of each after the model."""
         G, weighted = self.basis
-        known = block if len(self.rows) == len(block) else block.T[:, self.rows].T
+        known = block if len(self.rows) == len(block) else np.take(block.T, self.rows, axis=1).T
         projections = known.T @ weighted
         lower, upper, left, total = self.kernel.look(known, projections)
         rest = np.flatnonzero(upper > critical * (1.0 - 1e-9))
@@ -78,4 +78,4 @@ def as_stored(design: Design, which: NDArray[np.int64], rows: NDArray[np.int64])
     """Columns of the matrix on some rows, as they are: two that are equal there have the same bytes."""
     p = len(design.center)
     block = design.matrix.gather(which, np.zeros(p), np.ones(p))
-    return [column.tobytes() for column in block.T[:, rows]]
+    return [column.tobytes() for column in np.take(block.T, rows, axis=1)]

@@ -24,6 +24,7 @@ from fbed.rules.p_values import Floats
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
 _PAYS = 0.25  # operations of a sparse Gram matrix beside those of a dense one, up to which it is quicker
 _SMALLEST = 16  # variables of a model; on fewer, a dense matrix is as quick
+_HALFWAY = 0.025  # part of the null deviance that Newton's step promises where a fit towards infinity is half way there
 
 
 class SparseSpan(Span):
@@ -190,12 +191,32 @@ class SparseLogistic(CertifiedLogistic):
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         start = self.coefficients if near is None else self.coefficients - self.null.whitener @ near[0]
         starts = [part * start[kept] for part in self._parts(near is not None)] + [self._centre()[kept]]
+        if near is None and (halfway := self._halfway_without(place)) is not None:
+            starts.insert(0, halfway[kept])
         few = len(self._unexplained) < self.span.rank  # which are explained by almost any model of so many variables
         least = self._least_without(place, kept, starts, enough) if np.isfinite(enough) and not few else 0.0
         if least > enough:
             return least, self.model.null_deviance
         columns = self.span.columns.part(np.arange(self.model.design.n_rows), kept)
         return self._decided(variable, columns, self._fitted(columns, starts, _ENOUGH, enough), enough)
+
+    def _halfway_without(self, place: int) -> Floats | None:
+        """Where the way to infinity begins, without a column: the model without it is nearer to that than to the end
+        of the way, unless the column does not matter.
+        """
+        coefficients, whitener = self._halfway
+        own = float(whitener[place] @ whitener[place])
+        if not own > 0.0:
+            return None
+        return coefficients - whitener @ whitener[place] * (coefficients[place] / own)
+
+    @cached_property
+    def _halfway(self) -> tuple[Floats, Floats]:
+        """Coefficients of a fit that was stopped on its way to infinity, and a root of the inverse curvature there."""
+        weights, y, columns = self.model.design.weights, self.model.y, self.span.columns
+        tolerance = _HALFWAY * self.model.null_deviance
+        found = columns.fit(weights, y, self._centre()[None], tolerance, np.inf)
+        return found[0], LogisticNull.of_sparse_fit(columns, weights, y, found[1], found[0], found[2]).whitener
 
     def _least_without(self, place: int, kept: Indices, starts: Sequence[Floats], enough: float) -> float:
         """What the model without a column leaves unexplained at least of the rows that have most of the deviance, and
