@@ -187,8 +187,8 @@ class CertifiedLogistic:
         null = self.null
         if not self.model.design.by_support:
             null.prepare()
-        many = self.crowded and self.span.rank > 1 and self.coarse is None
-        self.some_rows = SomeRows.of(self.model.design, null) if many and np.isfinite(critical) else None
+        told_apart = self.crowded and self.span.rank > 1 and self.coarse is None and np.isfinite(critical)
+        self.some_rows = SomeRows.of(self.model.design, null, n_candidates) if told_apart else None
 
     def _look_coarsely(self, spared: float) -> None:
         """Find the rows that have most of the deviance, unless those are known for about as much to spare."""
