@@ -235,3 +235,26 @@ def test_removals_beside_codes_are_enclosed(seed):
             assert lower <= worth + 1e-7 * (1.0 + worth)
             assert upper >= worth - 1e-7 * (1.0 + worth)
             assert lower > enough or lower == upper
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_columns_that_are_multiplied_are_those_that_are_counted(seed, monkeypatch):
+    others, k = ((), (5,), (5, 3, 4))[seed % 3], seed // 3 * 3
+    dense, weight = some_columns(others=others, k=k, seed=seed)
+    assert dense.expanded is not None
+    monkeypatch.setattr("fbed.models.engines.categories.coded_columns._FEW_VALUES", -1)
+    counted, _ = some_columns(others=others, k=k, seed=seed)
+    assert counted.expanded is None
+    rng = np.random.default_rng(seed)
+    rows, X, steps = rng.normal(size=120), np.asfortranarray(rng.normal(size=(120, 2))), rng.normal(size=dense.size)
+    for ask in (
+        lambda c: c.norms,
+        lambda c: c.gram(weight),
+        lambda c: c.by_level(weight)[1],
+        lambda c: c.inner(rows),
+        lambda c: c.cross(weight, X),
+        lambda c: c.predict(steps),
+        lambda c: c.newton(rows, weight).move,
+        lambda c: c.ranked()[0],
+    ):
+        assert_allclose(ask(dense), ask(counted), atol=1e-10)

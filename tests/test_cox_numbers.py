@@ -6,12 +6,13 @@ import time as clock
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import optimize, special
 
 import fbed
 from fbed.models.likelihoods import few_terms
 from fbed.models.likelihoods.cox import Cox
-from fbed.models.likelihoods.newton import Columns
+from fbed.models.likelihoods.newton import Columns, climb
 from fbed.models.likelihoods.spells import Spells
 
 
@@ -167,3 +168,54 @@ def test_spells_are_the_sums_they_say():
         assert spells.of_rows(cells) == pytest.approx(there.T @ cells, abs=1e-12)
         largest = np.where(there[:, :, None], rows[None], -np.inf).max(axis=1)
         assert np.array_equal(spells.at_moments(rows, np.maximum, -np.inf), largest)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_kernel_climbs_as_newton_does(seed):
+    """Models with columns in common and one of their own: ties, weights, deaths that all come first."""
+    rng = np.random.default_rng(seed)
+    n, k = 60, 4
+    Z = rng.normal(size=(n, k)) * np.array([1.0, 1.0, 3.0, 0.1])
+    own = rng.normal(size=(n, 6))
+    time = np.ceil(8 * rng.exponential(np.exp(-Z[:, 0]))) if seed % 2 else rng.exponential(np.exp(-Z[:, 0]))
+    event = rng.random(n) < (0.6 if seed % 3 else 0.1)
+    event[0] = True
+    weights = rng.uniform(0.3, 3.0, n) if seed % 5 == 0 else np.ones(n)
+    own[:, 0] = -time  # whoever dies has the largest hazard
+    cox = Cox(time, event, weights)
+    assert cox._fits is not None
+    for columns, models in ((Columns(Z), 1), (Columns(Z, own), 6), (Columns(Z[:, :0], own), 6)):
+        start = np.zeros((columns.size, models))
+        found, twin = cox.maximise(columns, start), climb(cox, columns, start)
+        assert found.finished.all()
+        assert twin.finished.all()
+        assert_allclose(found.deviance, twin.deviance, rtol=1e-9, atol=1e-9)
+        sound = found.deviance > 1e-3
+        known = [np.abs(twin.parameters[:, m]).max() < 10 for m in range(models)] & sound
+        assert_allclose(found.parameters[:, known], twin.parameters[:, known], atol=1e-4)
+    if not seed % 2:
+        assert cox.maximise(Columns(Z, own), np.zeros((k + 1, 6))).deviance[0] == 0.0
+
+
+def test_hazards_beyond_one_scale_are_left_to_newton_itself():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(30, 1))
+    x[3] = 1e6
+    cox = Cox(rng.exponential(size=30), np.ones(30, dtype=bool), np.ones(30))
+    far = np.full((1, 1), 1e-3)
+    assert not cox._fits.climb(np.asfortranarray(x), None, far)[2].any()
+    assert_allclose(cox.maximise(Columns(x), far).deviance, climb(cox, Columns(x), far).deviance, rtol=1e-10)
+
+
+def test_late_entries_and_strata_are_left_to_newton_itself():
+    time, event, ones = np.arange(1.0, 7.0), np.ones(6, dtype=bool), np.ones(6)
+    assert Cox(time, event, ones, np.array([0, 0, 0, 1, 1, 1]), None)._fits is None
+    assert Cox(time, event, ones, None, time - 1)._fits is None
+
+
+def test_the_kernel_refuses_other_sizes():
+    cox = Cox(np.arange(1.0, 7.0), np.ones(6, dtype=bool), np.ones(6))
+    for Z, own, start in ((5, None, 1), (6, 2, 2), (6, 1, 1)):
+        columns = None if own is None else np.zeros((6, own), order="F")
+        with pytest.raises(ValueError):
+            cox._fits.climb(np.zeros((Z, 1), order="F"), columns, np.zeros((start, 1), order="F"))

@@ -9,15 +9,17 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from tests.limits import CASES, search
 
 import fbed
+from fbed._kernels import ask_every
 from fbed.api import problem as problem_module
 from fbed.cli.command import main
 from fbed.clock import Clock, OutOfTime, check_time, seconds_left
 from fbed.errors import InvalidInput, SlowSearch
-from fbed.models.other_statistics.linear import Gaussian
+from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.threads import spread
 
 LATE = 1.0  # seconds that a search may go on, as the documentation promises; a busy machine gets twice that
@@ -91,6 +93,39 @@ def test_limits_hold_in_every_family(name, interrupted):
     over, status, _ = search(name, 0.2, 0.3, interrupted)
     assert status in ("time_limit", "interrupted", "converged", "KeyboardInterrupt")
     assert over < 2 * LATE
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Counts looks at the clock, at every one that there is, and lets a time limit end at a given one."""
+
+    class Looks:
+        left = np.inf
+        seen = 0
+
+    def check(clock):
+        if clock.deadline is None:
+            return
+        Looks.seen += 1
+        if Looks.seen > Looks.left:
+            raise OutOfTime
+
+    monkeypatch.setattr(Clock, "check", check)
+    ask_every(0)
+    yield Looks
+    ask_every(100)
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - {"multinomial, 150 classes", "multinomial, 500 classes"}))
+def test_a_search_can_end_at_any_look_at_the_clock(name, looks):
+    """An exception in the middle of any loop of the kernels leaves it in order."""
+    asked = CASES[name](np.random.default_rng(0), 0.05)
+    X, y = asked.pop("X"), asked.pop("y")
+    X = X.iloc[:, :3] if isinstance(X, pd.DataFrame) else X[:, :3]
+    fbed.select(X, y, time_limit=1000, **asked)
+    for last in [*range(min(looks.seen, 40)), *np.geomspace(40, max(looks.seen, 41), 10)]:
+        looks.left, looks.seen = last, 0
+        assert fbed.select(X, y, time_limit=1000, **asked).status in ("time_limit", "converged")
 
 
 def test_limits_hold_with_threads():
@@ -179,7 +214,7 @@ def test_an_interrupt_while_the_result_is_described_does_not_lose_it(monkeypatch
     y = X[:, 2] + rng.normal(size=100)
     whole = fbed.select(X, y)
     if place == "describe":
-        monkeypatch.setattr(Gaussian, "describe", interrupt)
+        monkeypatch.setattr(GaussianByProducts, "describe", interrupt)
     elif place == "overview":
         monkeypatch.setattr(problem_module, "overview", interrupt)
     else:
@@ -204,7 +239,7 @@ def test_an_interrupt_of_the_command_line_prints_what_was_found(monkeypatch, cap
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 3))
     np.savez(tmp_path / "x.npz", X=X, y=X[:, 1] + rng.normal(size=100))
-    monkeypatch.setattr(Gaussian, "describe", interrupt)
+    monkeypatch.setattr(GaussianByProducts, "describe", interrupt)
     assert main(["select", str(tmp_path / "x.npz")]) == 130
     assert "interrupted" in capsys.readouterr().out
 

@@ -30,6 +30,16 @@ def run(capsys):
     return run
 
 
+@pytest.mark.parametrize(("sep", "decimal"), [(",", "."), (";", ",")])
+def test_numbers_are_read_to_the_last_digit(sep, decimal, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5)) * 10.0 ** rng.integers(-8, 8, size=(200, 5))
+    numbers = pd.DataFrame(X, columns=list("abcde"))
+    numbers.to_csv(tmp_path / "data.csv", index=False, sep=sep, decimal=decimal)
+    frame = readers.read(str(tmp_path / "data.csv"), sep, decimal=decimal).table
+    pd.testing.assert_frame_equal(frame, numbers, check_exact=True)
+
+
 def test_words_for_missing_are_named_and_can_be_levels(table, tmp_path, run):
     file = tmp_path / "data.csv"
     table.to_csv(file, index=False)

@@ -11,6 +11,9 @@ Floats = NDArray[np.float64]
 Which = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+def ask_every(milliseconds: int) -> None:
+    """How often long loops ask whether to go on: 100 unless told otherwise, 0 for every time that they can."""
+
 def number_objects(columns: list[NDArray[np.object_]]) -> list[tuple[NDArray[np.int32], list[Any]]]:
     """Of every column, the code of every value and what the codes stand for, in the order in which they come first.
 
@@ -30,8 +33,6 @@ class DenseColumns:
         """Columns (x − centre)/scale, column-major; zero where the scale is."""
     def gather_rows(self, which: Which, center: Floats, scale: Floats, first: int, last: int, constant: bool) -> Floats:
         """The same for the rows first..last only, after a column of ones if there is to be a constant."""
-    def row_products(self, which: Which, center: Floats, scale: Floats, first: int, last: int, V: Floats) -> Floats:
-        """VᵀX of these columns and few vectors, of the rows first..last, which are those of V."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
 
@@ -287,6 +288,15 @@ def cox_state(
     Rows are in order, within a stratum from the latest to the earliest; `starts` marks the first of a stratum, `closes`
     (from 1) the last with the time of a tied set."""
 
+def squares_and_reach(X: Floats, projections: Floats, curvature: Floats, length: Floats) -> tuple[Floats, Floats]:
+    """Σ c·x² of columns, and their largest |x_i| + l_i|p| with p the projections of each on a basis of row norms l."""
+
+def cox_change(
+    event: Floats, closes: Which, starts: Flags, deaths: Floats, before: Floats, scored: Floats, now: Floats
+) -> tuple[float, float, float]:
+    """Least and largest p/p₀ of the probabilities of those at risk by the hazards of now and before, over all of
+    Efron's terms, and Σ (p − p₁)²/p₀ with p₁ by the hazards `scored`."""
+
 def cox_shares(event: Floats, closes: Which, starts: Flags, deaths: Floats, hazard: Floats) -> tuple[Floats, Floats]:
     """What every tied set adds to the cumulated hazard, and what those who die in it are short of that."""
 
@@ -325,6 +335,23 @@ class MomentsAtRisk:
     def found(self) -> Floats:
         """Moments and extremes, a column each."""
 
+class CoxFits:
+    """Partial likelihoods of one stratum without late entries."""
+
+    def __init__(
+        self,
+        places: list[Which],
+        values: list[Floats],
+        saturated: float,
+        own_logs: float,
+        limits: list[float],
+        iterations: int,
+    ) -> None: ...
+    def climb(self, Z: Floats, own: Floats | None, start: Floats) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Coefficients, deviances, and which models have arrived, from `start`, a column a model.
+
+        Every model has the columns Z and, if there are any, one of `own`."""
+
 def fit_logistic(
     Z: Floats,
     weight: Floats,
@@ -342,6 +369,11 @@ def fit_logistic(
 
 def basis_without(R: Floats, first: int, last: int) -> Floats:
     """Q, orthonormal, for which QᵀR without the columns first..last is an upper triangle, as R is."""
+
+def group_gains(
+    G: Floats, W: Floats, score: Floats, first: Which, width: Which, spanned: float, delicate: float
+) -> tuple[Floats, Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """What each group of columns explains, its rank, whether that is delicate, and which columns are spanned."""
 
 def pattern_deviances(X: Floats, y: Floats, weight: Floats, first: Which, last: Which) -> Floats:
     """The least deviance of any model without the columns first..last, for several such ranges: rows of different

@@ -52,6 +52,18 @@ inline std::tuple<OutVector, OutVector> cox_shares(Vector event, Which closes, F
     return {s, o};
 }
 
+// Least and largest change of a probability, and a sum of squares; see `risk_change`.
+inline std::tuple<double, double, double> cox_change(Vector event, Which closes, Flags starts, Vector deaths, Vector before, Vector scored,
+                                                     Vector now) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    const size_t n = event.shape(0);
+    require(before.shape(0) == n && scored.shape(0) == n && now.shape(0) == n, "sizes");
+    check_range(closes, static_cast<int64_t>(deaths.shape(0)) + 1);
+    nb::gil_scoped_release release;
+    const RiskChange change = risk_change(rows, deaths.data(), before.data(), scored.data(), now.data());
+    return {change.least, change.largest, change.apart};
+}
+
 // One number a row, from two a tied set; see `expected_events`.
 inline OutVector cox_expected(Vector event, Which closes, Flags starts, Vector hazard, Vector share, Vector own) {
     const RiskRows rows = risk_rows(event, closes, starts);
@@ -132,6 +144,7 @@ struct MomentsAtRisk {
 
 inline void bind_at_risk(nb::module_& m) {
     m.def("cox_state", &cox_state);
+    m.def("cox_change", &cox_change);
     m.def("cox_shares", &cox_shares);
     m.def("cox_expected", &cox_expected);
     nb::class_<ProductsAtRisk>(m, "ProductsAtRisk")

@@ -5,7 +5,9 @@
 #include "at_risk.hpp"
 #include "classes.hpp"
 #include "columns.hpp"
+#include "cox_fits.hpp"
 #include "fit.hpp"
+#include "group_gains.hpp"
 #include "linear.hpp"
 #include "levels.hpp"
 #include "null.hpp"
@@ -87,24 +89,6 @@ struct DenseColumns {
         OutMatrix out = new_block(first, last, m.n, which.shape(0), constant, data);
         nb::gil_scoped_release release;
         m.rows(first, last).gather(which.data(), which.shape(0), center.data(), scale.data(), data);
-        return out;
-    }
-
-    // X'V of standardised columns and few vectors, of the rows first..last, without room for more than a part of a column; V has
-    // the rows first..last only.
-    OutMatrix row_products(Which which, Vector center, Vector scale, int64_t first, int64_t last, ColumnMajor V) const {
-        check_range(which, m.p);
-        require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
-        require(0 <= first && first <= last && last <= m.n && static_cast<int64_t>(V.shape(0)) == last - first, "row range");
-        const int64_t count = static_cast<int64_t>(which.shape(0)), width = static_cast<int64_t>(V.shape(1));
-        double* data;
-        OutMatrix out = new_columns(width, count, data);
-        nb::gil_scoped_release release;
-        std::vector<double> x(last - first);
-        for (int64_t j = 0; j < count; ++j) {
-            m.rows(first, last).gather(which.data() + j, 1, center.data(), scale.data(), x.data());
-            products(V.data(), last - first, width, x.data(), data + j * width);
-        }
         return out;
     }
 };
@@ -343,6 +327,22 @@ static std::tuple<double, OutVector, OutMatrix> model_rows(bool counts, ColumnMa
 }
 
 // Second, third and fourth moment, least and largest z of the steps that are the columns of U; a column each.
+// Σ c·x² of columns X, and the largest |x_i| + l_i|p|, p the projections of a column on a basis with row norms l.
+static std::tuple<OutVector, OutVector> squares_and_reach(ColumnMajor X, RowMajor projections, Vector curvature, Vector length) {
+    const size_t n = X.shape(0), count = X.shape(1);
+    require(curvature.shape(0) == n && length.shape(0) == n && projections.shape(0) == count, "sizes");
+    double *own, *reach;
+    OutVector o = new_vector(count, own), r = new_vector(count, reach);
+    nb::gil_scoped_release release;
+    const size_t rank = projections.shape(1);
+    for (size_t j = 0; j < count; ++j) {
+        look_up();
+        const double* p = projections.data() + j * rank;
+        own[j] = sum_of_squares(X.data() + j * n, n, curvature.data(), length.data(), std::sqrt(std::inner_product(p, p + rank, p, 0.0)), reach[j]);
+    }
+    return {o, r};
+}
+
 static OutMatrix step_moments(bool counts, Vector mean, Vector weight, ColumnMajor U) {
     const size_t n = U.shape(0), count = U.shape(1);
     require(mean.shape(0) == n && weight.shape(0) == n, "sizes");
@@ -469,6 +469,7 @@ using namespace nb::literals;
 NB_MODULE(_kernels, m) {
     whom_to_ask() = ask_python;
     m.doc() = "Plain loops over columns; the statistics are in Python.";
+    m.def("ask_every", [](int64_t milliseconds) { patience() = milliseconds; });
     m.def("number_objects", &number_objects);
     nb::class_<DenseColumns>(m, "DenseColumns")
         .def(nb::init<Anything>())
@@ -476,8 +477,7 @@ NB_MODULE(_kernels, m) {
         .def("stats", &DenseColumns::stats)
         .def("dots", &DenseColumns::dots)
         .def("gather", &DenseColumns::gather)
-        .def("gather_rows", &DenseColumns::gather_rows)
-        .def("row_products", &DenseColumns::row_products);
+        .def("gather_rows", &DenseColumns::gather_rows);
     nb::class_<SparseColumns>(m, "SparseColumns")
         .def(nb::init<Anything, Anything, Anything, int64_t>())
         .def("stats", &SparseColumns::stats)
@@ -540,6 +540,7 @@ NB_MODULE(_kernels, m) {
     bind_classes<OrderedClasses>(m, "OrderedClasses");
     m.def("model_rows", &model_rows);
     m.def("step_moments", &step_moments);
+    m.def("squares_and_reach", &squares_and_reach);
     m.def("score_intervals", &score_intervals);
     m.def("score_interval", [](double score, double furthest, std::tuple<double, double, double> fit) {
         const FitIsShort shape{std::get<0>(fit), std::get<1>(fit), std::get<2>(fit)};
@@ -547,11 +548,13 @@ NB_MODULE(_kernels, m) {
         return std::make_tuple(found.lower, found.upper);
     });
     bind_at_risk(m);
+    bind_cox_fits(m);
     m.def("fit_logistic", &fit_logistic);
 
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
+    m.def("group_gains", &group_gains);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("sums_by_level", &sums_by_level);
     m.def("pair_sums", &sums_by_pair);

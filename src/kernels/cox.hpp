@@ -162,4 +162,52 @@ inline void risk_shares(const RiskRows& rows, const double* deaths, const double
     }
 }
 
+// How probabilities of those at risk have changed from p₀ to p, term by term: the extremes of p/p₀, and Σ (p − p₁)²/p₀ with p₁ those
+// of a third state.
+struct RiskChange {
+    double least = INFINITY, largest = 0, apart = 0;
+};
+
+// Sums over rows of the hazards of three states, and of their products over the hazard of the first.
+struct ThreeHazards {
+    Sum before, scored, now, both, square, other_square;
+
+    void add(double h0, double h1, double h) {
+        before.add(h0), scored.add(h1), now.add(h);
+        both.add(h * h1 / h0), square.add(h * h / h0), other_square.add(h1 * h1 / h0);
+    }
+};
+
+inline RiskChange risk_change(const RiskRows& rows, const double* deaths, const double* before, const double* scored, const double* now) {
+    RiskChange out;
+    ThreeHazards risk, dying;
+    Sum apart;
+    double low = INFINITY, high = 0;
+    for (int64_t i = 0; i < rows.n; ++i) {
+        if (rows.starts[i]) risk = ThreeHazards{}, low = INFINITY, high = 0;
+        if (before[i] > 0.0) {
+            const double ratio = now[i] / before[i];
+            low = std::min(low, ratio), high = std::max(high, ratio);
+            risk.add(before[i], scored[i], now[i]);
+            if (rows.event[i] != 0.0) dying.add(before[i], scored[i], now[i]);
+        } else if (now[i] > 0.0 || scored[i] > 0.0) {
+            return {0.0, INFINITY, INFINITY};
+        }
+        if (rows.closes[i] == 0) continue;
+        const double d = deaths[rows.closes[i] - 1];
+        for (int64_t m = 0; m < n_terms(d); ++m) {
+            const double f = static_cast<double>(m) / d, c = std::min(d - static_cast<double>(m), 1.0);
+            const auto rest = [&](Sum ThreeHazards::*sum) { return (risk.*sum).total() - f * (dying.*sum).total(); };
+            const double s0 = rest(&ThreeHazards::before), s1 = rest(&ThreeHazards::scored), s = rest(&ThreeHazards::now);
+            out.least = std::min(out.least, low * s0 / s), out.largest = std::max(out.largest, high * s0 / s);
+            apart.add(c * s0 * (rest(&ThreeHazards::square) / (s * s) - 2.0 * rest(&ThreeHazards::both) / (s * s1) +
+                                rest(&ThreeHazards::other_square) / (s1 * s1)));
+            apart.add(c * 1e-14);  // of rounding
+        }
+        dying = ThreeHazards{};
+    }
+    out.apart = apart.total();
+    return out;
+}
+
 }  // namespace fbed

@@ -1,4 +1,7 @@
 // Loops that are compiled for several generations of processors; the best one is chosen when the library is loaded.
+//
+// Nothing may be thrown out of such a function, so none of them looks up (`pause.hpp`): GCC takes its calls for calls that
+// cannot throw, whatever it does, and an exception would end the process.
 #pragma once
 
 #if defined(__GNUC__) && defined(__x86_64__) && defined(__linux__)

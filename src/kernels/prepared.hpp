@@ -228,9 +228,15 @@ struct Prepared {
     OutMatrix whitener() const { return new_rows(basis.M, basis.r, basis.kept); }
     OutMatrix free() const { return new_rows(basis.free, basis.r, basis.r - basis.kept); }
     OutMatrix spanned() const {
-        std::vector<double> out(f.n * f.r);
-        for (int64_t i = 0; i < f.n; ++i) std::copy_n(G.data() + i * f.stride, f.r, out.data() + i * f.r);
-        return new_rows(out, f.n, f.r);
+        double* data;
+        OutMatrix out = new_columns(f.n, f.r, data);
+        if (f.T) {
+            std::copy_n(f.T, f.n * f.r, data);
+            return out;
+        }
+        for (int64_t i = 0; i < f.n; ++i)
+            for (int64_t k = 0; k < f.r; ++k) data[k * f.n + i] = G[i * f.stride + k];
+        return out;
     }
     OutRows rows() const {
         int64_t* data;

@@ -19,6 +19,18 @@ inline double exp_in_range(double x) {
     return x < 0.0 ? e : 1.0 / e;
 }
 
+// Σ c·x², and the largest |x_i| + size·l_i.
+FBED_HOT inline double sum_of_squares(const double* x, int64_t n, const double* c, const double* l, double size, double& reach) {
+    double sum = 0, most = 0;
+#pragma omp simd reduction(+ : sum) reduction(max : most)
+    for (int64_t i = 0; i < n; ++i) {
+        sum += c[i] * x[i] * x[i];
+        most = std::max(most, std::abs(x[i]) + size * l[i]);
+    }
+    reach = most;
+    return sum;
+}
+
 // Mean μ, information a·w and residual a(y − μ) of n rows at their linear predictor; returns half the deviance, Σ a·(loss − least)
 // with `least` what the best mean would lose: row by row, since sums of large counts would leave nothing of their difference.
 FBED_HOT inline double logistic_state(int64_t n, const double* eta, const double* y, const double* a, const double* least, double* mean,

@@ -101,39 +101,43 @@ struct Symmetric {
     }
 };
 
+// Rows first..last of the factor below, and what they take from the rows after them; `diagonal` is that of A.
+FBED_HOT inline void factorise_rows(Symmetric& A, int64_t known, const double* diagonal, int64_t first, int64_t last) {
+    const int64_t k = A.size, stride = A.stride;
+    const auto open = [&](int64_t i) { return i < known ? known : i; };  // first column that is not final
+    for (int64_t j = first; j < last; ++j) {
+        double *row = A.row(j), root = row[j];
+        if (j >= known) {
+            const double least = diagonal[j] > 0 ? kLifted * diagonal[j] : 1.0;  // 1: do not move along it
+            root = std::sqrt(row[j] > least ? row[j] : least);
+            row[j] = root;
+        }
+        const double unit = 1.0 / root;
+        for (int64_t l = std::max(j + 1, open(j)); l < k; ++l) row[l] *= unit;
+        for (int64_t i = j + 1; i < last; ++i) {
+            double *to = A.row(i), t = row[i];
+#pragma omp simd
+            for (int64_t l = open(i); l < k; ++l) to[l] -= t * row[l];
+        }
+    }
+    for (int64_t i = last; i < k;) {
+        const int64_t end = std::min(i < known ? std::min(i + 8, known) : i + 8, k);
+        for (int64_t l = open(i); l < k; l += kTile)
+            add_tiles(end - i, A.row(first) + l, stride, A.row(first) + i, stride, last - first, -1.0, A.row(i) + l, stride);
+        i = end;
+    }
+}
+
 // Upper Cholesky factor in place, UᵀU = A. The first `known` rows hold the factor of their own block already, and what
 // they have to the right of it still to be divided. Pivots that rounding has eaten are lifted as in `cholesky`.
-FBED_HOT inline void factorise(Symmetric& A, int64_t known) {
+inline void factorise(Symmetric& A, int64_t known) {
     constexpr int64_t kPanel = 16;
-    const int64_t k = A.size, stride = A.stride;
     thread_local std::vector<double> diagonal;
-    diagonal.resize(k);
-    for (int64_t i = 0; i < k; ++i) diagonal[i] = A.row(i)[i];
-    const auto open = [&](int64_t i) { return i < known ? known : i; };  // first column that is not final
-    for (int64_t first = 0; first < k; first += kPanel) {
+    diagonal.resize(A.size);
+    for (int64_t i = 0; i < A.size; ++i) diagonal[i] = A.row(i)[i];
+    for (int64_t first = 0; first < A.size; first += kPanel) {
         look_up();
-        const int64_t last = std::min(k, first + kPanel);
-        for (int64_t j = first; j < last; ++j) {
-            double *row = A.row(j), root = row[j];
-            if (j >= known) {
-                const double least = diagonal[j] > 0 ? kLifted * diagonal[j] : 1.0;  // 1: do not move along it
-                root = std::sqrt(row[j] > least ? row[j] : least);
-                row[j] = root;
-            }
-            const double unit = 1.0 / root;
-            for (int64_t l = std::max(j + 1, open(j)); l < k; ++l) row[l] *= unit;
-            for (int64_t i = j + 1; i < last; ++i) {
-                double *to = A.row(i), t = row[i];
-#pragma omp simd
-                for (int64_t l = open(i); l < k; ++l) to[l] -= t * row[l];
-            }
-        }
-        for (int64_t i = last; i < k;) {
-            const int64_t end = std::min(i < known ? std::min(i + 8, known) : i + 8, k);
-            for (int64_t l = open(i); l < k; l += kTile)
-                add_tiles(end - i, A.row(first) + l, stride, A.row(first) + i, stride, last - first, -1.0, A.row(i) + l, stride);
-            i = end;
-        }
+        factorise_rows(A, known, diagonal.data(), first, std::min(A.size, first + kPanel));
     }
 }
 

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput, SlowSearch
 from fbed.families.registry import Family, Request
+from fbed.matrix.design import Design
 from fbed.matrix.device_blocks import DeviceBlocks
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.matrix.stored_blocks import PackedBlocks, blocks_of
 from fbed.models.base import Model
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.bounded import BoundedFit
+from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.tall.array_sums import ArraySums
 from fbed.models.engines.tall.linear import LinearSums, Products, TallGaussian
@@ -60,6 +62,8 @@ def _gaussian(request: Request) -> Model:
         y = y - request.extras.offset
     if request.cov is None:
         model = Gaussian(request.design, y, request.certified)
+        if request.certified and _has_few_products(request.design):
+            return GaussianByProducts(model)
         few = int(request.design.width.sum()) <= _MOST_PRODUCTS
         if not _is_tall(request) or not (few or request.design.is_stored):
             return model
@@ -67,6 +71,17 @@ def _gaussian(request: Request) -> Model:
     if request.cov == "HC3":
         return RobustGaussian(request.design, y, None)
     return _with_notes(RobustGaussian(request.design, y, _clusters(request)), _scarce(request))
+
+
+_CHEAP_PRODUCTS = 5e8  # multiplications for the products of all columns that take less time than a few scans
+_ROWS_A_COLUMN = 2  # with fewer, models soon explain nearly everything, and products lose their digits
+
+
+def _has_few_products(design: Design) -> bool:
+    """Whether the products of all columns are cheap beside a search."""
+    columns = int(design.width.sum())
+    small = design.n_rows < TALL and not design.is_stored
+    return small and _ROWS_A_COLUMN * columns <= design.n_rows and design.n_rows * columns**2 <= _CHEAP_PRODUCTS
 
 
 def _tall_gaussian(model: Gaussian, few: bool) -> TallGaussian:

@@ -106,12 +106,6 @@ class Design:
         return self.is_stored and isinstance(self.matrix.stored, DeviceColumns)
 
     @property
-    def lies_by_columns(self) -> bool:
-        """Whether reading one column reads nothing of the others."""
-        matrix = self.table.matrix
-        return not isinstance(matrix, np.ndarray) or matrix.flags.f_contiguous or matrix.nbytes <= _TRANSPOSED
-
-    @property
     def block_size(self) -> int:
         """How many columns make a block."""
         return max(8, _BLOCK_VALUES // max(1, self.n_rows))

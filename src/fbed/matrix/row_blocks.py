@@ -22,7 +22,6 @@ from fbed.threads import spread
 
 _BLOCK_VALUES = 2**17  # float64 values of a block: a megabyte stays in the cache of a core
 _LEAST_ROWS, _MOST_ROWS = 256, 8192
-_FEW_VECTORS = 4  # with which columns are multiplied one by one
 _CHUNKS = 32  # parts of the rows that threads share
 _KEPT_MODELS, _KEPT_BYTES = 4, 2**25  # blocks that are kept: of so many models, if one of them takes no more than this
 
@@ -131,19 +130,6 @@ class RowBlocks:
 
         along, own = self.summed(work, width + len(where))
         return along, own
-
-    def along(self, variables: Indices, vectors: Callable[[slice], Floats], width: int) -> Floats:
-        """XᵀV alone; column by column, without a copy of a block, while the vectors are few."""
-        design, where = self.design, self.design.positions(variables)
-        if width > _FEW_VECTORS or not (design.lies_by_columns and hasattr(design.matrix, "row_products")):
-            return self.products(variables, vectors, width)[0]
-
-        def work(part: slice) -> Sums:
-            about = where, design.center, design.scale, part.start, part.stop
-            return (design.matrix.row_products(*about, np.asfortranarray(vectors(part))),)
-
-        (found,) = self.summed(work, width)
-        return found.T
 
     def codes(self, variable: int) -> Indices | None:
         """Levels of a variable that is one category, the first of them its reference; None for anything else."""

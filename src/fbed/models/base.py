@@ -164,7 +164,7 @@ class Span:
         self.rank_of: dict[int, int] = {}  # how many columns of the basis each variable brought
         todo = self.selected
         if known is not None:
-            shared = _shared(known.selected, self.selected)
+            shared = shared_beginning(known.selected, self.selected)
             self.rank_of = {variable: known.rank_of[variable] for variable in self.selected[:shared]}
             basis, todo = known.Q[:, : 1 + sum(self.rank_of.values())], self.selected[shared:]
         for variable in todo:
@@ -248,7 +248,7 @@ def harmonic_mean(counts: NDArray[Any]) -> float:
     return float(len(counts) / np.sum(1.0 / counts))
 
 
-def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+def shared_beginning(one: Sequence[int], other: Sequence[int]) -> int:
     """How many elements two sequences have in common at their beginning."""
     for i, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:

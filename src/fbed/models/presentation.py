@@ -121,9 +121,12 @@ def standardised_to_users_scale(
     moments = [design.moments(variable) for variable in selected]
     center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
     scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
-    change = np.diag(np.concatenate([[1.0], 1.0 / scale]))
-    change[0, 1:] = -center / scale
+    unit, shift = np.concatenate([[1.0], 1.0 / scale]), np.concatenate([[1.0], -center / scale])
     terms = ("(intercept)", *(label for variable in selected for label in design.labels(variable)))
     if not constant:
-        change, terms = change[1:, 1:], terms[1:]
-    return Estimates(terms, change @ coefficients, change @ covariance @ change.T)
+        return Estimates(terms[1:], unit[1:] * coefficients, unit[1:, None] * covariance * unit[1:])
+    values, half = unit * coefficients, unit[:, None] * covariance
+    values[0], half[0] = shift @ coefficients, shift @ covariance
+    whole = half * unit
+    whole[:, 0] = half @ shift
+    return Estimates(terms, values, whole)

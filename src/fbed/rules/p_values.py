@@ -22,6 +22,7 @@ from scipy import special
 Floats = NDArray[np.float64]
 
 _SMALLEST_TAIL = 1e-290  # of a probability that is a number like others
+_LOG_SMALLEST_TAIL = math.log(_SMALLEST_TAIL)
 _TINY = 1e-300  # keeps Lentz's recurrences away from a division by zero
 _PRECISION = 1e-15  # a fraction that has come this close is left alone: further terms would only add rounding
 _MAX_TERMS = 20_000  # the fractions converge in O(√a) terms; this is far beyond any use and bounds the loop
@@ -198,10 +199,13 @@ def f_log_sf(statistic: ArrayLike, df: ArrayLike, denominator: ArrayLike) -> Flo
 
 def log_betainc_from_log(log_x: Floats, a: Floats, b: Floats) -> Floats:
     """log I_x(a, b), the regularised incomplete beta function, from log x (x itself may underflow)."""
-    x = np.exp(log_x)
-    out = np.empty(log_x.shape)
+    x, y = np.exp(log_x), -np.expm1(log_x)
     far = x < (a + 1.0) / (a + b + 2.0)
-    out[far] = _log_lower_beta(log_x[far], a[far], b[far])
+    with np.errstate(divide="ignore"):
+        out = np.log(np.where(x < 0.5, special.betainc(a, b, x), special.betaincc(b, a, y)))
+    tiny = far & ~(out > _LOG_SMALLEST_TAIL)
+    if tiny.any():
+        out[tiny] = _log_lower_beta(log_x[tiny], a[tiny], b[tiny])
     out[~far] = np.log1p(-special.betainc(b[~far], a[~far], -np.expm1(log_x[~far])))
     return np.minimum(out, 0.0)
 

@@ -234,7 +234,7 @@ class Scanner:
         def critical(df: Floats) -> Floats:
             return self.rule.critical(df, k, reference or ChiSquare(), staying)
 
-        score = statistic - critical(df)
+        score = np.full(len(few), np.nan) if self.decides_only else statistic - critical(df)
         columns = (known.candidates[few], statistic, df, log_p, score, upper)
         findings = tuple(Finding(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
         chosen = findings[0] if allowed else None

@@ -14,7 +14,7 @@ import numpy as np
 
 from fbed.api.problem import Problem
 from fbed.errors import InvalidInput
-from fbed.models.base import FittedModel
+from fbed.models.base import Fit, FittedModel
 from fbed.result.figures import figure
 from fbed.result.fitted import FinalModel
 from fbed.result.fitted.columns import read_columns
@@ -43,15 +43,21 @@ class FinalWay:
     penalties: tuple[float | None, ...] = (None,)
 
     def fit(
-        self, problem: Problem, estimates: FittedModel, selected: Sequence[int], predicts_only: bool = False
+        self,
+        problem: Problem,
+        estimates: FittedModel,
+        selected: Sequence[int],
+        predicts_only: bool = False,
+        near: Fit | None = None,
     ) -> list[FinalModel]:
         """A model for every penalty, from the maximum-likelihood estimates of the selected variables.
 
-        Models that only predict are not asked how well they fit.
+        Models that only predict are not asked how well they fit. `near` is a fit on nearly the same set.
         """
+        of = Selected(problem, estimates, selected, predicts_only, near)
         if self.name == "ml" and not _is_infinite(estimates):
-            return [predictive_with_baseline(problem, estimates, selected)]
-        return _MADE[self.name](self, Selected(problem, estimates, selected, predicts_only))
+            return [_with_baseline(of)]
+        return _MADE[self.name](self, of)
 
     def with_penalty(self, penalty: float | None) -> FinalWay:
         """The same way with one penalty."""
@@ -66,11 +72,12 @@ class Selected:
     estimates: FittedModel
     variables: Sequence[int]
     predicts_only: bool = False
+    near: Fit | None = None
 
     @cached_property
     def on(self) -> Standardised:
         """The likelihood on their standardised columns."""
-        return Standardised(self.problem, self.variables)
+        return Standardised(self.problem, self.variables, self.near)
 
     @cached_property
     def base(self) -> FinalModel:
@@ -131,12 +138,12 @@ def _may_shrink(problem: Problem) -> bool:
 _SHRINKING = ("gaussian", "binomial", "poisson", "gamma", "cox")
 
 
-def predictive_with_baseline(problem: Problem, estimates: FittedModel, selected: Sequence[int]) -> FinalModel:
+def _with_baseline(of: Selected) -> FinalModel:
     """The maximum-likelihood model as held-out rows need it; a Cox model has its baseline hazard."""
-    model = predictive(problem, estimates, selected)
+    model = of.base
     if model.family != "cox":
         return model
-    return reestimated(problem, model, selected, model.coefficients, model.deviance, model.estimation)
+    return reestimated(of.problem, model, of.variables, model.coefficients, model.deviance, model.estimation)
 
 
 def _is_infinite(estimates: FittedModel) -> bool:
@@ -156,7 +163,7 @@ def _auto(way: FinalWay, of: Selected) -> list[FinalModel]:
 
 def _without_penalty(of: Selected, by_penalty: dict[float, FinalModel]) -> FinalModel:
     if not _is_infinite(of.estimates):
-        return predictive_with_baseline(of.problem, of.estimates, of.variables)
+        return _with_baseline(of)
     least = by_penalty[FEW[0]]
     return replace(least, estimation=f"{least.estimation}{_ENDLESS}")
 

@@ -28,7 +28,7 @@ from fbed.rules.p_values import Floats
 from fbed.search.scan import Scanner
 from fbed.search.search import Plan, SharedRuns, Trail
 from fbed.tables.table import Name
-from fbed.threads import spread, thread_count
+from fbed.threads import one_blas_thread, spread, thread_count
 from fbed.tuning import store
 from fbed.tuning.final_models import FinalWay
 from fbed.tuning.folds import Fold
@@ -146,7 +146,7 @@ class _Worker:
     def _predicted(self, selected: Sequence[int], near: Any) -> list[Held]:
         estimates = self.problem.model.describe(list(selected), near)
         way = FinalWay("ml") if not selected else self.searches.way
-        models = way.fit(self.problem, estimates, list(selected), predicts_only=True)
+        models = way.fit(self.problem, estimates, list(selected), predicts_only=True, near=near)
         held = self.held.predicted_by(models)
         return held if selected else held * len(self.searches.way.penalties)  # without variables nothing is penalised
 
@@ -207,7 +207,7 @@ class CrossPath:
         file = None if resume is None else Path(resume)
         if file is not None and file.exists():
             store.load(file, self)
-        with _telling(progress) as tell:
+        with one_blas_thread(), _telling(progress) as tell:
             if time_limit is None:
                 status = self._fold_by_fold(thread_count(n_jobs), file, tell)
             else:

@@ -32,11 +32,11 @@ wrong once shall not lose against all others for that row alone."""
 
 
 class RowsOfTable:
-    """Some rows of a table as it was read; a column that was asked for is kept."""
+    """Some rows of a table as it was read, for models that were fitted on the same rows: terms of a column are kept."""
 
     def __init__(self, table: Table, rows: Rows) -> None:
         self.table, self.rows = table, rows
-        self._numbers: dict[int, Floats] = {}
+        self._known: dict[int, Floats] = {}
 
     def terms(self, columns: Sequence[Column]) -> Floats:
         """The terms of a model."""
@@ -44,6 +44,11 @@ class RowsOfTable:
         return np.hstack(parts) if parts else np.empty((len(self.rows), 0))
 
     def _terms(self, column: Column) -> Floats:
+        if column.index not in self._known:
+            self._known[column.index] = self._made(column)
+        return self._known[column.index]
+
+    def _made(self, column: Column) -> Floats:
         factor = self.table.factors.get(column.index)
         if factor is not None:
             codes = _codes(column, factor, self.rows)
@@ -57,11 +62,9 @@ class RowsOfTable:
         return with_means(column, terms, np.isnan(values)) if column.fill is None else terms
 
     def _column(self, index: int) -> Floats:
-        if index not in self._numbers:
-            whole = self.table.matrix[:, [int(self.table.position[index])]]
-            dense = whole.toarray() if sparse.issparse(whole) else np.asarray(whole)
-            self._numbers[index] = dense[self.rows, 0].astype(np.float64)
-        return self._numbers[index]
+        whole = self.table.matrix[:, [int(self.table.position[index])]]
+        dense = whole.toarray() if sparse.issparse(whole) else np.asarray(whole)
+        return np.asarray(dense[self.rows, 0], dtype=np.float64)
 
 
 def _codes(column: Column, factor: Factor, rows: Rows) -> Rows:

@@ -7,13 +7,15 @@ one) and a coefficient a column, then further parameters. Columns in the span of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed.api.problem import Problem
 from fbed.errors import InvalidInput
-from fbed.models.base import Span
+from fbed.models.base import Fit, Indices, Span
+from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.likelihoods.likelihood import Regression
 from fbed.models.likelihoods.newton import Columns, Point
@@ -22,6 +24,7 @@ from fbed.rules.p_values import Floats
 
 _MOST = 200  # iterations
 _ARRIVED = 1e-16
+_FAR = 1e-5  # part of a column that others leave, from which products of columns have enough digits to see it
 
 
 class Squares(Regression):
@@ -77,20 +80,66 @@ def regression_of(problem: Problem) -> Regression:
 class Standardised:
     """A likelihood on the standardised columns of some variables."""
 
-    def __init__(self, problem: Problem, selected: Sequence[int]) -> None:
+    def __init__(self, problem: Problem, selected: Sequence[int], near: Fit | None = None) -> None:
         design = problem.design
-        span = Span(design, selected)
+        self.problem, self.selected = problem, list(selected)
         self.likelihood = regression_of(problem)
-        self.kept = np.concatenate([np.zeros(0), *(span.offset(v) + span.independent(v) for v in selected)]).astype(int)
+        self.kept = self._independent(near)
         moments = [design.moments(variable) for variable in selected]
         self.center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
         self.scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
         self.labels = tuple(label for variable in selected for label in design.labels(variable))
         self.owner = np.concatenate([np.zeros(0), *(np.full(int(design.width[v]), v) for v in selected)])[self.kept]
-        self.X = design.stack(selected)[:, self.kept]
-        ones = [np.ones((design.n_rows, 1))] if self.likelihood.intercept else []
-        self.columns = Columns(np.hstack([*ones, self.X]))
         self.n = design.n
+
+    @cached_property
+    def _whole(self) -> Floats:
+        return self.problem.design.stack(self.selected)
+
+    @cached_property
+    def X(self) -> Floats:  # noqa: N802
+        """The columns that are not in the span of earlier ones."""
+        return self._whole if len(self.kept) == self._whole.shape[1] else self._whole[:, self.kept]
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The same after a column of ones, where the family has an intercept."""
+        ones = [np.ones((len(self.X), 1))] if self.likelihood.intercept else []
+        return Columns(np.hstack([*ones, self.X]))
+
+    def _independent(self, near: Fit | None) -> Indices:
+        """Which columns are not in the span of earlier ones; `near` is a fit of the model on nearly the same set."""
+        model = self.problem.model
+        if isinstance(model, GaussianByProducts):
+            known = model.independent(self.selected, near)
+            if known is not None:
+                return known
+        elif self._are_far_from_collinear():
+            return np.arange(self._whole.shape[1])
+        span = Span(self.problem.design, self.selected)
+        parts = (span.offset(v) + span.independent(v) for v in self.selected)
+        return np.concatenate([np.zeros(0), *parts]).astype(np.intp)
+
+    def _are_far_from_collinear(self) -> bool:
+        """Whether products of columns suffice to see that all of them are independent."""
+        if self._whole.shape[1] >= len(self._whole):
+            return False
+        X = np.sqrt(self.problem.design.weights)[:, None] * self._whole
+        try:
+            triangle = np.linalg.cholesky(X.T @ X / self.problem.design.n)
+        except np.linalg.LinAlgError:
+            return False
+        return bool((np.diag(triangle) ** 2 > _FAR).all())
+
+    @cached_property
+    def squares(self) -> tuple[Floats, Floats]:
+        """XᵀWX and XᵀWy of a linear model, whose columns are centred."""
+        model, like = self.problem.model, self.likelihood
+        if isinstance(model, GaussianByProducts):
+            return model.sums(self.selected, self.kept)
+        assert isinstance(like, Squares)
+        weighted = like.weights[:, None] * self.X
+        return weighted.T @ self.X, weighted.T @ (like.y - like.weights @ like.y / like.n)
 
     @property
     def start(self) -> Floats:

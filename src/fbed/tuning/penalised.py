@@ -10,10 +10,11 @@ the largest λcn is that which leaves no variable.
 from __future__ import annotations
 
 import numpy as np
+from scipy import linalg
 
 from fbed.models.likelihoods.newton import Columns, newton_step
 from fbed.rules.p_values import Floats
-from fbed.tuning.likelihood import Evaluate, Standardised, descend, likelihood_of
+from fbed.tuning.likelihood import Evaluate, Squares, Standardised, descend, likelihood_of
 
 RIDGE = tuple(float(v) for v in np.logspace(1, -4, 11))
 LASSO = tuple(float(v) for v in np.logspace(0, -3, 13))[1:]
@@ -31,10 +32,23 @@ _OUTER = 100
 
 def ridge(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
     """Parameters for every penalty; all are found together."""
+    if isinstance(on.likelihood, Squares):
+        return _ridge_of_squares(on, on.likelihood, penalties)
     slopes, null = on.is_slope, _null(on)
     information = float(np.diag(on.at(null).derivatives()[1][0])[slopes].mean()) if slopes.any() else 0.0
     weight = np.where(slopes[:, None], information * np.array(penalties), 0.0)
     return list(_with_squares(on, null, weight).T)
+
+
+def _ridge_of_squares(on: Standardised, like: Squares, penalties: tuple[float, ...]) -> list[Floats]:
+    """The linear model in closed form; its columns are centred, so that the intercept is the mean whatever they do."""
+    mean = float(like.weights @ like.y) / like.n
+    if not len(on.kept):
+        return [np.array([mean]) for _ in penalties]
+    gram, products = on.squares
+    information = float(np.diag(gram).mean())
+    at = [gram + information * penalty * np.eye(len(gram)) for penalty in penalties]
+    return [np.append(mean, linalg.solve(one, products, assume_a="pos")) for one in at]
 
 
 def _null(on: Standardised) -> Floats:

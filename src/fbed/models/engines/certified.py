@@ -20,6 +20,7 @@ from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_dev
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
 from fbed.models.engines.fitted_logistic import Null, as_stored
+from fbed.models.engines.some_rows import SomeRows
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.likelihoods.newton import Columns, maximise
 from fbed.models.recession import way_to_infinity
@@ -60,6 +61,7 @@ class CertifiedLogistic:
         self.hints: Hints = {frozenset(span.selected): self.predictor}
         self.coarse: Null | None = None  # for upper bounds only
         self._spared = 0.0  # what its rows may leave out
+        self.some_rows: SomeRows | None = None  # the same, for many candidates
         self.crowded = False  # whether many candidates are being asked about, block after block
         self._without_known: dict[int, tuple[Floats, Floats]] = {}
 
@@ -185,6 +187,8 @@ class CertifiedLogistic:
         null = self.null
         if not self.model.design.by_support:
             null.prepare()
+        many = self.crowded and self.span.rank > 1 and self.coarse is None
+        self.some_rows = SomeRows.of(self.model.design, null) if many and np.isfinite(critical) else None
 
     def _look_coarsely(self, spared: float) -> None:
         """Find the rows that have most of the deviance, unless those are known for about as much to spare."""
@@ -203,6 +207,9 @@ class CertifiedLogistic:
         elif self.coarse is not None and np.isfinite(critical):
             lower, upper = self._bounds_by_fewer_rows(self.coarse, which, critical)
             still = np.flatnonzero(_unsettled(lower, upper, critical))
+        elif self.some_rows is not None and np.isfinite(critical):
+            upper = self.some_rows.upper(which, critical)
+            lower, still = np.zeros(len(which)), np.flatnonzero(upper > critical * (1.0 - 1e-9))
         else:
             return self._brackets(self.null, which, critical)
         suspect = np.zeros(len(which), dtype=bool)

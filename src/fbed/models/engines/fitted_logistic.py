@@ -49,19 +49,19 @@ class Null:
         return self.kernel.free
 
     @cached_property
-    def _basis(self) -> tuple[Floats, Floats]:
-        """G, and G times the curvature: what projections are computed with."""
+    def basis(self) -> tuple[Floats, Floats]:
+        """G on the rows that are known, and G times the curvature: what projections are computed with."""
         G = self.kernel.G
         curvature = self.curvature if len(G) == len(self.curvature) else self.curvature[self.rows]
         return G, G * curvature[:, None]
 
     def prepare(self) -> None:
         """What several threads are going to ask for."""
-        _ = self._basis
+        _ = self.basis
 
     def brackets(self, block: Floats, critical: float, refine: bool) -> tuple[Floats, Floats, Floats]:
         """Bounds for the columns of a dense block, and the norm² left of each after the model."""
-        G, weighted = self._basis
+        G, weighted = self.basis
         known = block if len(self.rows) == len(block) else np.take(block.T, self.rows, axis=1).T
         projections = known.T @ weighted
         lower, upper, left, total = self.kernel.look(known, projections)

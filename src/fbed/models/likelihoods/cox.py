@@ -11,9 +11,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed._kernels import CoxFits
 from fbed.models.likelihoods.death_order import death_order
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit
-from fbed.models.likelihoods.newton import Columns
+from fbed.models.likelihoods.newton import (
+    CONVERGED,
+    JITTER,
+    LEAST_STEP,
+    MAX_ITERATIONS,
+    NEARLY,
+    NOISE,
+    ROUNDING,
+    SMALL_STEP,
+    Columns,
+    Maximum,
+    climb,
+    told,
+)
 from fbed.models.likelihoods.risk_sets import RiskSets
 from fbed.models.recession import Constraints
 from fbed.rules.p_values import Floats
@@ -43,6 +57,39 @@ class Cox(Regression):
         self._observed = (time, event, strata, entry)
         self.log_weights = np.log(self.risk.weights)[:, None]
         self.own_logs = float(weights[event] @ np.log(weights[event]))
+        self._fits = self._made_fits()
+
+    def _made_fits(self) -> CoxFits | None:
+        """Kernels, for which rows that enter late and strata are too much."""
+        risk = self.risk
+        if risk.late or len(risk.strata) > 1 or not len(risk.deaths):
+            return None
+        after = np.where(risk.has_survivors, risk.after, -1)
+        outlived = np.where(risk.outlives, risk.survived, 0)
+        places = (risk.order, risk.deaths, risk.group_starts, outlived, risk.first, after, risk.term_group)
+        values = (risk.weights, self.log_weights[:, 0], risk.left, risk.multiplicity, self.event_weights[risk.order])
+        limits = [CONVERGED, NEARLY, SMALL_STEP, JITTER, ROUNDING, LEAST_STEP, NOISE, _RANGE, _ROUNDING]
+        return CoxFits(
+            [np.ascontiguousarray(place, dtype=np.int64) for place in places],
+            [np.ascontiguousarray(value) for value in values],
+            risk.saturated,
+            self.own_logs,
+            limits,
+            MAX_ITERATIONS,
+        )
+
+    def maximise(self, columns: Columns, start: Floats) -> Maximum:
+        """By kernels; models that ask for more than they can are left to `climb`."""
+        if self._fits is None or not start.size:
+            return super().maximise(columns, start)
+        own = None if columns.x is None else np.asfortranarray(columns.x)
+        found = Maximum(*self._fits.climb(np.asfortranarray(columns.Z), own, np.asfortranarray(start)))
+        rest = ~found.finished
+        if rest.any():
+            more = climb(self, columns.only(rest), start[:, rest])
+            found.parameters[:, rest], found.deviance[rest] = more.parameters, more.deviance
+            found.finished[rest] = more.finished
+        return told(found)
 
     def batch_rows(self, n_rows: int) -> int:
         """Terms, where there are more of them than rows."""

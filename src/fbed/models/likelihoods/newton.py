@@ -26,14 +26,14 @@ the deviance then falls by the squared decrement itself, up to a third of that s
 
 SMALL_STEP = 1e-3
 
-_MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
+MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e an iteration: 30 are enough
 _MAX_CAREFUL = 1000
 _HIDDEN = 1e-9  # of a deviance: what may be left where rounding hides the way on
 _FAR = 1e3  # no predictor is moved further than about this by one step of bounded length
-_JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
-_ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
-_LEAST_STEP = 1e-10  # part of a step below which none is taken: where curvature is next to none, steps are far too long
-_NOISE = 2.0**-52  # part of the deviance that a decrement cannot be told from
+JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
+ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
+LEAST_STEP = 1e-10  # part of a step below which none is taken: where curvature is next to none, steps are far too long
+NOISE = 2.0**-52  # part of the deviance that a decrement cannot be told from
 _FEW_MODELS = 3  # up to here the products of all pairs of columns do not pay
 _MOST_PRODUCTS = 2**25  # values of products that are kept in memory
 
@@ -164,12 +164,12 @@ def climb(likelihood: Likelihood, columns: Columns, start: Floats) -> Maximum:
     found = Maximum(parameters.copy(), point.value.copy(), finished)
     left = np.arange(parameters.shape[1])  # models still iterating
     moved = np.ones(parameters.shape[1], dtype=bool)
-    for _ in range(_MAX_ITERATIONS if parameters.size else 0):
+    for _ in range(MAX_ITERATIONS if parameters.size else 0):
         check_time()
         step, decrement = newton_step(*point.derivatives())
         separated = point.separated()
         last = ~separated & moved & _is_last(likelihood, columns, step, decrement)
-        noise = np.where(np.isfinite(point.value), _NOISE * np.abs(point.value), 0.0)
+        noise = np.where(np.isfinite(point.value), NOISE * np.abs(point.value), 0.0)
         known = decrement <= np.maximum(CONVERGED, noise)
         done = separated | last | known
         found.parameters[:, left] = np.where(last, parameters + step, parameters)
@@ -218,7 +218,7 @@ def _finish(likelihood: Likelihood, columns: Columns, found: Maximum, model: int
         length = float(np.linalg.norm(gradient))
         _, decrement = newton_step(gradient, hessian.copy())
         value = float(point.value[0])
-        rounding = _ROUNDING * max(1.0, abs(value))
+        rounding = ROUNDING * max(1.0, abs(value))
         endless = bool(point.separated()[0])
         reached = endless or decrement[0] <= max(CONVERGED, rounding) or length * _FAR <= rounding
         if reached:
@@ -269,7 +269,7 @@ def newton_step(gradient: Floats, hessian: Floats) -> tuple[Floats, Floats]:
     """H⁻¹g of every model, and the squared decrement gᵀH⁻¹g: the score statistic when g is that of a smaller model."""
     size = hessian.shape[1]
     diagonal = np.arange(size)
-    hessian[:, diagonal, diagonal] += _JITTER * np.einsum("bii->b", hessian)[:, None] / max(size, 1) + 1e-300
+    hessian[:, diagonal, diagonal] += JITTER * np.einsum("bii->b", hessian)[:, None] / max(size, 1) + 1e-300
     step: Floats = np.linalg.solve(hessian, gradient.T[:, :, None])[:, :, 0].T.astype(np.float64, copy=False)
     return step, np.einsum("ij,ij->j", gradient, step)
 
@@ -279,7 +279,7 @@ def _damped(
 ) -> tuple[Floats, Point]:
     """Halve each step until its deviance falls; a step that rounding keeps from falling is not taken."""
     size = np.ones(parameters.shape[1])
-    allowed = value + _ROUNDING * np.maximum(1.0, np.abs(value))
+    allowed = value + ROUNDING * np.maximum(1.0, np.abs(value))
     while True:
         check_time()
         trial = likelihood.project(np.where(size > 0, parameters + size * step, parameters))
@@ -287,7 +287,7 @@ def _damped(
         worse = ~(point.value <= allowed) & (size > 0)
         if not worse.any():
             return trial, point
-        size[worse] = np.where(size[worse] > _LEAST_STEP, size[worse] / 2.0, 0.0)
+        size[worse] = np.where(size[worse] > LEAST_STEP, size[worse] / 2.0, 0.0)
 
 
 def _bordered(inner: Floats, cross: Floats, corner: Floats) -> Floats:

@@ -53,18 +53,29 @@ Settled = Callable[[float, float], bool]
 
 def levels_of_one_class(category: Category, y: Floats, weight: Floats | None = None) -> NDArray[np.bool_]:
     """Levels that have rows of one class only, or none that count."""
-    classes = np.asfortranarray(np.column_stack([y, 1.0 - y]))
-    return np.asarray((category.sums(np.ones_like(y) if weight is None else weight, classes) == 0).any(axis=1))
+    return _of_one_class(category, _classes(y), np.ones_like(y) if weight is None else weight)
+
+
+def _classes(y: Floats) -> Floats:
+    """A column for each class."""
+    out = np.empty((len(y), 2), order="F")
+    out[:, 0], out[:, 1] = y, 1.0 - y
+    return out
+
+
+def _of_one_class(category: Category, classes: Floats, weight: Floats) -> NDArray[np.bool_]:
+    first, second = category.sums(weight, classes).T
+    return np.asarray((first == 0.0) | (second == 0.0))
 
 
 def mixed_rows(categories: Sequence[Category], y: Floats, weight: Floats) -> Floats:
     """The weights, 0 on rows of levels that have one class only among the rows that are left."""
-    weight = weight.copy()
+    weight, classes = weight.copy(), _classes(y)
     left = True
     while left:
         left = False
         for category in categories:
-            one_class = levels_of_one_class(category, y, weight)
+            one_class = _of_one_class(category, classes, weight)
             if one_class.any():
                 pure = one_class[category.codes] & (weight > 0)
                 left = left or (len(categories) > 1 and bool(pure.any()))

@@ -32,6 +32,8 @@ _NO_PULL = 1e-22  # squared slope, relative to the curvature, of such a directio
 _DEPENDENT, _INDEPENDENT = 1e-12, 1e-7  # norm² left, relative: what depends on others, and what surely does not
 _DEAD = 1e-16  # curvature of a column, relative to its norm², that rounding may have made: all its rows are certain
 
+_FEW_VALUES = 2**17  # of all columns, with which a matrix product is done sooner than Python with pairs of categories
+
 Codes = NDArray[np.signedinteger[Any]]
 
 
@@ -111,8 +113,26 @@ class CodedColumns:
         self.ones = np.ones((len(weight), 1), order="F")
         self.size = columns.shape[1] + sum(len(other.kept) for other in self.others)
         self.level_norms = levels.sums(weight, self.ones)[:, 0]
+        if self.expanded is not None:
+            self.norms = weight @ self.expanded**2
+            return
         parts = [other.category.sums(weight, self.ones)[other.kept, 0] for other in self.others]
         self.norms = np.concatenate([weight @ self.columns**2, *parts])
+
+    @cached_property
+    def expanded(self) -> Floats | None:
+        """Everything beside the levels as columns of numbers, where they are so few that counting takes longer."""
+        if len(self.weight) * self.size > _FEW_VALUES:
+            return None
+        if not self.others:
+            return self.columns
+        out = np.empty((len(self.weight), self.size), order="F")
+        place = self.columns.shape[1]
+        out[:, :place] = self.columns
+        for other in self.others:
+            np.equal(other.category.codes[:, None], other.kept, out=out[:, place : place + len(other.kept)])
+            place += len(other.kept)
+        return out
 
     def newton(self, residual: Floats, curvature: Floats) -> Step:
         """H⁻¹g for weighted residuals and curvatures of the rows."""
@@ -139,6 +159,8 @@ class CodedColumns:
 
     def by_level(self, weight: Floats) -> tuple[Floats, Floats]:
         """Weight of every level, and weighted sums of the other columns over its rows."""
+        if self.expanded is not None:
+            return self.levels.sums(weight, self.ones)[:, 0], self.levels.sums(weight, self.expanded)
         parts = [self.levels.sums(weight, self.columns), *(other.pairs(self.levels, weight) for other in self.others)]
         return self.levels.sums(weight, self.ones)[:, 0], np.hstack(parts)
 
@@ -148,11 +170,15 @@ class CodedColumns:
 
     def cross(self, weight: Floats, columns: Floats) -> Floats:
         """Weighted products of everything beside the levels with columns of numbers (column-major)."""
+        if self.expanded is not None:
+            return np.asarray(self.expanded.T @ (weight[:, None] * columns))
         parts = [other.category.sums(weight, columns)[other.kept] for other in self.others]
         return np.vstack([self.columns.T @ (weight[:, None] * columns), *parts])
 
     def predict(self, steps: Floats) -> Floats:
         """The change of the predictors by a step of everything beside the levels, or by several, one a column."""
+        if self.expanded is not None:
+            return np.asarray(self.expanded @ steps)
         place = self.columns.shape[1]
         out = self.columns @ steps[:place]
         for other in self.others:
@@ -194,6 +220,8 @@ class CodedColumns:
 
     def gram(self, weight: Floats) -> Floats:
         """Weighted products of everything beside the levels, by counting where there are codes."""
+        if self.expanded is not None:
+            return np.asarray(self.expanded.T @ (weight[:, None] * self.expanded))
         k = self.columns.shape[1]
         out = np.zeros((self.size, self.size))
         out[:k, :k] = self.columns.T @ (weight[:, None] * self.columns)

@@ -31,7 +31,7 @@ from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.tall.factor import Factor, NotTall
 from fbed.models.engines.tall.row_sums import Looked, Sweep
-from fbed.models.engines.tall.screen import EarlierVerbs, Screen
+from fbed.models.engines.tall.screen import EarlierVerbs, Here, Screen
 from fbed.models.engines.tall.verbs import ScoredVerbs, Verbs
 from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.models.presentation import standardised_to_users_scale
@@ -47,6 +47,7 @@ _ROUNDING = 1e-13  # of a sum of losses
 _SWEEPS = 30  # Newton iterations after which a model counts as next to separated
 _DELICATE = 1e-5  # part of a column's own information that S leaves, below which sums of products lose digits
 _SLACK = 1e-9  # rounding of sums, relative
+_LEADERS = 10  # candidates who are looked at together with those who may be best: they are asked about next
 _FEW = 32  # candidates whose steps are kept although they do not pass: some of them may be looked at more closely
 
 
@@ -60,7 +61,7 @@ class TallModel:
         self.name, self.n, self.sums, self.design = name, sums.n, sums, sums.design
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
         self._careful = careful
-        at_hand = hasattr(sums, "scores") and not hasattr(sums, "project")
+        at_hand = hasattr(sums, "change") and not hasattr(sums, "project")
         self.screen = Screen(cast("EarlierVerbs", sums)) if at_hand else None
         self.null_deviance = self._null().deviance
 
@@ -245,12 +246,15 @@ class TallFit:
         line, closer, look = float(critical(np.ones(1))[0]), np.arange(len(candidates)), 0
         lower, upper, delicate, found = self._single_brackets(candidates, critical, look)
         while found.is_rough:
-            few = _FEW if found.gamma is not None else 1  # a screen tells little of those who are not best
+            screened = self.model.screen if found.gamma is None else None
+            few = _FEW if screened is None else 1  # a screen tells little of those who are not best
             best = float(np.partition(lower, -few)[-few]) if len(lower) > few else 0.0
             doubtful = delicate[closer] | (upper[closer] > line * (1.0 - TIE)) | (upper[closer] >= best)
+            if screened is not None and doubtful.any():
+                doubtful[np.argsort(-lower, kind="stable")[:_LEADERS]] = True
             closer, look = closer[doubtful], look + 1
-            if found.gamma is None and self.model.screen is not None:
-                self.model.screen.told(len(closer), len(candidates))
+            if screened is not None and screened.leaves_too_many(len(closer), len(candidates)):
+                closer, look = np.arange(len(candidates)), 0
             if len(closer) == 0:
                 break
             lower[closer], upper[closer], delicate[closer], found = self._single_brackets(
@@ -262,7 +266,7 @@ class TallFit:
         self, candidates: Indices, critical: Callable[[Floats], Floats], look: int
     ) -> tuple[Floats, Floats, NDArray[np.bool_], Projected]:
         """Brackets, who is delicate, and what they come from."""
-        found = self._projected(candidates, look)
+        found = self._projected(candidates, look, best_only=np.isinf(critical(np.ones(1))[0]))
         reach = self.sums.blocks.reach(candidates) + found.spread + found.by_spread
         by = (np.atleast_1d(found.by_score), np.atleast_1d(found.by_left))
         ends = score_intervals(
@@ -281,22 +285,25 @@ class TallFit:
         """What the fit is short of its maximum, how far that moves a row, and the deviance."""
         return self.short, self.drift, self.deviance
 
-    def _projected(self, candidates: Indices, look: int) -> Projected:
+    def _projected(self, candidates: Indices, look: int, best_only: bool) -> Projected:
         """What S leaves of candidates that are single columns."""
         rows, selected, gradient = self.sweep.rows, self.selected, self.sweep.gradient
         if hasattr(self.sums, "project"):  # where the columns are
             factor = self.factor.lower, self.factor.unit
             return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, look)
         screen = self.model.screen
-        if look == 0 and screen is not None and screen.pays(selected, candidates):
-            screened = screen.look(rows, selected, candidates, self._covariance, self.reach, self.short)
-            if screened is not None:
-                return screened
-            looked = screen.look_at_all(rows, selected, candidates, float(self.sweep.information[0, 0]))
-        else:
-            looked = self.sums.look(rows, selected, candidates)
+        if look > 0 or screen is None or not screen.pays(selected, candidates, best_only):
+            return self._left_by(self.sums.look(rows, selected, candidates))
+        here = Here(rows, selected, gradient, self.sweep.information, self._covariance, self.reach, self.short)
+        found = screen.look(here, candidates, best_only)
+        if found is None:
+            found = self._left_by(screen.look_at_all(here, candidates, best_only))
+        screen.rank(candidates, found)
+        return found
+
+    def _left_by(self, looked: Looked) -> Projected:
         gamma = self.factor.solve(looked.cross)
-        score = looked.score - gamma.T @ gradient
+        score = looked.score - gamma.T @ self.sweep.gradient
         left = looked.own - np.einsum("ij,ij->j", looked.cross, gamma)
         return Projected(score, left, looked.own, np.abs(gamma).T @ self.reach, lambda some: gamma[:, some])
 

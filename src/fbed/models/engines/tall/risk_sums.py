@@ -12,13 +12,13 @@ and of their M, and M is a sum that runs down the columns (`ProductsAtRisk`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_state
+from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_change, cox_state
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
@@ -143,19 +143,10 @@ class RiskSums:
         """Martingale residuals, which have variance 1 without censoring."""
         return rows.residual[:, None], None
 
-    def change(self, before: RiskState, rows: RiskState) -> tuple[float, float]:
-        """Bounds on how the probabilities of those at risk have changed."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            hazards = rows.hazard / before.hazard
-            even = float(hazards.min() / hazards.max())
-        return even, 1.0 / even if even > 0.0 else np.inf
-
-    def scores(
-        self, before: RiskState, rows: RiskState, selected: Sequence[int], candidates: Indices
-    ) -> tuple[Floats, Floats]:
-        """Xᵀr with the residuals of now, and the information of X with Z for the hazards of before."""
-        looked = self.look(replace(before, residual=rows.residual), selected, candidates)
-        return looked.score, looked.cross
+    def change(self, before: RiskState, scored: RiskState, rows: RiskState) -> tuple[float, float, float]:
+        """Extremes of p/p_a, p the probabilities of those at risk now and p_a before, and Σ (p − p_b)²/p_a."""
+        hazards = before.hazard, scored.hazard, rows.hazard
+        return cox_change(self.course.event, self.course.closes, self.course.starts, self.course.deaths, *hazards)
 
     def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns; a category's are levels as they are."""

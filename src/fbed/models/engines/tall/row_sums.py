@@ -162,18 +162,13 @@ class RowSums:
         """Residuals, and the information that is expected."""
         return rows.residual[:, None], rows.weight
 
-    def change(self, before: Rows, rows: Rows) -> tuple[float, float]:
-        """Least and largest ratio of the weights to those of before."""
+    def change(self, before: Rows, scored: Rows, rows: Rows) -> tuple[float, float, float]:
+        """Least and largest ratio of the weights to those of before, and Σ (r − b)²/a with b the residuals then."""
         some = (before.weight > 0.0) | (rows.weight > 0.0)
         with np.errstate(divide="ignore", over="ignore"):
             ratio = rows.weight[some] / before.weight[some]
-        return float(ratio.min()), float(ratio.max())
-
-    def scores(self, before: Rows, rows: Rows, selected: Sequence[int], candidates: Indices) -> tuple[Floats, Floats]:
-        """Xᵀar with the residuals of now, and ZᵀawX with the weights of before."""
-        model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
-        along = self.blocks.along(candidates, partial(_vectors, rows.residual, before.weight, model), width)
-        return along[:, 0], along[:, 1:].T
+            apart = (rows.residual[some] - scored.residual[some]) ** 2 / before.weight[some]
+        return float(ratio.min()), float(ratio.max()), float(apart.sum())
 
     def look_at_group(self, rows: Rows, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns, by counting where it is a category."""
