@@ -351,6 +351,28 @@ def test_bounds_allow_for_a_fit_that_stops_short(seed, short):
 
 
 @few
+@given(seed=seeds)
+def test_upper_bounds_without_rows_that_a_step_takes_beyond(seed):
+    """Near separation, with as many variables as it takes to leave some rows out: the bounds hold the statistic."""
+    rng = np.random.default_rng(seed)
+    n, size = int(rng.integers(60, 200)), int(rng.integers(6, 16))
+    X = (rng.random((n, size + 12)) < rng.uniform(0.1, 0.5)).astype(float)
+    X[:2] = [[0.0], [1.0]]  # they vary
+    y = (X[:, : size + 4] @ rng.normal(size=size + 4) + rng.normal(scale=0.3, size=n) > 0).astype(float)
+    if y.min() == y.max():
+        return
+    fitted = Fitted(Case(X, y), list(range(size)))
+    null, design = fitted.fit.engine.null, fitted.fit.model.design
+    if fitted.fit.saturated or len(null.rows) == 0 or null.kernel.G.shape[1] < size // 2:
+        return
+    block = design.matrix.gather(design.positions(fitted.others), design.center, design.scale)
+    for i, statistic in enumerate(fitted.statistic):
+        for above in (1e-3, 0.1, 0.5, 2.0):  # the closer, the closer a bound has to be that settles it
+            lower, upper, _ = null.brackets(block[:, i : i + 1], statistic + above, True)
+            fitted.assert_holds(lower, upper, slice(i, i + 1))
+
+
+@few
 @given(seed=seeds, size=st.integers(1, 9))
 def test_a_triangle_without_some_columns(seed, size):
     rng = np.random.default_rng(seed)

@@ -17,7 +17,7 @@ from test_certified import assert_same, combination
 @pytest.fixture
 def however_few(monkeypatch):
     """Few rows and few candidates are enough, and everybody is tried, however hopeless."""
-    for name, value in {"_LEAST_ROWS": 1, "_ROWS_A_COLUMN": 1.5, "_ROOM": np.inf}.items():
+    for name, value in {"_MANY_VALUES": 1, "_ROWS_A_COLUMN": 1.5, "_ROOM": np.inf}.items():
         monkeypatch.setattr(some_rows, name, value)
     monkeypatch.setattr(certified, "_FEW", 1)
 
@@ -49,7 +49,7 @@ def test_bounds_hold_every_statistic(seed, however_few):
         X, y = X[np.argsort(y)], np.sort(y)
     model = read_problem(X, y, [fbed.BIC()], **about).model
     fit = model.fit([0, 1, 2])
-    rows = SomeRows.of(model.design, fit.engine.null)
+    rows = SomeRows.of(model.design, fit.engine.null, 40)
     candidates = np.setdiff1d(np.arange(40), [0, 1, 2, 29])
     statistic = fit.gains(candidates).statistic
     tried = 0
@@ -82,6 +82,7 @@ def test_few_columns_need_all_rows(monkeypatch):
         asked.append((found < critical).mean())
         return found
 
+    monkeypatch.setattr(some_rows, "_MANY_VALUES", 2**20)
     monkeypatch.setattr(SomeRows, "upper", watched)
     options = {"family": "binomial", "criterion": "ebic"}
     found = fbed.select(X, y, **options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import optimize, sparse
@@ -11,6 +13,7 @@ from engine_cases import Case, trail_of
 from fbed._kernels import SparseColumns, SparseModel, fit_logistic
 from fbed.models.engines import sparse_logistic
 from fbed.models.engines.fitted_logistic import as_stored
+from fbed.models.recession import way_to_infinity
 from problem_cases import read_problem
 from test_certified import assert_same
 
@@ -134,3 +137,42 @@ def test_columns_that_are_no_others_where_rows_count(seed, monkeypatch):
 def fit_of(X, y, engine):
     """The model on the first four columns."""
     return read_problem(X, y, [fbed.AIC()], family="binomial", engine=engine).model.fit([0, 1, 2, 3])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_way_to_infinity_explains_what_can_be_explained(seed):
+    X, y, _ = tied(seed)
+    signed = (2.0 * y - 1.0)[:, None] * np.column_stack([np.ones(len(y)), X])
+    way, moved = way_to_infinity(signed)
+    assert (signed @ way >= -1e-6).all()
+    assert (moved == np.where(moved > 0.0, signed @ way, 0.0)).all()
+    for row in np.flatnonzero(moved == 0.0):  # one by one: no direction moves it and none of the others back
+        found = optimize.linprog(-signed[row], A_ub=-signed, b_ub=np.zeros(len(y)), bounds=(-1.0, 1.0))
+        assert -found.fun < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_fits_that_get_stuck_go_on_from_a_linear_program(seed, monkeypatch):
+    """Newton's steps are made to stop at once: what follows finds the same, and warns of nothing."""
+    monkeypatch.setattr(sparse_logistic, "_SMALLEST", 1)
+    monkeypatch.setattr(sparse_logistic, "_PAYS", np.inf)
+    tried, stopped = sparse_logistic.SparseLogistic._tried, []
+
+    def tired(self, columns, starts, tolerance, enough):
+        if len(starts) == 1:
+            return tried(self, columns, starts, tolerance, enough)
+        stopped.append(len(starts))
+        found = tried(self, columns, starts, 1e9, np.inf)
+        return (*found[:3], 0.0, 1.0, *found[5:])
+
+    monkeypatch.setattr(sparse_logistic.SparseLogistic, "_tried", tired)
+    X, y, weights = tied(seed)
+    case = Case(sparse.csc_matrix(X), y, weights, ())
+    algorithm = ({"early_dropping": False}, {"k": np.inf}, {"k": 1})[seed % 3]
+    criterion = fbed.LikelihoodRatio(0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert_same(
+            *(trail_of(case, "binomial", criterion, engine, **algorithm) for engine in ("exhaustive", "certified"))
+        )
+    assert stopped

@@ -186,6 +186,7 @@ FBED_HOT inline double orthogonalise(const Null& f, double* x, double* c, double
 // Bracket of a column that is orthogonal to G already.
 FBED_HOT inline Interval bracket_column(const Null& f, const double* x, double norm) {
     double u = 0;
+#pragma omp simd reduction(+ : u)
     for (int64_t i = 0; i < f.n; ++i) u += f.a[i] * f.res[i] * x[i];
     const double delta = u / norm;
     double z_min = 0, z_max = 0, s3 = 0, s4 = 0;

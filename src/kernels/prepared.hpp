@@ -70,6 +70,8 @@ struct Prepared {
              double idle_cost, const Whitened* whitened = nullptr) {
         place.assign(model.n, -1);
         all_eta.assign(model.eta, model.eta + model.n);
+        for (auto* values : {&eta, &weight, &a, &sign}) values->reserve(model.n);
+        row_of.reserve(model.n);
         for (int64_t row = 0; row < model.n; ++row) {
             if (!known[row]) continue;
             place[row] = static_cast<int32_t>(row_of.size());

@@ -133,6 +133,12 @@ class CertifiedLogistic:
         return 2.0 * self.model.design.weights * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * self.predictor)
 
     @cached_property
+    def _rows_by_deviance(self) -> tuple[Indices, Floats]:
+        """Rows, those that have least to explain first, and what all have up to each of them."""
+        order = np.argsort(self.row_deviance)
+        return order, np.cumsum(self.row_deviance[order])
+
+    @cached_property
     def null(self) -> Null:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
         weights, y = self.model.design.weights, self.model.y
@@ -149,8 +155,8 @@ class CertifiedLogistic:
         Setting them to their outcome costs the deviance they have left, `spared` at most. The others are looked at
         where they fit best on their own; what they gain on the way there is added to that cost.
         """
-        order = np.argsort(self.row_deviance)
-        idle = order[np.cumsum(self.row_deviance[order]) <= spared]
+        order, left_by = self._rows_by_deviance
+        idle = order[left_by <= spared]
         if not len(order) / 4 <= len(idle) < len(order):
             return None
         active = self.model.design.weights.copy()
@@ -187,8 +193,8 @@ class CertifiedLogistic:
         null = self.null
         if not self.model.design.by_support:
             null.prepare()
-        many = self.crowded and self.span.rank > 1 and self.coarse is None
-        self.some_rows = SomeRows.of(self.model.design, null) if many and np.isfinite(critical) else None
+        told_apart = self.crowded and self.span.rank > 1 and self.coarse is None and np.isfinite(critical)
+        self.some_rows = SomeRows.of(self.model.design, null, n_candidates) if told_apart else None
 
     def _look_coarsely(self, spared: float) -> None:
         """Find the rows that have most of the deviance, unless those are known for about as much to spare."""

@@ -26,7 +26,7 @@ from fbed.models.engines.fitted_logistic import Null
 from fbed.rules.p_values import Floats
 
 _SHARES = (0.125, 0.25, 0.5)  # of the rows
-_LEAST_ROWS = 1000  # of the data, for it to be worth it
+_MANY_VALUES = 2**23  # of all candidates, for it to be worth it
 _ROWS_A_COLUMN = 10  # of a part, for every column of the model: else too little is left of any x
 _PIVOT = 1e-3  # of the information that a part has of the model, below which it is not used
 _ROOM = 0.8  # part of the critical value, and of the longest step, that a guess may come to
@@ -70,10 +70,10 @@ class SomeRows:
         self._most = 0.25 * n_weighted * (1.0 + 1e-6)  # Σ awx² of a standardised column
 
     @classmethod
-    def of(cls, design: Design, null: Null) -> SomeRows | None:
-        """None where the model does not know all rows, or they are few."""
+    def of(cls, design: Design, null: Null, n_candidates: int) -> SomeRows | None:
+        """None where the model does not know all rows, or there is little to look at."""
         n = design.n_rows
-        if design.is_sparse or design.by_support or n < _LEAST_ROWS or len(null.rows) < n:
+        if design.is_sparse or design.by_support or n * n_candidates < _MANY_VALUES or len(null.rows) < n:
             return None
         if null.kernel.idle_cost > 0.0 or not null.curvature.all():
             return None

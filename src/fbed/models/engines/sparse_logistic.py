@@ -229,5 +229,5 @@ class SparseLogistic(CertifiedLogistic):
     @cached_property
     def _unexplained(self) -> Indices:
         """Rows that have the deviance, but for a little."""
-        order = np.argsort(self.row_deviance)
-        return order[np.cumsum(self.row_deviance[order]) > _COARSE]
+        order, left_by = self._rows_by_deviance
+        return order[left_by > _COARSE]
