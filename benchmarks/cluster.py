@@ -69,7 +69,7 @@ def _outgoing(dask_worker: Any) -> int:
 
 
 def _ready() -> None:
-    import fbed.out_of_memory.cluster  # noqa: F401
+    import fbed.larger_than_memory.cluster  # noqa: F401
 
 
 def words(found: dict[str, Any]) -> str:

@@ -14,8 +14,8 @@ import numpy as np
 import fbed
 from fbed.matrix.design import Design
 from fbed.matrix.stored_blocks import PackedBlocks
+from fbed.tables.mixed_storage import Packed
 from fbed.tables.table import read_table
-from fbed.tables.two_parts import Packed
 
 
 def main() -> None:

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 import fbed
-from fbed.inference.asked import read as read_problem
 from fbed.inference.complementary import largest_q
 from fbed.inference.familywise import familywise_level
+from fbed.inference.request import read as read_problem
 from fbed.inference.resamples import halves, seeds, units_of
 
 HERE = Path(__file__).parent

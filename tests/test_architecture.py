@@ -16,7 +16,7 @@ FLOW = (
     "tables",
     "matrix",
     "models",
-    "out_of_memory",
+    "larger_than_memory",
     "families",
     "search",
     "graphs",

@@ -12,7 +12,7 @@ import fbed
 from elsewhere_cases import LIMIT, STORAGES, as_frame, assert_same_answer, case_of, stored
 from engine_cases import KINDS
 from fbed.families import builders
-from fbed.out_of_memory import sources
+from fbed.larger_than_memory import sources
 from test_checkpoint import Killed, kill_after, lines_of
 
 distributed = pytest.importorskip("distributed")
@@ -130,7 +130,7 @@ def test_a_search_goes_on_without_the_cluster_it_began_on(cluster, client, tmp_p
 
 
 def test_a_file_that_goes_midway(cluster, client, tmp_path, monkeypatch):
-    from fbed.out_of_memory import cluster as of_cluster
+    from fbed.larger_than_memory import cluster as of_cluster
 
     monkeypatch.setattr(of_cluster, "_SHARE", 0.0)  # nothing is kept, so that everything is read again
     data(tmp_path)

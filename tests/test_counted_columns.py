@@ -9,9 +9,9 @@ import pytest
 import fbed
 from fbed.families import builders
 from fbed.matrix import counted_columns
+from fbed.matrix.candidate_steps import predictors, remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.row_blocks import RowBlocks
-from fbed.matrix.steps import predictors, remainder, steps
 from problem_cases import read_problem
 
 

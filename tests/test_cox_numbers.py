@@ -13,7 +13,7 @@ import fbed
 from fbed.models.likelihoods import few_terms
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.newton import Columns, climb
-from fbed.models.likelihoods.spells import Spells
+from fbed.models.likelihoods.time_at_risk import Spells
 
 
 def log_likelihood(eta, time, event, weights, strata, entry):

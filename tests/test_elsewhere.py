@@ -12,7 +12,7 @@ import fbed
 from elsewhere_cases import LIMIT, STORAGES, as_frame, assert_same_answer, case_of, stored
 from engine_cases import KINDS
 from fbed.families import builders
-from fbed.out_of_memory import sources
+from fbed.larger_than_memory import sources
 
 FAMILIES = ("gaussian", "binomial", "poisson")
 
@@ -140,7 +140,7 @@ def test_threads_and_memory_change_nothing(tmp_path):
 
 def test_columns_that_are_dropped_are_not_read_again(tmp_path, monkeypatch):
     """After the first scan only survivors are read; the model's columns stay."""
-    from fbed.out_of_memory.part_readers import FragmentRows
+    from fbed.larger_than_memory.part_readers import FragmentRows
 
     rng = np.random.default_rng(10)
     X = rng.normal(size=(2000, 30))
@@ -209,10 +209,12 @@ def test_memory_limit_is_for_tables_elsewhere():
 
 
 def test_a_file_that_changes_or_goes_midway(tmp_path, monkeypatch):
-    from fbed.api import out_of_memory
+    from fbed.api import larger_than_memory
 
-    crew = out_of_memory.Here
-    monkeypatch.setattr(out_of_memory, "Here", lambda parts, threads, room, loaded: crew(parts, threads, 0, loaded))
+    crew = larger_than_memory.Here
+    monkeypatch.setattr(
+        larger_than_memory, "Here", lambda parts, threads, room, loaded: crew(parts, threads, 0, loaded)
+    )
     rng = np.random.default_rng(13)
     X = rng.normal(size=(600, 5))
     y = X[:, 0] + rng.normal(size=600)
@@ -233,7 +235,7 @@ def test_a_file_that_changes_or_goes_midway(tmp_path, monkeypatch):
 
 
 def test_models_next_to_collinear_need_their_columns_in_memory(tmp_path, monkeypatch):
-    from fbed.api import out_of_memory
+    from fbed.api import larger_than_memory
 
     rng = np.random.default_rng(14)
     X = rng.normal(size=(300, 4))
@@ -241,24 +243,24 @@ def test_models_next_to_collinear_need_their_columns_in_memory(tmp_path, monkeyp
     as_frame(X).to_parquet(tmp_path / "t.parquet", row_group_size=50)
     near = fbed.select(as_frame(X), y)
     assert_same_answer(near, fbed.select(tmp_path / "t.parquet", y, memory_limit=LIMIT))
-    made = out_of_memory.Far
-    monkeypatch.setattr(out_of_memory, "Far", lambda source, crew, loaded, *_: made(source, crew, loaded, 100))
-    read = out_of_memory.far_or_near(tmp_path / "t.parquet", LIMIT, None, None)
-    model = out_of_memory.read_problem_elsewhere(read, y, [fbed.BIC()]).model
+    made = larger_than_memory.Far
+    monkeypatch.setattr(larger_than_memory, "Far", lambda source, crew, loaded, *_: made(source, crew, loaded, 100))
+    read = larger_than_memory.far_or_near(tmp_path / "t.parquet", LIMIT, None, None)
+    model = larger_than_memory.read_problem_elsewhere(read, y, [fbed.BIC()]).model
     with pytest.raises(fbed.InvalidInput, match="raise memory_limit"):
         model.fit([0])
 
 
 def test_a_piece_that_waits_holds_no_more_than_it_has_room_for(tmp_path):
-    from fbed.api import out_of_memory
+    from fbed.api import larger_than_memory
 
     rng = np.random.default_rng(15)
     X = rng.normal(size=(1000, 20))
     y = (X[:, 0] + rng.logistic(size=1000) > 0).astype(int)
     as_frame(X).to_parquet(tmp_path / "t.parquet", row_group_size=250)
-    far = out_of_memory.far_or_near(tmp_path / "t.parquet", LIMIT, None, None)
+    far = larger_than_memory.far_or_near(tmp_path / "t.parquet", LIMIT, None, None)
     far.crew.room = 4 * 8 * 1000  # four columns
-    model = out_of_memory.read_problem_elsewhere(far, y, [fbed.BIC()]).model
+    model = larger_than_memory.read_problem_elsewhere(far, y, [fbed.BIC()]).model
     fit = model.fit([3])
     for candidates in (np.arange(4, 20), np.array([4, 5]), np.array([6])):
         fit.sums.look(fit.sweep.rows, fit.selected, candidates)
@@ -269,14 +271,14 @@ def test_a_piece_that_waits_holds_no_more_than_it_has_room_for(tmp_path):
 
 def test_a_piece_keeps_no_blocks_of_categories(tmp_path):
     """In memory, blocks of a model with categories are kept expanded; of parts they would be the whole table."""
-    from fbed.api import out_of_memory
+    from fbed.api import larger_than_memory
 
     rng = np.random.default_rng(18)
     frame = pd.DataFrame({"a": rng.normal(size=400), "word": rng.choice(list("xyz"), 400)})
     y = (frame["a"] + rng.logistic(size=400) > 0).astype(int)
     frame.to_parquet(tmp_path / "t.parquet", row_group_size=100)
-    far = out_of_memory.far_or_near(tmp_path / "t.parquet", LIMIT, None, None)
-    out_of_memory.read_problem_elsewhere(far, y, [fbed.BIC()]).model.fit([0, 1])
+    far = larger_than_memory.far_or_near(tmp_path / "t.parquet", LIMIT, None, None)
+    larger_than_memory.read_problem_elsewhere(far, y, [fbed.BIC()]).model.fit([0, 1])
     assert len(far.crew.pieces) == 4
     assert all(piece.sums.blocks._kept == {} for piece in far.crew.pieces)
 

@@ -16,9 +16,9 @@ from elsewhere_cases import LIMIT, STORAGES, as_frame, assert_same_answer, dense
 from engine_cases import ALGORITHMS, CRITERIA, KINDS, of_another_family
 from fbed.cli.command import main
 from fbed.families import builders
-from fbed.out_of_memory import scratch, sources
-from fbed.out_of_memory.crew import Here
-from fbed.out_of_memory.sources import source_of
+from fbed.larger_than_memory import scratch, sources
+from fbed.larger_than_memory.sources import source_of
+from fbed.larger_than_memory.workers import Here
 from test_checkpoint import Killed, kill_after, lines_of
 from test_elsewhere import mixed_table
 
@@ -141,18 +141,18 @@ def test_rows_in_any_order(order, tmp_path):
 @pytest.mark.parametrize("together", [1, 3])
 def test_few_columns_at_a_time(together, tmp_path, monkeypatch):
     """Sums of those at risk are carried on for each of them, however they are cut."""
-    from fbed.api import out_of_memory
+    from fbed.api import larger_than_memory
 
     table = survival_table(np.random.default_rng(11))
     table.to_parquet(tmp_path / "t.parquet", row_group_size=90)
-    made = out_of_memory.in_order_of_time
+    made = larger_than_memory.in_order_of_time
 
     def narrow(*arguments):
         crew = made(*arguments)
         crew.room, crew.loaded = 0, 8 * 40 * together
         return crew
 
-    monkeypatch.setattr(out_of_memory, "in_order_of_time", narrow)
+    monkeypatch.setattr(larger_than_memory, "in_order_of_time", narrow)
     options = {"strata": "centre", "categorical": ["code"], "exclude": ["rare"], "alpha": 0.2}
     near = fbed.select(table, ("months", "died"), **options)
     assert_same_answer(near, fbed.select(tmp_path / "t.parquet", ("months", "died"), memory_limit=LIMIT, **options))
@@ -194,7 +194,7 @@ class Reading:
     """A column as it is."""
 
     def __init__(self, name):
-        self.wanted = fbed.out_of_memory.digest.Wanted(name, name, False)
+        self.wanted = fbed.larger_than_memory.digest.Wanted(name, name, False)
 
     def __call__(self, raw):
         return raw

@@ -13,8 +13,8 @@ from scipy import sparse
 import fbed
 from elsewhere_cases import LIMIT, as_frame, assert_same_answer
 from fbed.families import builders
+from fbed.larger_than_memory import sources
 from fbed.models.engines.tall import array_sums
-from fbed.out_of_memory import sources
 from test_devices import DEVICES
 from test_genotypes import same
 

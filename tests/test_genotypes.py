@@ -16,8 +16,8 @@ from fbed.families import builders
 from fbed.matrix.design import Design
 from fbed.matrix.stored_blocks import PackedBlocks
 from fbed.models.engines.tall import packed_sums
+from fbed.tables.mixed_storage import Packed
 from fbed.tables.table import read_table
-from fbed.tables.two_parts import Packed
 from plink_files import imputed, packed, random_codes, written
 
 

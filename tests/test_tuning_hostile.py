@@ -10,7 +10,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 import fbed
-from fbed.api.out_of_memory import Far
+from fbed.api.larger_than_memory import Far
 from fbed.errors import InvalidInput
 
 RNG = np.random.default_rng
@@ -123,7 +123,7 @@ def test_tuning_reads_files(tmp_path):
 
 
 def test_rows_that_do_not_fit_in_memory_are_refused(monkeypatch):
-    monkeypatch.setattr("fbed.api.out_of_memory.far_or_near", lambda *_: object.__new__(Far))
+    monkeypatch.setattr("fbed.api.larger_than_memory.far_or_near", lambda *_: object.__new__(Far))
     with pytest.raises(InvalidInput, match="tuning needs the rows in memory"):
         fbed.tune(X, Y, **GRID)
     with pytest.raises(InvalidInput, match="a path needs the rows in memory"):

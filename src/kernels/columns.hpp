@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "hot.hpp"
+#include "processors.hpp"
 
 namespace fbed {
 

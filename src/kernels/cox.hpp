@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "elementary.hpp"
-#include "hot.hpp"
+#include "processors.hpp"
 
 namespace fbed {
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "hot.hpp"
+#include "processors.hpp"
 #include "linear.hpp"
 #include "pause.hpp"
 

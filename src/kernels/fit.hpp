@@ -10,7 +10,7 @@
 
 #include "bounds.hpp"
 #include "elementary.hpp"
-#include "hot.hpp"
+#include "processors.hpp"
 #include "linear.hpp"
 #include "logistic.hpp"
 #include "pause.hpp"

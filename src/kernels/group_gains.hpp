@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "hot.hpp"
+#include "processors.hpp"
 
 namespace fbed {
 

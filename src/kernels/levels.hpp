@@ -9,7 +9,7 @@
 
 #include "bounds.hpp"
 #include "elementary.hpp"
-#include "hot.hpp"
+#include "processors.hpp"
 
 namespace fbed {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hot.hpp"
+#include "processors.hpp"
 
 namespace fbed {
 

@@ -18,7 +18,7 @@
 #include "bounds.hpp"
 #include "columns.hpp"
 #include "elementary.hpp"
-#include "hot.hpp"
+#include "processors.hpp"
 #include "linear.hpp"
 #include "terms.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cox.hpp"
-#include "hot.hpp"
+#include "processors.hpp"
 #include "tiles.hpp"
 
 namespace fbed {

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "elementary.hpp"
-#include "hot.hpp"
+#include "processors.hpp"
 
 namespace fbed {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "hot.hpp"
+#include "processors.hpp"
 #include "linear.hpp"
 
 namespace fbed {

@@ -388,7 +388,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(result: Result, arguments: argparse.Namespace) -> dict[str, Any]:
     """Table, outcome and what else has a value a row, read as the command that made the result read them."""
-    from fbed.cli.asked import about_data, with_levels
+    from fbed.cli.arguments import about_data, with_levels
     from fbed.cli.command import parser
 
     if result.provenance is not None and result.provenance.command is not None:

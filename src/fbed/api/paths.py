@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+from fbed.api.larger_than_memory import in_memory
 from fbed.api.options import DataArguments, DataOptions, check_search_options, make_plan
-from fbed.api.out_of_memory import in_memory
 from fbed.api.problem import Listener, Memos
 from fbed.api.reading import read_problem
 from fbed.api.selection import select

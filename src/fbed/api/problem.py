@@ -22,14 +22,14 @@ from fbed.api.options import DataOptions
 from fbed.api.progress import Progress, reporting
 from fbed.clock import Clock, OutOfTime
 from fbed.families.registry import Family
+from fbed.larger_than_memory.workers import Tally
 from fbed.matrix.design import Design
 from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.categories.many_levels import ManyLevels, sparse_categories
-from fbed.out_of_memory.crew import Tally
+from fbed.result.exact_numbers import Closer, closer
 from fbed.result.fitted.make import finish
 from fbed.result.overview import overview
 from fbed.result.result import Result, build
-from fbed.result.settle import Closer, closer
 from fbed.rules.criteria import Criterion, Rule
 from fbed.rules.p_values import Floats
 from fbed.search.checkpoint import Asked, Checkpoint, Recorded, digest_of

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from fbed.out_of_memory.crew import Tally
+from fbed.larger_than_memory.workers import Tally
 from fbed.search.search import Trail
 from fbed.show.text import shortened
 from fbed.tables.table import Name

@@ -16,12 +16,12 @@ from fbed.rules.criteria import Criterion
 from fbed.tables.extras import read_extras
 from fbed.tables.labels import check_labels
 from fbed.tables.missing import complete_rows, with_indicators
+from fbed.tables.mixed_storage import Beside
 from fbed.tables.named import take_column
 from fbed.tables.outcomes import Outcome, known_rows, read_outcome, suggested_family
 from fbed.tables.plink import Genotypes
 from fbed.tables.rare import few_rows, with_rare_levels_joined
 from fbed.tables.table import Name, read_table
-from fbed.tables.two_parts import Beside
 from fbed.tables.weights import read_weights
 from fbed.threads import thread_count
 

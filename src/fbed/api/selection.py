@@ -10,8 +10,8 @@ from contextlib import closing, nullcontext
 from functools import partial
 from typing import Any
 
+from fbed.api.larger_than_memory import Far, far_or_near, read_problem_elsewhere
 from fbed.api.options import DataOptions, SearchOptions
-from fbed.api.out_of_memory import Far, far_or_near, read_problem_elsewhere
 from fbed.api.problem import Listener, Problem, settings
 from fbed.api.progress import Progress, reporting
 from fbed.api.reading import read_problem

@@ -19,7 +19,7 @@ from fbed.api.paths import path
 from fbed.api.selection import select
 from fbed.cli import blanket, completion, inference, large, tuning
 from fbed.cli import report as report
-from fbed.cli.asked import (
+from fbed.cli.arguments import (
     about_data,
     about_search,
     criterion_of,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fbed.errors import InvalidInput
-from fbed.out_of_memory.sources import available_memory, is_pattern, lies_elsewhere, source_of
+from fbed.larger_than_memory.sources import available_memory, is_pattern, lies_elsewhere, source_of
 from fbed.tables import readers
 from fbed.tables.columns import hint
 

@@ -1,4 +1,4 @@
-"""Options of commands that read a table; `asked.py` has what is made of the answers."""
+"""Options of commands that read a table; `arguments.py` has what is made of the answers."""
 
 from __future__ import annotations
 

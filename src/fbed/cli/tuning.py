@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fbed.api.explain import read_result
-from fbed.cli.asked import about_data, read_data, tell, with_provenance
+from fbed.cli.arguments import about_data, read_data, tell, with_provenance
 from fbed.cli.report import check_path
 from fbed.errors import InvalidInput
 from fbed.result.fitted import FinalModel

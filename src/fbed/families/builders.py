@@ -35,7 +35,7 @@ from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
 from fbed.models.likelihoods.ordinal import Ordinal
 from fbed.models.likelihoods.weibull import Weibull
-from fbed.models.other_statistics import scarce
+from fbed.models.other_statistics import scarce_predictors
 from fbed.models.other_statistics.gee import LINKS as GEE_LINKS
 from fbed.models.other_statistics.gee import Gee, gee_outcome
 from fbed.models.other_statistics.gsquare import GSquare
@@ -107,7 +107,7 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
 
 def _scarce(request: Request) -> tuple[str, ...]:
     assert request.extras.cluster is not None
-    return scarce.remarks(request.design, request.extras.cluster)
+    return scarce_predictors.remarks(request.design, request.extras.cluster)
 
 
 def binomial_outcome(request: Request) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fbed.api.problem import Problem
-from fbed.inference.asked import Asked, Found
+from fbed.inference.request import Asked, Found
 from fbed.models.base import FittedModel
 from fbed.search.search import Plan
 from fbed.tables.table import Name

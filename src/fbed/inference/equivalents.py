@@ -24,8 +24,8 @@ import numpy as np
 from fbed.api.options import SelectArguments
 from fbed.api.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
-from fbed.inference.asked import Asked, full_search, read
 from fbed.inference.inclusion import check_count
+from fbed.inference.request import Asked, full_search, read
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener, run_all
 from fbed.models.base import Indices

@@ -18,9 +18,9 @@ import numpy as np
 from fbed.api.options import SelectArguments
 from fbed.api.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
-from fbed.inference.asked import find, full_search, read
 from fbed.inference.inclusion import check_count
 from fbed.inference.nulls import Null, null_of
+from fbed.inference.request import find, full_search, read
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener, run_all
 from fbed.models.base import FittedModel, Indices

@@ -19,8 +19,8 @@ from scipy import stats
 from fbed.api.options import SelectArguments
 from fbed.api.problem import algorithm_name
 from fbed.errors import InvalidInput
-from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.coefficients import TermSummary, full_model, observed, summarised
+from fbed.inference.request import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.resamples import Resample, bootstrap, subsample
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener

@@ -20,8 +20,8 @@ from scipy.stats import norm
 from fbed.api.options import SelectArguments
 from fbed.api.problem import algorithm_name
 from fbed.errors import InvalidInput
-from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.inclusion import check_count
+from fbed.inference.request import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.resamples import Resample, halves
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener

@@ -17,8 +17,8 @@ from fbed.api.options import SelectArguments
 from fbed.api.problem import Problem, algorithm_name
 from fbed.errors import InvalidInput
 from fbed.inference.aggregation import combined_sparse, discoveries, interval
-from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.inclusion import check_count
+from fbed.inference.request import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.resamples import halves
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener

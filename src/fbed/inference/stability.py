@@ -13,9 +13,9 @@ import numpy as np
 from fbed.api.options import SelectArguments
 from fbed.api.problem import algorithm_name
 from fbed.errors import InvalidInput
-from fbed.inference.asked import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.complementary import ASSUMPTIONS, expected_false, largest_q, smallest_threshold
 from fbed.inference.inclusion import check_count
+from fbed.inference.request import Asked, Found, find, full_search, read, refuse_failures
 from fbed.inference.resamples import halves
 from fbed.inference.results import Inference, listed
 from fbed.inference.runner import Listener

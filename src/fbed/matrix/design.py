@@ -20,14 +20,14 @@ from scipy import sparse
 from fbed._kernels import DenseColumns, SparseColumns
 from fbed.matrix.device_columns import DeviceColumns
 from fbed.matrix.device_storage import device_columns
-from fbed.matrix.two_part_columns import BesideColumns
+from fbed.matrix.mixed_storage_columns import BesideColumns
 from fbed.rules.p_values import Floats
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import Codes
+from fbed.tables.mixed_storage import Beside
 from fbed.tables.on_device import OnDevice
 from fbed.tables.separate_columns import ColumnsApart
 from fbed.tables.table import Matrix, Table, refuse_not_finite
-from fbed.tables.two_parts import Beside
 from fbed.threads import spread
 
 _MOSTLY_ZERO = 0.2  # part of the rows that may be other than 0 for a column to count as mostly zero

@@ -11,8 +11,8 @@ import numpy as np
 from fbed.matrix.array_library import Array, on_host
 from fbed.matrix.design import Design
 from fbed.matrix.device_columns import ROUGH, DeviceColumns, Quick
+from fbed.matrix.mixed_storage_columns import Places
 from fbed.matrix.row_blocks import Indices, RowBlocks
-from fbed.matrix.two_part_columns import Places
 from fbed.rules.p_values import Floats
 
 _NEARLY = 0.75  # part of the columns from which it is as well to read all

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.matrix.array_library import Array, Place, on_host
-from fbed.matrix.two_part_columns import Places
+from fbed.matrix.mixed_storage_columns import Places
 from fbed.rules.p_values import Floats
 
 ROUGH = 1e-4  # part that moments of float32 may be wrong by

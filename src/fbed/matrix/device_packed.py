@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fbed.matrix.array_library import Array, Place, on_host
 from fbed.matrix.device_columns import DeviceColumns, Quick
 from fbed.matrix.digits import BASE, digits_of
-from fbed.matrix.two_part_columns import Places
+from fbed.matrix.mixed_storage_columns import Places
 from fbed.rules.p_values import Floats
 
 _DIGITS = 3

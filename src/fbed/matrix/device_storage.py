@@ -12,10 +12,10 @@ from fbed.errors import InvalidInput
 from fbed.matrix.array_library import place_of
 from fbed.matrix.device_columns import DeviceColumns, FloatColumns
 from fbed.matrix.device_packed import PackedOnDevice
+from fbed.tables.mixed_storage import Beside, Packed
 from fbed.tables.on_device import OnDevice
 from fbed.tables.separate_columns import ColumnsApart
 from fbed.tables.table import Table
-from fbed.tables.two_parts import Beside, Packed
 
 _WHOLE_BYTES = 4  # bytes of a variant are filled up to a multiple of this: products of whole numbers want even sizes
 

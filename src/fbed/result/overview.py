@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.larger_than_memory.designs import FarDesign
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.engines.tall.linear import LinearSums
-from fbed.out_of_memory.designs import FarDesign
 from fbed.rules.p_values import Floats
 from fbed.tables.outcomes import Outcome
 

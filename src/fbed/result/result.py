@@ -16,12 +16,12 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput
 from fbed.models.base import Indices
+from fbed.result.exact_numbers import Closer
 from fbed.result.fitted import FinalModel
 from fbed.result.overview import Overview
 from fbed.result.performance import Performance
 from fbed.result.provenance import Provenance
 from fbed.result.saved import check_fields, read_object
-from fbed.result.settle import Closer
 from fbed.rules.p_values import ChiSquare, ExactF, Floats, Reference
 from fbed.search.scan import Finding, Scan
 from fbed.search.search import STATUSES, Plan, Step, Trail

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from fbed.errors import InvalidInput
+from fbed.tables.mixed_storage import Beside
 from fbed.tables.plink import Genotypes
 from fbed.tables.table import Groups, Name, Table, arranged, as_list, from_columns, outline
-from fbed.tables.two_parts import Beside
 
 
 def considered(X: Any, include: Iterable[Name], groups: Groups | None) -> Any:

@@ -13,9 +13,9 @@ from fbed.errors import InvalidInput
 from fbed.rules.p_values import Floats
 from fbed.tables.columns import Factor
 from fbed.tables.encoding import code_type
+from fbed.tables.mixed_storage import Beside
 from fbed.tables.separate_columns import ColumnsApart
 from fbed.tables.table import Matrix, Table, counted, refuse_infinite
-from fbed.tables.two_parts import Beside
 
 MISSING = ("error", "drop", "indicator")
 """What can be asked for."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
 from fbed.tables.columns import hint, listing
-from fbed.tables.two_parts import Packed
+from fbed.tables.mixed_storage import Packed
 
 _MAGIC = bytes((0x6C, 0x1B, 0x01))  # a .bed file that has one variant after the other
 FAMILY, PERSON = ("FID", "#FID", "fid"), ("IID", "#IID", "iid")

@@ -18,12 +18,12 @@ from scipy import sparse
 from fbed.errors import InvalidInput, InvalidType
 from fbed.tables.columns import OBJECTS, Factor, coded, hint, listing, read_column
 from fbed.tables.encoding import TOGETHER, encode_objects
+from fbed.tables.mixed_storage import Beside
 from fbed.tables.named import named_columns, refuse_masked, refuse_repeated
 from fbed.tables.on_device import as_stored, is_tensor
 from fbed.tables.plink import Genotypes
 from fbed.tables.separate_columns import as_matrix
 from fbed.tables.sparsity import checked_csc
-from fbed.tables.two_parts import Beside
 
 Name = str | int
 Groups = Mapping[str, Iterable[Name]]

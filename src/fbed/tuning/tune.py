@@ -11,8 +11,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from fbed.api.larger_than_memory import in_memory
 from fbed.api.options import DataArguments, DataOptions, check_search_options
-from fbed.api.out_of_memory import in_memory
 from fbed.api.paths import LEVELS, as_several, settings_grid
 from fbed.api.problem import Problem
 from fbed.api.progress import Progress

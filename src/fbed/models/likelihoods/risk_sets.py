@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.models.likelihoods import few_terms
-from fbed.models.likelihoods.spells import Spells
+from fbed.models.likelihoods.time_at_risk import Spells
 from fbed.rules.p_values import Floats
 
 _NEARLY_WHOLE = 1e-12  # a sum of weights this close above a whole number is that number

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from fbed.larger_than_memory.designs import FarDesign
 from fbed.matrix.design import Design
-from fbed.out_of_memory.designs import FarDesign
 from fbed.tables.table import Name
 
 VALUE, MISSING = "value", "missing"

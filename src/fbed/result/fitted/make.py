@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fbed.larger_than_memory.designs import FarDesign
+from fbed.larger_than_memory.time_order import JoinedRisks
 from fbed.models.base import FittedModel, correlation_of
 from fbed.models.likelihoods.glm import gamma_twice_negative
-from fbed.out_of_memory.designs import FarDesign
-from fbed.out_of_memory.in_time import JoinedRisks
 from fbed.result.fitted import likelihoods, responses
 from fbed.result.fitted.checks import Check, CoxRows, dispersion, overdispersion
 from fbed.result.fitted.columns import plain, read_columns

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fbed.result import cautions, views
+from fbed.result.exact_numbers import CLOSEST
 from fbed.result.result import Result
-from fbed.result.settle import CLOSEST
 from fbed.show.report import charts
 from fbed.show.report.cells import bounded, bounded_p, numeric, paragraph, section
 from fbed.show.report.html import Cell, Head, Html, called, join, table, tag

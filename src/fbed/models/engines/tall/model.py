@@ -25,14 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed._kernels import score_interval, score_intervals
-from fbed.matrix.steps import left_over
+from fbed.matrix.candidate_steps import left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.tall.factor import Factor, NotTall
+from fbed.models.engines.tall.row_questions import ScoredVerbs, Verbs
 from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.models.engines.tall.screen import EarlierVerbs, Here, Screen
-from fbed.models.engines.tall.verbs import ScoredVerbs, Verbs
 from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import TIE, Evidence

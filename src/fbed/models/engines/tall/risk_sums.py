@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_change, cox_state
 from fbed.clock import check_time
+from fbed.matrix.candidate_steps import predictors, remainder, steps
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
-from fbed.matrix.steps import predictors, remainder, steps
 from fbed.models.base import Indices
 from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.rules.p_values import Floats

@@ -15,9 +15,9 @@ import numpy as np
 from scipy import special
 
 from fbed._kernels import model_rows, step_moments
+from fbed.matrix.candidate_steps import remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.row_blocks import RowBlocks, Sums
-from fbed.matrix.steps import remainder, steps
 from fbed.models.base import Indices, harmonic_mean
 from fbed.rules.p_values import Floats
 

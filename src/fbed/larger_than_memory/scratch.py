@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from fbed.clock import check_time
 from fbed.errors import InvalidInput
-from fbed.out_of_memory.digest import Digest, batches
-from fbed.out_of_memory.outline import Outline
-from fbed.out_of_memory.part_columns import columns_of
-from fbed.out_of_memory.part_readers import Part
+from fbed.larger_than_memory.digest import Digest, batches
+from fbed.larger_than_memory.outline import Outline
+from fbed.larger_than_memory.part_columns import columns_of
+from fbed.larger_than_memory.part_readers import Part
 from fbed.tables.table import Name
 
 _RANGES = 64  # of the new order at most: a part writes a piece for each

@@ -9,7 +9,7 @@
 #include "logistic.hpp"
 #include "one_column.hpp"
 #include "pause.hpp"
-#include "secured.hpp"
+#include "explained_rows.hpp"
 
 namespace fbed {
 

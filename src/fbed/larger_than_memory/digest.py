@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from fbed._kernels import DenseColumns
 from fbed.errors import InvalidInput
+from fbed.larger_than_memory.part_readers import Part
 from fbed.matrix.design import plain_numbers
-from fbed.out_of_memory.part_readers import Part
 from fbed.rules.p_values import Floats
 from fbed.tables.columns import raw_column
 from fbed.tables.encoding import Encoded, totals

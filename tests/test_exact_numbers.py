@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed.result import settle, views
+from fbed.result import exact_numbers, views
 
 
 def wide(n=300, p=400, seed=3):
@@ -112,7 +112,7 @@ def many_levels(strength):
 @pytest.mark.parametrize("family", ["binomial", "multinomial", "cox"])
 @pytest.mark.parametrize("strength", [0.0, 1.0])
 def test_categories_of_many_levels_are_ranked_with_the_others(family, strength, monkeypatch):
-    monkeypatch.setattr(settle, "_SECONDS", 60.0)
+    monkeypatch.setattr(exact_numbers, "_SECONDS", 60.0)
     X, eta, rng = many_levels(strength)
     y = outcome(family, eta, rng)
     result = fbed.select(X, y, family=family, alpha=0.005)
@@ -164,8 +164,8 @@ def test_a_search_that_was_cut_short_is_left_as_it_is():
 def test_time_that_runs_out_leaves_only_what_is_certain(monkeypatch):
     X, eta, rng = wide()
     y = outcome("binomial", eta, rng)
-    monkeypatch.setattr(settle, "_SECONDS", 0.0)
-    monkeypatch.setattr(settle, "_PART", 0.0)
+    monkeypatch.setattr(exact_numbers, "_SECONDS", 0.0)
+    monkeypatch.setattr(exact_numbers, "_PART", 0.0)
     some = shown(fbed.select(X, y).settled())
     whole = shown(fbed.select(X, y, engine="exhaustive"))
     assert len(some["closest"]) < len(whole["closest"])
@@ -175,7 +175,7 @@ def test_time_that_runs_out_leaves_only_what_is_certain(monkeypatch):
 def test_old_results_let_go_of_their_data(monkeypatch):
     X, eta, rng = wide()
     y = outcome("binomial", eta, rng)
-    monkeypatch.setattr(settle, "_BYTES", 3 * X.nbytes)
+    monkeypatch.setattr(exact_numbers, "_BYTES", 3 * X.nbytes)
     results = [fbed.select(X + 0.0, y) for _ in range(6)]
     kept = [result.closer.size > 0 for result in results]
     assert kept == [False, False, True, True, True, True]
@@ -183,7 +183,7 @@ def test_old_results_let_go_of_their_data(monkeypatch):
     del results
     gc.collect()
     assert fbed.select(X, y).closer is not None
-    assert len(settle._kept) == 1
+    assert len(exact_numbers._kept) == 1
 
 
 def test_removed_variables_are_among_those_not_selected():

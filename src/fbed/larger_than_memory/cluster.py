@@ -13,10 +13,10 @@ from typing import Any
 
 from fbed.clock import check_time
 from fbed.errors import InvalidInput
-from fbed.out_of_memory.crew import BRANCHES, JOINS, Answer, Join, Tally, added
-from fbed.out_of_memory.outline import Outline
-from fbed.out_of_memory.part_readers import ArrayRows, DelayedRows, Part, held_rows
-from fbed.out_of_memory.part_sums import Outcome, SumsPiece
+from fbed.larger_than_memory.outline import Outline
+from fbed.larger_than_memory.part_readers import ArrayRows, DelayedRows, Part, held_rows
+from fbed.larger_than_memory.part_sums import Outcome, SumsPiece
+from fbed.larger_than_memory.workers import BRANCHES, JOINS, Answer, Join, Tally, added
 from fbed.threads import one_blas_thread
 
 _LOADED = 2**26  # bytes of columns that a task loads at a time: one number, so that it changes no rounding

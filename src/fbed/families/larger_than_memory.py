@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from fbed.errors import InvalidInput
 from fbed.families.builders import binomial_outcome, silent_strata
 from fbed.families.registry import Family, Request
+from fbed.larger_than_memory.designs import FarDesign
+from fbed.larger_than_memory.gathered import GatheredModel
+from fbed.larger_than_memory.joined import JoinedLinear, JoinedSums
+from fbed.larger_than_memory.part_sums import Outcome
+from fbed.larger_than_memory.time_order import InTime, JoinedRisks
+from fbed.larger_than_memory.workers import Crew
 from fbed.matrix.design import Design
 from fbed.models.base import Model
 from fbed.models.engines.tall.linear import Products, TallGaussian
 from fbed.models.engines.tall.model import TallModel
 from fbed.models.engines.tall.risk_sums import Course
 from fbed.models.other_statistics.linear import Gaussian
-from fbed.out_of_memory.crew import Crew
-from fbed.out_of_memory.designs import FarDesign
-from fbed.out_of_memory.gathered import GatheredModel
-from fbed.out_of_memory.in_time import InTime, JoinedRisks
-from fbed.out_of_memory.joined import JoinedLinear, JoinedSums
-from fbed.out_of_memory.part_sums import Outcome
 from fbed.rules.p_values import Floats
 
 FAMILIES = ("gaussian", "binomial", "poisson", "cox")

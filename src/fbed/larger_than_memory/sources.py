@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fbed.errors import InvalidInput
-from fbed.out_of_memory.part_readers import (
+from fbed.larger_than_memory.part_readers import (
     ArrayRows,
     DelayedRows,
     FragmentRows,

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fbed.errors import InvalidInput
+from fbed.larger_than_memory.designs import FarDesign
+from fbed.larger_than_memory.digest import batches
 from fbed.matrix.design import Design
 from fbed.models.base import Fit, FittedModel, Indices, Model
-from fbed.out_of_memory.designs import FarDesign
-from fbed.out_of_memory.digest import batches
 from fbed.rules.criteria import Evidence
 
 _COPIES = 4  # of the design columns that an ordinary model makes

@@ -16,11 +16,11 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from fbed.clock import check_time
+from fbed.larger_than_memory.outline import Outline
+from fbed.larger_than_memory.part_columns import Piece, joined_spread
+from fbed.larger_than_memory.part_readers import Part
+from fbed.larger_than_memory.part_sums import Outcome, SumsPiece
 from fbed.models.engines.tall.row_sums import joined_moments
-from fbed.out_of_memory.outline import Outline
-from fbed.out_of_memory.part_columns import Piece, joined_spread
-from fbed.out_of_memory.part_readers import Part
-from fbed.out_of_memory.part_sums import Outcome, SumsPiece
 from fbed.threads import spread
 
 BRANCHES = 8

@@ -17,20 +17,15 @@ from fbed.api.problem import Problem
 from fbed.api.reading import find_family, pair
 from fbed.errors import InvalidInput
 from fbed.families.builders import many_ties
-from fbed.families.out_of_memory import Elsewhere, model_elsewhere, refuse_others
-from fbed.matrix.design import Design
-from fbed.models.base import Model
-from fbed.models.engines.tall.risk_sums import order_of_risk
-from fbed.out_of_memory.cluster import OnDask, connected, current_client
-from fbed.out_of_memory.crew import Crew, Here, Tally, together
-from fbed.out_of_memory.designs import FarDesign
-from fbed.out_of_memory.digest import Digest, Wanted, complete, digest
-from fbed.out_of_memory.in_time import in_order_of_time
-from fbed.out_of_memory.joined import JoinedRows
-from fbed.out_of_memory.outline import Outline, described, with_codes
-from fbed.out_of_memory.part_readers import Part, Stamp
-from fbed.out_of_memory.scratch import Order
-from fbed.out_of_memory.sources import (
+from fbed.families.larger_than_memory import Elsewhere, model_elsewhere, refuse_others
+from fbed.larger_than_memory.cluster import OnDask, connected, current_client
+from fbed.larger_than_memory.designs import FarDesign
+from fbed.larger_than_memory.digest import Digest, Wanted, complete, digest
+from fbed.larger_than_memory.joined import JoinedRows
+from fbed.larger_than_memory.outline import Outline, described, with_codes
+from fbed.larger_than_memory.part_readers import Part, Stamp
+from fbed.larger_than_memory.scratch import Order
+from fbed.larger_than_memory.sources import (
     Source,
     available_memory,
     is_dask,
@@ -40,7 +35,12 @@ from fbed.out_of_memory.sources import (
     used_memory,
     whole,
 )
-from fbed.result.settle import Closer
+from fbed.larger_than_memory.time_order import in_order_of_time
+from fbed.larger_than_memory.workers import Crew, Here, Tally, together
+from fbed.matrix.design import Design
+from fbed.models.base import Model
+from fbed.models.engines.tall.risk_sums import order_of_risk
+from fbed.result.exact_numbers import Closer
 from fbed.rules.criteria import Criterion, Rule
 from fbed.rules.p_values import Floats
 from fbed.search.checkpoint import Asked

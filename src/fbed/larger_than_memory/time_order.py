@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from fbed._kernels import MomentsAtRisk, ProductsAtRisk
 from fbed.clock import check_time
+from fbed.larger_than_memory import sources
+from fbed.larger_than_memory.designs import FarDesign
+from fbed.larger_than_memory.digest import Digest, batches
+from fbed.larger_than_memory.joined import JoinedRows, plain
+from fbed.larger_than_memory.outline import Outline
+from fbed.larger_than_memory.part_risks import AtRisk, RiskPiece
+from fbed.larger_than_memory.scratch import Order, Scratch, ScratchRows, in_order, kinds_of
+from fbed.larger_than_memory.workers import Crew, Here, Tally, together
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.risk_sums import Course, RiskState, looked_at_group
 from fbed.models.engines.tall.row_sums import Looked, Sweep
-from fbed.out_of_memory import sources
-from fbed.out_of_memory.crew import Crew, Here, Tally, together
-from fbed.out_of_memory.designs import FarDesign
-from fbed.out_of_memory.digest import Digest, batches
-from fbed.out_of_memory.joined import JoinedRows, plain
-from fbed.out_of_memory.outline import Outline
-from fbed.out_of_memory.part_risks import AtRisk, RiskPiece
-from fbed.out_of_memory.scratch import Order, Scratch, ScratchRows, in_order, kinds_of
 from fbed.rules.p_values import Floats
 
 

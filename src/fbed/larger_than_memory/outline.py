@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
-from fbed.out_of_memory.digest import INFORMATION, Digest, Values, Wanted, key_of
+from fbed.larger_than_memory.digest import INFORMATION, Digest, Values, Wanted, key_of
 from fbed.rules.p_values import Floats
 from fbed.tables.columns import Factor, coded, read_column
 from fbed.tables.encoding import Codes, Encoded, totals

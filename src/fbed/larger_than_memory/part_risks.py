@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed._kernels import MomentsAtRisk, ProductsAtRisk
+from fbed.larger_than_memory.part_columns import Piece
+from fbed.larger_than_memory.scratch import ScratchRows
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.risk_sums import Course, RiskState, RiskSums
-from fbed.out_of_memory.part_columns import Piece
-from fbed.out_of_memory.scratch import ScratchRows
 from fbed.rules.p_values import Floats
 
 

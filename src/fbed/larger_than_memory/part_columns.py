@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.larger_than_memory.designs import Columns, PartDesign, Spread
+from fbed.larger_than_memory.digest import batches, read
+from fbed.larger_than_memory.outline import Outline
+from fbed.larger_than_memory.part_readers import Part
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.linear import LinearSums
-from fbed.out_of_memory.designs import Columns, PartDesign, Spread
-from fbed.out_of_memory.digest import batches, read
-from fbed.out_of_memory.outline import Outline
-from fbed.out_of_memory.part_readers import Part
 from fbed.rules.p_values import Floats
 
 FEW_VALUES = 20

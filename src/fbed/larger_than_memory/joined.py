@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.larger_than_memory.designs import FarDesign, Spread
+from fbed.larger_than_memory.workers import Crew
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.row_sums import Looked, Sweep, events_of, null_coefficients
-from fbed.out_of_memory.crew import Crew
-from fbed.out_of_memory.designs import FarDesign, Spread
 from fbed.rules.p_values import Floats
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed._kernels import DenseColumns
+from fbed.larger_than_memory.outline import Outline, PartFactor
 from fbed.matrix.design import Design, plain_numbers
-from fbed.out_of_memory.outline import Outline, PartFactor
 from fbed.rules.p_values import Floats
 from fbed.tables.separate_columns import ColumnsApart
 
