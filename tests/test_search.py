@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fbed.clock import OutOfTime
-from fbed.search.scan import Finding, Scan
+from fbed.search.decide_by_bounds import FAVOURITES
+from fbed.search.scan import Finding, Scan, _favourites
 from fbed.search.search import Plan, Trail, search
 
 
@@ -241,3 +242,11 @@ def test_every_step_is_told():
     trail = Trail([], lambda trail: told.append((trail.steps[-1].action, tuple(trail.selected))))
     search(independent([1, -1]), Plan(np.arange(2), k=0), trail)
     assert told == [("add", (0,)), ("stop", (0,))]
+
+
+def test_favourites_are_those_of_a_full_sort():
+    rng = np.random.default_rng(0)
+    for n, zeros in [(1, 0.0), (5, 0.5), (40, 0.9), (300, 0.0), (300, 0.5), (300, 0.99), (300, 1.0)]:
+        lower = np.where(rng.random(n) < zeros, 0.0, rng.integers(1, 50, size=n) / 7.0)
+        upper = lower + rng.random(n)
+        assert _favourites(lower, upper).tolist() == np.lexsort((-upper, -lower))[: FAVOURITES + 1].tolist()

@@ -134,10 +134,7 @@ class Scanner:
         tested = scan.df[scan.df > 0]
         if len(tested) and (tested != tested[0]).any():
             return None
-        few = min(FAVOURITES + 1, len(scan.lower))
-        some = np.flatnonzero(scan.lower >= np.partition(scan.lower, -few)[-few])  # to sort all of them takes longer
-        best = some[np.lexsort((-scan.upper[some], -scan.lower[some]))[:few]]
-        return np.flatnonzero(np.isin(candidates, scan.candidates[best]))
+        return np.flatnonzero(np.isin(candidates, scan.candidates[_favourites(scan.lower, scan.upper)]))
 
     def _merit(self, evidence: Evidence, k: int) -> Floats:
         """What those who pass are ranked by: the statistic where all have the same df, since merit rises with it."""
@@ -253,6 +250,16 @@ class Scanner:
             reference,
             known.exact_log_p if reference is None else None,
         )
+
+
+def _favourites(lower: Floats, upper: Floats) -> Indices:
+    """Positions of the largest lower bounds, the larger upper bound first among equals."""
+    some, few = np.flatnonzero(lower > 0), FAVOURITES + 1
+    if len(some) > few:  # to sort all of them takes longer, and so do the many that are 0 when sorted in part
+        some = some[lower[some] >= np.partition(lower[some], -few)[-few]]
+    else:
+        some = np.arange(len(lower))
+    return some[np.lexsort((-upper[some], -lower[some]))[:few]]
 
 
 def _ranked(merit: Floats, statistic: Floats, candidates: Indices) -> list[int]:
