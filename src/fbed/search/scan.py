@@ -255,10 +255,10 @@ class Scanner:
 def _favourites(lower: Floats, upper: Floats) -> Indices:
     """Positions of the largest lower bounds, the larger upper bound first among equals."""
     some, few = np.flatnonzero(lower > 0), FAVOURITES + 1
-    if len(some) > few:  # to sort all of them takes longer, and so do the many that are 0 when sorted in part
-        some = some[lower[some] >= np.partition(lower[some], -few)[-few]]
-    else:
-        some = np.arange(len(lower))
+    if len(some) <= few:
+        return np.lexsort((-upper, -lower))[:few]
+    # to sort all of them takes longer, and so do the many that are 0 when sorted in part
+    some = some[lower[some] >= np.partition(lower[some], -few)[-few]]
     return some[np.lexsort((-upper[some], -lower[some]))[:few]]
 
 
