@@ -102,6 +102,22 @@ def test_out_of_fold_predictions_are_those_of_a_selection_on_the_other_rows(fami
         np.testing.assert_allclose(found.risk[found.fold == number, 1], expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "multinomial", "cox"])
+def test_who_is_best_by_one_criterion_is_best_by_all(family):
+    """Searches without early dropping share the best of a set, ties among the columns included."""
+    frame = table(150)[["a", "b"]]
+    frame = frame.assign(again=frame["a"], **{f"x{j}": RNG(50 + j).normal(size=150) for j in range(10)})
+    y = outcome(family, table(150))
+    grid = {"alphas": (0.001, 0.4, 0.05, 0.2), "gammas": (0.0, 1.0), "ks": (), "fbs": True}
+    made = fbed.tune(frame, y, family=family, cv=2, n_bootstraps=5, **grid)
+    train = made.cross.folds[0][0]
+    rows = frame.iloc[train].reset_index(drop=True)
+    at = tuple(part[train] for part in y) if isinstance(y, tuple) else y[train]
+    for setting, found in zip(made.cross.searches.settings, made.cross.runs[0].selected, strict=True):
+        how = {"alpha": setting.value} if setting.criterion == "lr" else {"criterion": fbed.EBIC(setting.value)}
+        assert fbed.select(rows, at, family=family, early_dropping=False, **how).variables == found
+
+
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "cox"])
 def test_every_setting_selects_what_a_search_alone_does(family):
     """Settings that differ in K share their runs, in whatever order they come, and nobody computes p-values."""

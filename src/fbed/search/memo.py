@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -49,7 +49,10 @@ class Known:
 
 
 class Memo:
-    """Knowledge by set, within a budget of memory for each kind: what was used last is kept."""
+    """Knowledge by set, within a budget of memory for each kind: what was used last is kept.
+
+    `best` holds scans that found the best of all candidates for their set, by whatever criterion.
+    """
 
     def __init__(self, n_variables: int, n_rows: int, budget: int = 2**28) -> None:
         self.n_variables = n_variables
@@ -57,6 +60,7 @@ class Memo:
         self._gains = _Recent[Known](budget)
         self._losses = _Recent[Known](budget // 8)
         self._fits = _Recent[Fit](budget)
+        self.best = _Recent[Any](budget // 4)
 
     def gains(self, selected: Sequence[int]) -> Known:
         """What is known about adding variables to a set."""
@@ -81,6 +85,10 @@ class _Recent(Generic[Value]):
         self.budget = budget
         self._kept: OrderedDict[frozenset[int], tuple[Value, int]] = OrderedDict()
         self._size = 0
+
+    def find(self, key: frozenset[int]) -> Value | None:
+        """The value of a set, if it is there."""
+        return self._kept[key][0] if key in self._kept else None
 
     def get(self, key: frozenset[int], make: Callable[[], Value], size: int) -> Value:
         """The value of a set, made when it is not there."""

@@ -2,7 +2,7 @@
 
 The `Scanner` stands between the search, which knows nothing of models, and a family, which knows nothing of criteria.
 It cuts candidates into blocks, spreads the blocks over threads, looks at the clock, and settles ties. A family
-that computes every statistic is answered here; one that encloses them in intervals, in `intervals`.
+that computes every statistic is answered here; one that encloses them in intervals, in `decide_by_bounds`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fbed.clock import check_time
 from fbed.models.base import Fit, Indices, Model, is_certified
-from fbed.rules.criteria import Evidence, Rule, tied_with_best
+from fbed.rules.criteria import TIE, Evidence, Rule, tied_with_best
 from fbed.rules.p_values import ChiSquare, Floats, Reference
 from fbed.search.decide_by_bounds import FAVOURITES, Intervals, best_by_intervals, worst_by_intervals
 from fbed.search.memo import Known, Memo
@@ -107,8 +107,13 @@ class Scanner:
     def forward(self, selected: Sequence[int], candidates: Indices, everybody: bool = True) -> Scan:
         """Who passes, and whose addition is best? Where only the best matters, everybody else counts as passing."""
         check_time()
-        fit = self._fit(selected)
         k = len(selected) - self.n_forced
+        shared = self.memo if self.decides_only and not everybody else None
+        scan = None if shared is None else shared.best.find(frozenset(selected))
+        if scan is not None and np.array_equal(scan.candidates, candidates) and self._passes_for_certain(scan, k):
+            self._last_gain = (tuple(selected), scan)
+            return cast(Scan, scan)
+        fit = self._fit(selected)
         if is_certified(fit):
             known = Intervals(fit, candidates, self.memo.gains(selected) if self.memo else None)
             few = 0 if self.decides_only else _RUNNERS_UP
@@ -124,15 +129,22 @@ class Scanner:
             known = Intervals.exact(candidates, evidence)
         scan = self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
         self._last_gain = (tuple(selected), scan)
+        if shared is not None and scan.chosen is not None and scan.reference is not None and _alike(scan.df):
+            shared.best.get(frozenset(selected), lambda: scan, 24 * len(candidates))
         return scan
+
+    def _passes_for_certain(self, scan: Scan, k: int) -> bool:
+        """Whether the best of a scan, who is best by every criterion where df are alike, passes by this one."""
+        assert scan.chosen is not None
+        critical = self.rule.critical(np.array([scan.chosen.df]), k, scan.reference or ChiSquare())
+        return bool(scan.chosen.statistic > max(critical[0], 0.0) * (1.0 + 2.0 * TIE))
 
     def _best_before(self, selected: Sequence[int], candidates: Indices) -> Indices | None:
         """Positions of candidates who were best in the scan that led to S, if it was asked and all had the same df."""
         before, scan = self._last_gain or ((), None)
         if scan is None or scan.chosen is None or tuple(selected) != (*before, scan.chosen.variable):
             return None
-        tested = scan.df[scan.df > 0]
-        if len(tested) and (tested != tested[0]).any():
+        if not _alike(scan.df):
             return None
         return np.flatnonzero(np.isin(candidates, scan.candidates[_favourites(scan.lower, scan.upper)]))
 
@@ -250,6 +262,12 @@ class Scanner:
             reference,
             known.exact_log_p if reference is None else None,
         )
+
+
+def _alike(df: Floats) -> bool:
+    """Whether all that could be tested have the same df."""
+    tested = df[df > 0]
+    return not len(tested) or bool((tested == tested[0]).all())
 
 
 def _favourites(lower: Floats, upper: Floats) -> Indices:
