@@ -109,13 +109,13 @@ def test_who_is_best_by_one_criterion_is_best_by_all(family):
     frame = frame.assign(again=frame["a"], **{f"x{j}": RNG(50 + j).normal(size=150) for j in range(10)})
     y = outcome(family, table(150))
     grid = {"alphas": (0.001, 0.4, 0.05, 0.2), "gammas": (0.0, 1.0), "ks": (), "fbs": True}
-    made = fbed.tune(frame, y, family=family, cv=2, n_bootstraps=5, **grid)
+    made = fbed.tune(frame, y, family=family, cv=2, n_bootstraps=5, backward=False, **grid)
     train = made.cross.folds[0][0]
     rows = frame.iloc[train].reset_index(drop=True)
     at = tuple(part[train] for part in y) if isinstance(y, tuple) else y[train]
     for setting, found in zip(made.cross.searches.settings, made.cross.runs[0].selected, strict=True):
         how = {"alpha": setting.value} if setting.criterion == "lr" else {"criterion": fbed.EBIC(setting.value)}
-        assert fbed.select(rows, at, family=family, early_dropping=False, **how).variables == found
+        assert fbed.select(rows, at, family=family, early_dropping=False, backward=False, **how).variables == found
 
 
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "cox"])
