@@ -36,12 +36,12 @@ def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLik
     if first == first and (df.size == 1 or (df == first).all()):
         return np.full(df.shape, critical(alpha, first))
     out = np.full(df.shape, np.nan)
-    todo = ~np.isnan(df)
+    todo = df == df  # not NaN
     while todo.any():
         value = float(df.flat[int(todo.argmax())])
         same = df == value
-        out[same] = critical(alpha, value)
-        todo = todo & ~same
+        np.copyto(out, critical(alpha, value), where=same)
+        todo &= ~same
     return out
 
 

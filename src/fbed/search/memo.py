@@ -28,7 +28,7 @@ class Known:
 
     def recall(self, variables: Indices) -> tuple[Floats, Floats, Floats, Floats]:
         """Lower and upper ends, df and log p-values of some variables; df is NaN where nothing is known."""
-        lower, upper, df, log_p = self.table[:, self._places(variables)]
+        lower, upper, df, log_p = self.table.take(self._places(variables), axis=1)
         return lower, upper, df, log_p
 
     def unknown(self, variables: Indices) -> Indices:

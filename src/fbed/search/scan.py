@@ -271,12 +271,12 @@ def _alike(df: Floats) -> bool:
 
 
 def _favourites(lower: Floats, upper: Floats) -> Indices:
-    """Positions of the largest lower bounds, the larger upper bound first among equals."""
+    """Positions of the largest lower bounds, of those above 0 if there are any; among equals by the upper ones."""
     some, few = np.flatnonzero(lower > 0), FAVOURITES + 1
-    if len(some) <= few:
+    if len(some) == 0:
         return np.lexsort((-upper, -lower))[:few]
-    # to sort all of them takes longer, and so do the many that are 0 when sorted in part
-    some = some[lower[some] >= np.partition(lower[some], -few)[-few]]
+    if len(some) > few:  # to sort all of them takes longer
+        some = some[lower[some] >= np.partition(lower[some], -few)[-few]]
     return some[np.lexsort((-upper[some], -lower[some]))[:few]]
 
 
