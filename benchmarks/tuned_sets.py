@@ -22,7 +22,6 @@ class Source:
     family: str
     target: str | tuple[str, str] = "y"
     exclude: tuple[str, ...] = ()
-    rounds: int = 5  # of five folds; fewer where they take hours
 
 
 SETS = {
@@ -34,9 +33,9 @@ SETS = {
     "bikeshare": Source("extra/bikeshare.parquet", "poisson", "bikers", ("casual", "registered")),
     "riboflavin": Source("extra/riboflavin.npz", "gaussian"),
     "nki70": Source("extra/nki70.parquet", "cox", ("time", "event")),
-    "madelon": Source("paper/madelon.npz", "binomial", rounds=1),
+    "madelon": Source("paper/madelon.npz", "binomial"),
     "ames": Source("extra/ames.parquet", "gaussian", "Sale_Price"),
-    "arcene": Source("paper/arcene.npz", "binomial", rounds=1),
+    "arcene": Source("paper/arcene.npz", "binomial"),
 }
 SCORES = {
     "gaussian": "R²",

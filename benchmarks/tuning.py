@@ -40,8 +40,7 @@ def run(options: Options) -> dict[str, Any]:
         problems = [load(name, Path(str(folder))) for name in there]
     for repeats in range(1, 2 if options.quick else REPEATS + 1):
         for problem in problems:
-            rounds = min(repeats, SETS[problem.name].rounds) if problem.name in SETS else repeats
-            for _ in measured(problem, known.setdefault(problem.name, {}), rounds, options.only):
+            for _ in measured(problem, known.setdefault(problem.name, {}), repeats, options.only):
                 kept.write_text(json.dumps(known))
     return found(problems, known)
 
