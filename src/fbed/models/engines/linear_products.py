@@ -21,10 +21,9 @@ from scipy import linalg
 
 from fbed._kernels import group_gains
 from fbed.matrix.design import Design
-from fbed.models.base import Fit, FittedModel, Indices, correlation_of, shared_beginning
+from fbed.models.base import Fit, FittedModel, Indices, shared_beginning
 from fbed.models.engines.dependences import Dependences
-from fbed.models.other_statistics.linear import Gaussian, n_log_ratio
-from fbed.models.presentation import standardised_to_users_scale
+from fbed.models.other_statistics.linear import Gaussian, n_log_ratio, on_the_users_scale
 from fbed.rules.criteria import Evidence
 from fbed.rules.p_values import ExactF, Floats
 
@@ -254,7 +253,7 @@ class GaussianProductsFit:
 
     def describe(self) -> FittedModel:
         """Least-squares coefficients on the scale of the user's data; 0 for a column in the span of earlier ones."""
-        model, linear = self.model, self.model.careful
+        linear = self.model.careful
         columns = self.columns
         place = {c: 1 + i for i, c in enumerate(columns)}
         kept = [0, *(place[c] for c in self.kept)]
@@ -264,12 +263,7 @@ class GaussianProductsFit:
         covariance *= self.left / self.residual_df if self.residual_df > 0 else np.nan
         coefficients = np.zeros(len(columns) + 1)
         coefficients[kept] = np.concatenate([[linear.center / linear.scale], self._coefficients])
-        shown = standardised_to_users_scale(model.design, self.selected, coefficients, covariance)
-        errors = tuple(linear.scale * error for error in shown.standard_errors() or ())
-        deviance, null = (value * linear.scale * linear.scale for value in (self.rss, linear.total))
-        values = tuple((linear.scale * shown.values).tolist())
-        correlation = correlation_of(shown.covariance)
-        return FittedModel("gaussian", shown.terms, values, errors, deviance, null, correlation=correlation)
+        return on_the_users_scale(linear, self.selected, coefficients, covariance, self.rss)
 
 
 def _not_replaced(dependence: Floats) -> Floats | None:

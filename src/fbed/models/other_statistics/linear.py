@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from fbed.matrix.design import Design
-from fbed.models.base import COLLINEAR, Fit, FittedModel, Indices, Span, original_scale, single_columns
+from fbed.models.base import COLLINEAR, Fit, FittedModel, Indices, Span, correlation_of, original_scale, single_columns
+from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import Evidence
 from fbed.rules.p_values import ExactF, Floats
 
@@ -192,3 +193,15 @@ class FastGaussianFit(GaussianFit):
             own = np.linalg.qr(rows.T)[0]
             added[i], df[i] = float(((own.T @ fitted) ** 2).sum()), own.shape[1]
         return self._loss_evidence(added, df)
+
+
+def on_the_users_scale(
+    linear: Gaussian, selected: Sequence[int], coefficients: Floats, covariance: Floats, rss: float
+) -> FittedModel:
+    """What least squares found for standardised columns and outcome, the intercept first, as the user measured them."""
+    shown = standardised_to_users_scale(linear.design, selected, coefficients, covariance)
+    errors = tuple(linear.scale * error for error in shown.standard_errors() or ())
+    deviance, null = (value * linear.scale * linear.scale for value in (rss, linear.total))
+    values = tuple((linear.scale * shown.values).tolist())
+    correlation = correlation_of(shown.covariance)
+    return FittedModel("gaussian", shown.terms, values, errors, deviance, null, correlation=correlation)

@@ -25,10 +25,9 @@ from scipy import linalg
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks
-from fbed.models.base import Fit, FittedModel, Indices, Model, correlation_of
+from fbed.models.base import Fit, FittedModel, Indices, Model
 from fbed.models.engines.tall.wide_products import WideProducts
-from fbed.models.other_statistics.linear import Gaussian, n_log_ratio
-from fbed.models.presentation import standardised_to_users_scale
+from fbed.models.other_statistics.linear import Gaussian, n_log_ratio, on_the_users_scale
 from fbed.rules.criteria import Evidence
 from fbed.rules.p_values import ExactF, Floats
 
@@ -295,16 +294,11 @@ class TallGaussianFit:
 
     def describe(self) -> FittedModel:
         """Least-squares coefficients on the scale of the user's data."""
-        model, linear = self.model, self.model.linear
+        linear = self.model.linear
         covariance = np.zeros((len(self.along) + 1, len(self.along) + 1))
         covariance[0, 0] = 1.0
         if len(self.along):
             covariance[1:, 1:] = self._inverse
         covariance *= self.left / self.residual_df if self.residual_df > 0 else np.nan
         coefficients = np.concatenate([[linear.center / linear.scale], self._coefficients])
-        shown = standardised_to_users_scale(model.design, self.selected, coefficients, covariance)
-        errors = tuple(linear.scale * error for error in shown.standard_errors() or ())
-        deviance, null = (value * linear.scale * linear.scale for value in (self.rss, linear.total))
-        values = tuple((linear.scale * shown.values).tolist())
-        correlation = correlation_of(shown.covariance)
-        return FittedModel("gaussian", shown.terms, values, errors, deviance, null, correlation=correlation)
+        return on_the_users_scale(linear, self.selected, coefficients, covariance, self.rss)
