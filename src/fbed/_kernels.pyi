@@ -400,5 +400,8 @@ def logistic_rows(eta: Floats, y: Floats, weight: Floats) -> tuple[float, float,
 def logistic_reach(mean: Floats, step: Floats, curvature: Floats) -> tuple[float, float, float]:
     """Least and largest z of a step of the predictors, and its largest size, over the rows that have curvature."""
 
+def coded_looks(X: Floats, residual: Floats, w0: Floats, w: Floats, ratio: Floats, mean: Floats) -> Floats:
+    """Slope, squares under w₀, w₀²/w and w, least and largest z of what a model leaves of columns; a row a column."""
+
 def logistic_divergence(mean: Floats, change: Floats, weight: Floats) -> float:
     """Twice the divergence of mean + change/weight from the means, summed over rows; inf outside of [0, 1]."""

@@ -457,6 +457,22 @@ static std::tuple<double, double, double, OutVector, OutVector, OutVector> rows_
     return {found.deviance, found.least, found.most, m, r, c};
 }
 
+// See `CodedLook`: a row for every column.
+static OutMatrix coded_looks(ColumnMajor X, Vector residual, Vector w0, Vector w, Vector ratio, Vector mean) {
+    const size_t n = X.shape(0), count = X.shape(1);
+    for (const Vector& one : {residual, w0, w, ratio, mean}) require(one.shape(0) == n, "sizes");
+    std::vector<double> out(6 * count);
+    {
+        nb::gil_scoped_release release;
+        for (size_t j = 0; j < count; ++j) {
+            const CodedLook one = coded_look(X.data() + j * n, residual.data(), w0.data(), w.data(), ratio.data(), mean.data(), static_cast<int64_t>(n));
+            const double found[] = {one.slope, one.norm, one.dual, one.own, one.low, one.high};
+            std::copy(found, found + 6, out.data() + 6 * j);
+        }
+    }
+    return new_rows(out, static_cast<int64_t>(count), 6);
+}
+
 static std::tuple<double, double, double> reach_of_logistic(Vector mean, Vector step, Vector curvature) {
     const size_t n = mean.shape(0);
     require(step.shape(0) == n && curvature.shape(0) == n, "sizes");
@@ -561,6 +577,7 @@ NB_MODULE(_kernels, m) {
     m.def("profile_levels", &profile_levels);
     m.def("logistic_rows", &rows_of_logistic);
     m.def("logistic_reach", &reach_of_logistic);
+    m.def("coded_looks", &coded_looks);
     m.def("logistic_divergence", [](Vector mean, Vector change, Vector weight) {
         const size_t n = mean.shape(0);
         require(change.shape(0) == n && weight.shape(0) == n, "sizes");

@@ -157,6 +157,34 @@ FBED_HOT inline LevelReach logistic_reach(const double* mean, const double* v, c
     return {low, high, largest};
 }
 
+// What a column beside a fit tells, given what the model leaves of it under the weights w0, with ratio = w0/w and 0 where a row does
+// not count: its slope s, its squares under w0, w0²/w and w, and the extremes of z: the least for the step s/‖x‖²_w0 with the means
+// moved by w0 times it, the largest for the step s/‖x‖²_w.
+struct CodedLook {
+    double slope = 0, norm = 0, dual = 0, own = 0, low = 0, high = 0;
+};
+
+FBED_HOT inline CodedLook coded_look(const double* x, const double* residual, const double* w0, const double* w, const double* ratio,
+                                     const double* mean, int64_t n) {
+    double slope = 0, norm = 0, dual = 0, own = 0, low = 0, high = 0;
+#pragma omp simd reduction(+ : slope, norm, dual, own)
+    for (int64_t i = 0; i < n; ++i) {
+        const double square = x[i] * x[i], first = w0[i] * square;
+        slope += residual[i] * x[i];
+        norm += first;
+        dual += ratio[i] * first;
+        own += w[i] * square;
+    }
+    const double there = norm > 0 ? slope / norm : 0.0, here = own > 0 ? slope / own : 0.0;
+#pragma omp simd reduction(min : low) reduction(max : high)
+    for (int64_t i = 0; i < n; ++i) {
+        const double u = ratio[i] * there * x[i], v = w[i] > 0 ? here * x[i] : 0.0;
+        low = std::min(low, std::min((1.0 - mean[i]) * u, -mean[i] * u));
+        high = std::max(high, std::max((1.0 - mean[i]) * v, -mean[i] * v));
+    }
+    return {slope, norm, dual, own, low, high};
+}
+
 // Twice the Kullback–Leibler divergence of the means mean + change/weight from the means, summed; infinite where one of them is
 // no probability. change is weighted as the residuals are.
 inline double logistic_divergence(const double* mean, const double* change, const double* weight, int64_t n) {

@@ -13,6 +13,7 @@ pairs of levels. A constant column is in the span of the levels; where there is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -25,11 +26,16 @@ from fbed._kernels import sums_by_level
 from fbed.matrix.design import Design
 from fbed.rules.p_values import Floats
 
-_SOUND = 1e-5  # smallest pivot, relative, with which a factor of the normal equations is right to 1e-10
-_DIGITS = 1e-14  # relative error of the normal equations; the smallest pivot magnifies it
+SOUND = 1e-5
+"""Smallest pivot, relative, with which a factor of the normal equations is right to 1e-10."""
+DIGITS = 1e-14
+"""Relative error of the normal equations; the smallest pivot magnifies it."""
+INDEPENDENT = 1e-7
+"""Norm² left, relative, of what surely does not depend on others."""
+
 _FLAT = 1e-11  # curvature, relative, below which a direction does not move the rows that count
 _NO_PULL = 1e-22  # squared slope, relative to the curvature, of such a direction: rounding, no more
-_DEPENDENT, _INDEPENDENT = 1e-12, 1e-7  # norm² left, relative: what depends on others, and what surely does not
+_DEPENDENT = 1e-12  # norm² left, relative, of what depends on others
 _DEAD = 1e-16  # curvature of a column, relative to its norm², that rounding may have made: all its rows are certain
 
 _FEW_VALUES = 2**17  # of all columns, with which a matrix product is done sooner than Python with pairs of categories
@@ -134,6 +140,16 @@ class CodedColumns:
             place += len(other.kept)
         return out
 
+    def joined(self, column: Floats) -> CodedColumns:
+        """With one more column of numbers (n × 1)."""
+        out = copy(self)
+        out.__dict__.pop("expanded", None)
+        place = self.columns.shape[1]
+        out.columns = np.asfortranarray(np.hstack([self.columns, column]))
+        out.norms = np.insert(self.norms, place, self.weight @ column[:, 0] ** 2)
+        out.size = self.size + 1
+        return out
+
     def newton(self, residual: Floats, curvature: Floats) -> Step:
         """H⁻¹g for weighted residuals and curvatures of the rows."""
         curve, cross = self.by_level(curvature)
@@ -199,7 +215,7 @@ class CodedColumns:
     def independent(self) -> NDArray[np.intp] | None:
         """Columns and levels that span the model beside the eliminated ones; None where that is doubtful."""
         kept, weakest = self.ranked()
-        return kept if weakest >= _INDEPENDENT else None
+        return kept if weakest >= INDEPENDENT else None
 
     def ranked(self) -> tuple[NDArray[np.intp], float]:
         """The same whatever the doubt, and what the weakest of them adds to the others, relative to its norm²."""
@@ -248,7 +264,7 @@ def solved(matrix: Floats, size: Floats, right: Floats) -> tuple[Floats, float, 
     are left out, which is right when nothing pulls at them.
     """
     if len(right) == 0:
-        return right, 0.0, _DIGITS
+        return right, 0.0, DIGITS
     unit = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
     scaled, pull = matrix * (unit[:, None] * unit), unit * right
     if not (np.isfinite(scaled).all() and np.isfinite(pull).all()):
@@ -256,9 +272,9 @@ def solved(matrix: Floats, size: Floats, right: Floats) -> tuple[Floats, float, 
     try:
         factor = np.linalg.cholesky(scaled)
         weakest = float(np.diag(factor).min()) ** 2
-        if weakest > _SOUND:
+        if weakest > SOUND:
             steps = linalg.cho_solve((factor, True), pull, check_finite=False)
-            return unit * steps, float(pull @ steps), _DIGITS / weakest
+            return unit * steps, float(pull @ steps), DIGITS / weakest
     except np.linalg.LinAlgError:
         pass
     curvature, direction = np.linalg.eigh(scaled)
@@ -266,7 +282,7 @@ def solved(matrix: Floats, size: Floats, right: Floats) -> tuple[Floats, float, 
     flat = curvature <= _FLAT
     kept = np.where(flat, 0.0, along / np.where(flat, 1.0, curvature))
     sound = float(along[flat] @ along[flat]) <= _NO_PULL * max(1.0, float(along @ along))
-    error = _DIGITS / float(curvature[~flat].min(initial=1.0)) if sound else np.inf
+    error = DIGITS / float(curvature[~flat].min(initial=1.0)) if sound else np.inf
     return unit * (direction @ kept), float(along @ kept), error
 
 
@@ -277,13 +293,13 @@ def inverted(scaled: Floats) -> tuple[Floats, float]:
     """
     size = len(scaled)
     if size == 0:
-        return scaled, _DIGITS
+        return scaled, DIGITS
     factor, failed = linalg.lapack.dpotrf(scaled, lower=1)
     weakest = 0.0 if failed else float(np.diag(factor).min()) ** 2
-    if weakest > _SOUND:
+    if weakest > SOUND:
         lower = linalg.lapack.dpotri(factor, lower=1)[0]
-        return np.tril(lower) + np.tril(lower, -1).T, _DIGITS / weakest
+        return np.tril(lower) + np.tril(lower, -1).T, DIGITS / weakest
     curvature, direction = np.linalg.eigh(scaled)
     kept = curvature > _FLAT
     root = direction[:, kept] / np.sqrt(curvature[kept])
-    return root @ root.T, _DIGITS / float(curvature[kept].min(initial=1.0))
+    return root @ root.T, DIGITS / float(curvature[kept].min(initial=1.0))
