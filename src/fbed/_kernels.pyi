@@ -405,3 +405,12 @@ def coded_looks(X: Floats, residual: Floats, w0: Floats, w: Floats, ratio: Float
 
 def logistic_divergence(mean: Floats, change: Floats, weight: Floats) -> float:
     """Twice the divergence of mean + change/weight from the means, summed over rows; inf outside of [0, 1]."""
+
+def logistic_divergences(mean: Floats, change: Floats, weight: Floats) -> Floats:
+    """The same of columns (column-major)."""
+
+def logistic_columns(eta: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Deviance; mean, weighted residual and weighted curvature of every row at several predictors, one a column."""
+
+def add_by_level(codes: NDArray[Any], steps: Floats, out: Floats) -> None:
+    """Adds the step of every row's level (levels × columns) to columns (column-major)."""

@@ -394,7 +394,7 @@ template <class Loop>
 static void with_codes(const Anything& codes, size_t n, int64_t levels, Loop&& loop) {
     require(codes.ndim() == 1 && codes.shape(0) == n && (n <= 1 || codes.stride(0) == 1), "one code a row");
     const auto run = [&](auto* data) {
-        for (size_t i = 0; i < n; ++i) require(data[i] >= 0 && static_cast<int64_t>(data[i]) < levels, "codes");
+        require(are_levels(data, static_cast<int64_t>(n), levels), "codes");
         loop(data);
     };
     switch (kind_of(codes.dtype())) {
@@ -416,6 +416,15 @@ static OutMatrix sums_by_level(Anything codes, int64_t levels, Vector weight, Co
         with_codes(codes, n, levels, [&](auto* c) { level_sums(c, n, weight.data(), Z.data(), k, levels, out.data()); });
     }
     return new_rows(out, levels, static_cast<int64_t>(k));
+}
+
+// Adds the step of every row's level to columns.
+static void add_by_level(Anything codes, RowMajor steps, InOutColumns out) {
+    const size_t n = out.shape(0);
+    const int64_t levels = static_cast<int64_t>(steps.shape(0)), columns = static_cast<int64_t>(steps.shape(1));
+    require(static_cast<int64_t>(out.shape(1)) == columns, "sizes");
+    nb::gil_scoped_release release;
+    with_codes(codes, n, levels, [&](auto* c) { add_level_steps(c, static_cast<int64_t>(n), steps.data(), levels, columns, out.data()); });
 }
 
 // Sums of weights over the rows of every pair of levels.
@@ -455,6 +464,31 @@ static std::tuple<double, double, double, OutVector, OutVector, OutVector> rows_
         found = logistic_rows(eta.data(), y.data(), weight.data(), n, mean, residual, curvature);
     }
     return {found.deviance, found.least, found.most, m, r, c};
+}
+
+// Deviance; mean, weighted residual and weighted curvature of every row at several predictors, one a column.
+static std::tuple<OutVector, OutMatrix, OutMatrix, OutMatrix> columns_of_logistic(ColumnMajor eta, Vector y, Vector weight) {
+    const size_t n = eta.shape(0), count = eta.shape(1);
+    require(y.shape(0) == n && weight.shape(0) == n, "sizes");
+    double *deviance, *mean, *residual, *curvature;
+    OutVector d = new_vector(count, deviance);
+    OutMatrix m = new_columns(n, count, mean), r = new_columns(n, count, residual), c = new_columns(n, count, curvature);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j)
+        deviance[j] = logistic_rows(eta.data() + j * n, y.data(), weight.data(), static_cast<int64_t>(n), mean + j * n, residual + j * n, curvature + j * n).deviance;
+    return {d, m, r, c};
+}
+
+// See `Divergence`: of columns.
+static OutVector divergences(ColumnMajor mean, ColumnMajor change, Vector weight) {
+    const size_t n = mean.shape(0), count = mean.shape(1);
+    require(change.shape(0) == n && change.shape(1) == count && weight.shape(0) == n, "sizes");
+    double* out;
+    OutVector found = new_vector(count, out);
+    nb::gil_scoped_release release;
+    Divergence divergence(static_cast<int64_t>(n));
+    for (size_t j = 0; j < count; ++j) out[j] = divergence.of(mean.data() + j * n, change.data() + j * n, weight.data());
+    return found;
 }
 
 // See `CodedLook`: a row for every column.
@@ -582,8 +616,11 @@ NB_MODULE(_kernels, m) {
         const size_t n = mean.shape(0);
         require(change.shape(0) == n && weight.shape(0) == n, "sizes");
         nb::gil_scoped_release release;
-        return logistic_divergence(mean.data(), change.data(), weight.data(), static_cast<int64_t>(n));
+        return Divergence(static_cast<int64_t>(n)).of(mean.data(), change.data(), weight.data());
     });
+    m.def("logistic_divergences", &divergences);
+    m.def("logistic_columns", &columns_of_logistic);
+    m.def("add_by_level", &add_by_level);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

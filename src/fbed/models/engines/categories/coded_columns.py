@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fbed._kernels import sums_by_level
+from fbed._kernels import add_by_level, sums_by_level
 from fbed.matrix.design import Design
 from fbed.rules.p_values import Floats
 
@@ -53,6 +53,10 @@ class Category:
     def sums(self, weight: Floats, columns: Floats) -> Floats:
         """Weighted sums of columns over the rows of each level, levels × columns."""
         return sums_by_level(self.codes, self.n_levels, weight, columns)
+
+    def add(self, steps: Floats, out: Floats) -> None:
+        """Adds the steps of every row's level (levels × columns) to columns."""
+        add_by_level(self.codes, np.ascontiguousarray(steps), out)
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
@@ -85,11 +89,11 @@ class OtherCategory:
         counts = np.bincount(joint, weight, size).astype(np.float64)
         return counts.reshape(other.n_levels, self.category.n_levels)[:, self.kept]
 
-    def predict(self, steps: Floats) -> Floats:
-        """The step of every row's level."""
-        whole = np.zeros((self.category.n_levels, *steps.shape[1:]))
+    def add(self, steps: Floats, out: Floats) -> None:
+        """Adds the steps of every row's level (levels × columns) to columns."""
+        whole = np.zeros((self.category.n_levels, steps.shape[1]))
         whole[self.kept] = steps
-        return whole[self.category.codes]
+        self.category.add(whole, out)
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,7 @@ class CodedColumns:
         alive = curve > _DEAD * self.level_norms
         inverse = np.divide(1.0, curve, out=np.zeros_like(curve), where=alive)
         own = inverse * slope
-        gram, pull = self.gram(curvature), self.inner(residual)
+        gram, pull = self.gram(curvature), self.inner(residual[:, None])[:, 0]
         moving = np.flatnonzero(np.diag(gram) > _DEAD * self.norms)
         steps = np.zeros(self.size)
         some = gram if len(moving) == self.size else gram[np.ix_(moving, moving)]
@@ -170,7 +174,7 @@ class CodedColumns:
         if (pull**2 > _NO_PULL * self.norms).any():
             error = np.inf
         by_level = own - inverse * (cross @ steps)
-        move = by_level[self.levels.codes] + self.predict(steps)
+        move = self.predict(by_level[:, None], steps[:, None])[:, 0]
         return Step(move, by_level, steps, decrement + float(slope @ own), error)
 
     def by_level(self, weight: Floats) -> tuple[Floats, Floats]:
@@ -181,25 +185,29 @@ class CodedColumns:
         return self.levels.sums(weight, self.ones)[:, 0], np.hstack(parts)
 
     def inner(self, rows: Floats) -> Floats:
-        """Sums over the rows of every column beside the levels."""
-        return self.cross(rows, self.ones)[:, 0]
+        """Sums over the rows of every column beside the levels, times those of columns of numbers (column-major)."""
+        if self.expanded is not None:
+            return np.asarray(self.expanded.T @ rows)
+        one = self.ones[:, 0]
+        return np.vstack(
+            [self.columns.T @ rows, *(other.category.sums(one, rows)[other.kept] for other in self.others)]
+        )
 
     def cross(self, weight: Floats, columns: Floats) -> Floats:
         """Weighted products of everything beside the levels with columns of numbers (column-major)."""
-        if self.expanded is not None:
-            return np.asarray(self.expanded.T @ (weight[:, None] * columns))
-        parts = [other.category.sums(weight, columns)[other.kept] for other in self.others]
-        return np.vstack([self.columns.T @ (weight[:, None] * columns), *parts])
+        return self.inner(weight[:, None] * columns)
 
-    def predict(self, steps: Floats) -> Floats:
-        """The change of the predictors by a step of everything beside the levels, or by several, one a column."""
-        if self.expanded is not None:
-            return np.asarray(self.expanded @ steps)
+    def predict(self, by_level: Floats, beside: Floats) -> Floats:
+        """The change of the predictors by steps of the levels and of everything beside them, one a column."""
         place = self.columns.shape[1]
-        out = self.columns @ steps[:place]
-        for other in self.others:
-            out += other.predict(steps[place : place + len(other.kept)])
-            place += len(other.kept)
+        if self.expanded is not None:
+            out = (beside.T @ self.expanded.T).T
+        else:
+            out = (beside[:place].T @ self.columns.T).T
+            for other in self.others:
+                other.add(beside[place : place + len(other.kept)], out)
+                place += len(other.kept)
+        self.levels.add(by_level, out)
         return np.asarray(out)
 
     def only(self, kept: NDArray[np.intp]) -> CodedColumns:

@@ -36,8 +36,8 @@ class Projection:
 
     def joined(self, column: Floats) -> Projection | None:
         """With one more column of numbers (n × 1), by bordering the inverse; None where little is left of it."""
-        by_level, along = self._coordinates(column)
-        left = self._left(column, by_level, along)[:, 0]
+        by_level, along = self._products(self.weight[:, None] * column)
+        left = (column - self._predicted(by_level, along))[:, 0]
         norm, total = float(self.weight @ left**2), float(self.weight @ column[:, 0] ** 2)
         if not norm > SOUND * total:
             return None
@@ -54,31 +54,25 @@ class Projection:
         error = self.error + DIGITS * total / norm
         return Projection(self.columns.joined(column), self.weight, self.inverse, cross, inner, error)
 
-    def step(self, residual: Floats) -> tuple[Floats, float]:
-        """The step of the predictors within the model that weighted residuals ask for."""
-        by_level = self.columns.levels.sums(residual, self.columns.ones)[:, 0]
-        along = self.inner @ (self.columns.inner(residual) - self.cross.T @ (self.inverse * by_level))
-        level = self.inverse * (by_level - self.cross @ along)
-        move = level[self.columns.levels.codes] + self.columns.predict(along)
-        return np.asarray(move), float(residual @ move)
+    def steps(self, residuals: Floats) -> Floats:
+        """The steps of the predictors within the model that weighted residuals ask for, one a column."""
+        return self._predicted(*self._products(residuals))
 
     def own(self, place: int) -> tuple[Floats, float]:
         """g of one of the columns of numbers: gᵀw is 1 with it and 0 with all other columns; and gᵀwg."""
-        along = self.inner[:, place]
-        level = -self.inverse * (self.cross @ along)
-        return np.asarray(level[self.columns.levels.codes] + self.columns.predict(along)), float(along[place])
+        along = self.inner[:, place : place + 1]
+        level = -self.inverse[:, None] * (self.cross @ along)
+        return self.columns.predict(level, along)[:, 0], float(along[place, 0])
 
     def without_model(self, X: Floats) -> Floats:
         """Columns less their projections."""
-        X = np.asfortranarray(X)
-        return self._left(X, *self._coordinates(X))
+        return np.asarray(X - self._predicted(*self._products(self.weight[:, None] * X)))
 
-    def _coordinates(self, X: Floats) -> tuple[Floats, Floats]:
-        """Sums of columns over the levels, and the coefficients of everything beside the levels in their projections."""
-        by_level = self.columns.levels.sums(self.weight, X)
-        beside = self.columns.cross(self.weight, X) - self.cross.T @ (self.inverse[:, None] * by_level)
-        return by_level, self.inner @ beside
+    def _products(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Sums of columns over the levels, and the coefficients of what is beside the levels in their projections."""
+        rows = np.asfortranarray(rows)
+        by_level = self.columns.levels.sums(self.columns.ones[:, 0], rows)
+        return by_level, self.inner @ (self.columns.inner(rows) - self.cross.T @ (self.inverse[:, None] * by_level))
 
-    def _left(self, X: Floats, by_level: Floats, along: Floats) -> Floats:
-        level = self.inverse[:, None] * (by_level - self.cross @ along)
-        return np.asarray(X - level[self.columns.levels.codes] - self.columns.predict(along))
+    def _predicted(self, by_level: Floats, along: Floats) -> Floats:
+        return self.columns.predict(self.inverse[:, None] * (by_level - self.cross @ along), along)

@@ -13,7 +13,7 @@ model serves many steps of a search, and what is left of a candidate needs an up
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fbed._kernels import coded_looks, logistic_divergence, logistic_reach, logistic_rows
+from fbed._kernels import coded_looks, logistic_divergences, logistic_reach, logistic_rows
 from fbed.matrix.design import Design
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.categories.ascent import CERTAIN, Enclosed, Settled, is_clear, is_reliable, levels_of_one_class
 from fbed.models.engines.categories.coded_columns import SOUND, CodedColumns, category_of
 from fbed.models.engines.categories.coded_projection import Projection
+from fbed.models.engines.categories.walks import ROUNDING, Beside, Nothing, OneEach, Together, Walks, at_least
 from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
 
@@ -36,8 +37,6 @@ RESOLVED = 5e-11
 _IDLE = 1e-9  # what a row may have left to be only bounded
 _SHORT = -0.5  # z of the step that a fit is short of, beyond which rows on their way to infinity are left out
 _SUSPECT = 1e-7  # norm² left after the model, relative, below which a column may be collinear
-_ROUNDING = 1e-8
-_MOST_STEPS = 25  # with the curvature of another point
 _ARRIVED = 1e-11  # what a fit may be short of its maximum
 _LOOSE = 1.05  # what the spread of w₀/w may cost upper bounds, roughly, before everything is taken anew
 _KEPT_VALUES = 2**23  # of what the model leaves of candidates, kept for the next step
@@ -98,19 +97,19 @@ class FittedRows:
     @classmethod
     def arrived(cls, projection: Projection, predictor: Floats, y: Floats, weight: Floats) -> FittedRows | None:
         """The rows at the maximum, by steps with the weights of the projection; None where they do not get there."""
-        for _ in range(_MOST_STEPS):
-            deviance, _, _, mean, residual, curvature = logistic_rows(predictor, y, weight)
-            move, _ = projection.step(residual)
-            if not logistic_divergence(mean, projection.weight * move, weight) > _ARRIVED + 1e-15 * deviance:
-                rows = (y, weight, predictor, deviance, mean, residual, curvature)
-                out = cls(projection, *rows, move, 0.0, -np.inf, 0.0)
-                if not out.looseness < _LOOSE:
-                    return None
-                low = float(np.minimum(out._success * move, -out._failure * move).min(initial=0.0))
-                short = float(np.sqrt(out._dual @ move**2))
-                return replace(out, short=short, reach=low) if low > _SHORT else None
-            predictor = predictor + move
-        return None
+        walk = Walks(projection, y, weight, Nothing(), predictor[:, None].copy(), np.zeros(1), np.full(1, np.inf))
+        walk.go(lambda least, most: most - least <= _ARRIVED + 2e-14 * most)
+        if not walk.settled[0]:
+            return None
+        predictor = walk.predictor[:, 0]
+        deviance, _, _, mean, residual, curvature = logistic_rows(predictor, y, weight)
+        move = projection.steps(residual[:, None])[:, 0]
+        out = cls(projection, y, weight, predictor, deviance, mean, residual, curvature, move, 0.0, -np.inf, 0.0)
+        if not out.looseness < _LOOSE:
+            return None
+        low = float(np.minimum(out._success * move, -out._failure * move).min(initial=0.0))
+        short = float(np.sqrt(out._dual @ move**2))
+        return replace(out, short=short, reach=low) if low > _SHORT else None
 
     @cached_property
     def _ratio(self) -> Floats:
@@ -188,7 +187,7 @@ class FittedRows:
         ).T
         suspect = ~(norm > _SUSPECT * left.total) | ~(left.total > 0)
         safe, primal = np.where(suspect, 1.0, norm), np.where(suspect | ~(own > 0), np.inf, own)
-        slack = _ROUNDING + self.projection.error
+        slack = ROUNDING + self.projection.error
         z = low + self.reach
         inside = z > -1.0 + slack
         size = (np.abs(slope) * np.sqrt(dual) / safe + self.short) ** 2
@@ -198,12 +197,12 @@ class FittedRows:
         lower = np.where(suspect, 0.0, np.minimum(lower, upper))
         best = np.partition(lower, -_NEARLY_BEST)[-_NEARLY_BEST] if len(lower) > _NEARLY_BEST else 0.0
         doubtful = (upper > bar) & ((lower <= bar * (1.0 + 2.0 * TIE)) | (upper >= best))
-        for j in np.flatnonzero(doubtful & ~suspect):
-            unit = left.columns[:, j : j + 1] / np.sqrt(norm[j])
-            found = self.enclose(unit, deviance, partial(is_clear, deviance, bar))
-            if found is not None:
-                lower[j] = max(lower[j], deviance - found.most)
-                upper[j] = max(lower[j], min(upper[j], deviance - found.least))
+        which = np.flatnonzero(doubtful & ~suspect)
+        if len(which) and self.is_sound:
+            beside = OneEach(np.asfortranarray(left.columns[:, which]), norm[which])
+            least, most = self._all_enclosed(beside, deviance, partial(is_clear, deviance, bar))
+            lower[which] = np.maximum(lower[which], deviance - most)
+            upper[which] = np.maximum(lower[which], np.minimum(upper[which], deviance - least))
         for j in np.flatnonzero((upper > bar) & ~suspect):
             self.keep(int(variables[j]), Left(left.columns[:, j : j + 1], left.total[j : j + 1]))
         return lower, upper, suspect
@@ -239,24 +238,22 @@ class FittedRows:
         return Left(np.asfortranarray(self.projection.without_model(X)), self.projection.weight @ X**2)
 
     def enclose(self, directions: Floats, deviance: float, settled: Settled) -> Enclosed | None:
-        """The deviance with more columns, given unit vectors of what they have beside the model, by steps with w₀.
-
-        Such a step v from means μ suggests the means μ + w₀v, and their divergence from μ bounds what is to be gained,
-        whatever w₀ is. None where that does not settle it.
-        """
+        """The deviance with more columns, given unit vectors of what they have beside the model."""
         if not self.is_sound:
             return None
+        return self._enclosed_one(Together(directions), *self._first_steps(Together(directions)), deviance, settled)
 
-        def further(residual: Floats) -> Floats:
-            return np.asarray(directions @ (residual @ directions))
-
-        step = further(self.residual)
-        gain = logistic_divergence(self.mean, self.projection.weight * (step + self.missing), self.weight)
-        slack = _ROUNDING + self.projection.error
-        least = max(0.0, self.deviance - gain * (1.0 + slack) - 1e-14 * self.deviance)
-        curve = float(self.curvature @ step**2)
-        part = float(self.residual @ step) / curve if curve > 0 else 0.0
-        return self._enclosed(self.predictor + part * step, further, least, deviance, settled)
+    def _first_steps(self, beside: Beside) -> tuple[Floats, Floats]:
+        """Where to start, and the deviances at least: the means μ + w₀(u + f) satisfy the equations of the maximum."""
+        count = beside.count
+        step = beside.steps(np.repeat(self.residual[None], count, axis=0).T, np.arange(count))
+        change = self.projection.weight[:, None] * (step + self.missing[:, None])
+        means = np.repeat(self.mean[None], count, axis=0).T
+        gain = logistic_divergences(means, np.asfortranarray(change), self.weight)
+        least = at_least(self.projection, np.full(count, self.deviance), gain)
+        curve = self.curvature @ step**2
+        part = np.divide(self.residual @ step, curve, out=np.zeros(count), where=curve > 0)
+        return np.asfortranarray(self.predictor[:, None] + part * step), least
 
     def enclose_without(self, place: int, coefficient: float, settled: Settled) -> Enclosed | None:
         """The deviance without a column of numbers, given its coefficient.
@@ -268,30 +265,21 @@ class FittedRows:
         if not norm > 0.0 or not self.is_sound:
             return None
         start = self.predictor - direction * (coefficient / norm)
-        back = -1.0 / norm
-        return self._enclosed(
-            start, lambda residual: direction * (float(residual @ direction) * back), 0.0, np.inf, settled
-        )
+        return self._enclosed_one(OneEach(direction[:, None], -np.array([norm])), start[:, None], np.zeros(1), np.inf, settled)
 
-    def _enclosed(
-        self, predictor: Floats, further: Callable[[Floats], Floats], least: float, most: float, settled: Settled
+    def _enclosed_one(
+        self, beside: Beside, start: Floats, least: Floats, most: float, settled: Settled
     ) -> Enclosed | None:
-        """Steps within the model, and `further` what residuals ask for beside it."""
-        slack = _ROUNDING + self.projection.error
-        rows = logistic_rows(predictor, self.y, self.weight)
-        for _ in range(_MOST_STEPS):
-            if not rows[0] <= most * (1.0 + 1e-12):
-                return None
-            most = min(most, rows[0])
-            least = min(least, most)
-            if settled(least, most):
-                return Enclosed(least, most, predictor, True)
-            move, _ = self.projection.step(rows[4])
-            move = move + further(rows[4])
-            gain = logistic_divergence(rows[3], self.projection.weight * move, self.weight)
-            least = min(max(least, rows[0] - gain * (1.0 + slack) - 1e-14 * rows[0]), most)
-            if settled(least, most):
-                return Enclosed(least, most, predictor, True)
-            predictor = predictor + move
-            rows = logistic_rows(predictor, self.y, self.weight)
-        return None
+        walks = self._walks(beside, start, least, most)
+        walks.go(settled)
+        found = float(walks.least[0]), float(walks.most[0]), walks.predictor[:, 0]
+        return Enclosed(*found, settled=True) if walks.settled[0] else None
+
+    def _all_enclosed(self, beside: Beside, deviance: float, settled: Settled) -> tuple[Floats, Floats]:
+        """Intervals for the deviances with each column, as far as steps settle them."""
+        walks = self._walks(beside, *self._first_steps(beside), deviance)
+        walks.go(settled)
+        return walks.least, walks.most
+
+    def _walks(self, beside: Beside, start: Floats, least: Floats, most: float) -> Walks:
+        return Walks(self.projection, self.y, self.weight, beside, start, least, np.full(len(least), most))
