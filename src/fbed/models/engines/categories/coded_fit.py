@@ -86,6 +86,8 @@ def coded_fit(
     arrangement = arranged(model.design, selected)
     if arrangement is None:
         return None
+    if isinstance(near, CodedBinomialFit) and set(selected) < set(near.selected):
+        best = near.within(arrangement.columns)
     for start in (best, starts[-1]):
         ascent = Ascent(arrangement.columns, model.y, model.design.weights, start)
         found = ascent.enclose(lambda least, most: False)
@@ -315,7 +317,7 @@ class CodedBinomialFit:
                 least = max(0.0, found.least - self.deviance)
                 return (least, worth) if least > enough else (worth, worth)
         smaller = self._without(variable)
-        for start in (self._near(smaller.columns), self.model.null_predictors()) if smaller is not None else ():
+        for start in (self.within(smaller.columns), self.model.null_predictors()) if smaller is not None else ():
             assert smaller is not None
             ascent = Ascent(smaller.columns, self.model.y, design.weights, start)
             found = ascent.enclose(lambda least, most: least - self.deviance > enough)
@@ -347,7 +349,7 @@ class CodedBinomialFit:
         first = np.cumsum(width) - width
         return {v: int(place) for v, place, single in zip(plain, first, width == 1, strict=True) if single}
 
-    def _near(self, columns: CodedColumns) -> Floats:
+    def within(self, columns: CodedColumns) -> Floats:
         """Predictors of a smaller model that are close to those of this one where rows are undecided."""
         null = self._null
         target = self.model.without_offset(np.clip(self.predictor, -30.0, 30.0))
