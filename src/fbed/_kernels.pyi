@@ -407,7 +407,7 @@ def logistic_divergence(mean: Floats, change: Floats, weight: Floats) -> float:
     """Twice the divergence of mean + change/weight from the means, summed over rows; inf outside of [0, 1]."""
 
 def logistic_divergences(mean: Floats, change: Floats, weight: Floats) -> Floats:
-    """The same of columns (column-major)."""
+    """The same of columns (column-major), from the means of each or from those that all share."""
 
 def logistic_columns(eta: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Deviance; mean, weighted residual and weighted curvature of every row at several predictors, one a column."""

@@ -479,15 +479,15 @@ static std::tuple<OutVector, OutMatrix, OutMatrix, OutMatrix> columns_of_logisti
     return {d, m, r, c};
 }
 
-// See `Divergence`: of columns.
+// See `Divergence`: of columns, from the means of each or from those that all share.
 static OutVector divergences(ColumnMajor mean, ColumnMajor change, Vector weight) {
-    const size_t n = mean.shape(0), count = mean.shape(1);
-    require(change.shape(0) == n && change.shape(1) == count && weight.shape(0) == n, "sizes");
+    const size_t n = change.shape(0), count = change.shape(1), step = mean.shape(1) == 1 ? 0 : n;
+    require(mean.shape(0) == n && (step == 0 || mean.shape(1) == count) && weight.shape(0) == n, "sizes");
     double* out;
     OutVector found = new_vector(count, out);
     nb::gil_scoped_release release;
     Divergence divergence(static_cast<int64_t>(n));
-    for (size_t j = 0; j < count; ++j) out[j] = divergence.of(mean.data() + j * n, change.data() + j * n, weight.data());
+    for (size_t j = 0; j < count; ++j) out[j] = divergence.of(mean.data() + j * step, change.data() + j * n, weight.data());
     return found;
 }
 

@@ -13,16 +13,26 @@
 
 namespace fbed {
 
-// out[level·k + j] += weight_i·Z_ij over the rows i of each level, for the columns of Z (column-major). Every row has a level.
+// Sums of `Width` columns side by side: an addition waits for the one before it to the same level, but not for its neighbours.
+template <int Width, class Code>
+FBED_HOT void level_sums_of(const Code* codes, int64_t n, const double* weight, const double* Z, int64_t k, int64_t levels, double* sums,
+                            double* out) {
+    std::fill(sums, sums + Width * levels, 0.0);
+    for (int64_t i = 0; i < n; ++i) {
+        double* to = sums + Width * static_cast<int64_t>(codes[i]);
+        for (int j = 0; j < Width; ++j) to[j] += weight[i] * Z[j * n + i];
+    }
+    for (int64_t l = 0; l < levels; ++l)
+        for (int j = 0; j < Width; ++j) out[l * k + j] = sums[Width * l + j];
+}
+
+// out[level·k + j] = weight_i·Z_ij summed over the rows i of each level, for the columns of Z (column-major). Every row has a level.
 template <class Code>
 void level_sums(const Code* codes, int64_t n, const double* weight, const double* Z, int64_t k, int64_t levels, double* out) {
-    std::vector<double> sums(levels);
-    for (int64_t j = 0; j < k; ++j) {
-        const double* z = Z + j * n;
-        std::fill(sums.begin(), sums.end(), 0.0);
-        for (int64_t i = 0; i < n; ++i) sums[codes[i]] += weight[i] * z[i];
-        for (int64_t l = 0; l < levels; ++l) out[l * k + j] = sums[l];
-    }
+    std::vector<double> sums(4 * levels);
+    int64_t j = 0;
+    for (; j + 4 <= k; j += 4) level_sums_of<4>(codes, n, weight, Z + j * n, k, levels, sums.data(), out + j);
+    for (; j < k; ++j) level_sums_of<1>(codes, n, weight, Z + j * n, k, levels, sums.data(), out + j);
 }
 
 // Whether all codes are levels.
@@ -34,14 +44,24 @@ FBED_HOT bool are_levels(const Code* codes, int64_t n, int64_t levels) {
     return n == 0 || (least >= 0 && static_cast<int64_t>(most) < levels);
 }
 
+// The same for steps of the levels of `Width` columns side by side.
+template <int Width, class Code>
+FBED_HOT void add_level_steps_of(const Code* codes, int64_t n, const double* steps, int64_t levels, int64_t columns, double* own, double* out) {
+    for (int64_t l = 0; l < levels; ++l)
+        for (int j = 0; j < Width; ++j) own[Width * l + j] = steps[l * columns + j];
+    for (int64_t i = 0; i < n; ++i) {
+        const double* from = own + Width * static_cast<int64_t>(codes[i]);
+        for (int j = 0; j < Width; ++j) out[j * n + i] += from[j];
+    }
+}
+
 // out[column·n + row] += the step of the row's level, from levels × columns.
 template <class Code>
 void add_level_steps(const Code* codes, int64_t n, const double* steps, int64_t levels, int64_t columns, double* out) {
-    std::vector<double> own(levels);
-    for (int64_t j = 0; j < columns; ++j) {
-        for (int64_t l = 0; l < levels; ++l) own[l] = steps[l * columns + j];
-        for (int64_t i = 0; i < n; ++i) out[j * n + i] += own[codes[i]];
-    }
+    std::vector<double> own(4 * levels);
+    int64_t j = 0;
+    for (; j + 4 <= columns; j += 4) add_level_steps_of<4>(codes, n, steps + j, levels, columns, own.data(), out + j * n);
+    for (; j < columns; ++j) add_level_steps_of<1>(codes, n, steps + j, levels, columns, own.data(), out + j * n);
 }
 
 // out[level·n_others + other] += weight over the rows of every pair of levels of two categories.

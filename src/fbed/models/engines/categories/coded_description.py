@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from fbed._kernels import logistic_rows
 from fbed.matrix.design import Design
@@ -53,7 +54,8 @@ class CodedDescription:
         if covariance is None:
             return None
         terms = ("(intercept)", *(label for v in self.selected for label in self.design.labels(v)))
-        shown = Estimates(terms, change @ parameters, change @ covariance @ change.T, change, recession)
+        few = sparse.csr_array(change)  # next to all of it is 0
+        shown = Estimates(terms, few @ parameters, few @ (few @ covariance).T, change, recession)
         return shown.fitted("binomial", deviance, null_deviance)
 
     def _rank(self, weight: Floats) -> int:

@@ -38,7 +38,7 @@ _IDLE = 1e-9  # what a row may have left to be only bounded
 _SHORT = -0.5  # z of the step that a fit is short of, beyond which rows on their way to infinity are left out
 _SUSPECT = 1e-7  # norm² left after the model, relative, below which a column may be collinear
 _ARRIVED = 1e-11  # what a fit may be short of its maximum
-_LOOSE = 1.05  # what the spread of w₀/w may cost upper bounds, roughly, before everything is taken anew
+_LOOSE = 1.2  # what the spread of w₀/w may cost upper bounds, roughly, before everything is taken anew
 _KEPT_VALUES = 2**23  # of what the model leaves of candidates, kept for the next step
 _WIDEST = 64  # columns of a group that are projected as columns
 _NEARLY_BEST = 6  # candidates of a block that are looked at closely: the best, and who comes after it
@@ -245,15 +245,13 @@ class FittedRows:
 
     def _first_steps(self, beside: Beside) -> tuple[Floats, Floats]:
         """Where to start, and the deviances at least: the means μ + w₀(u + f) satisfy the equations of the maximum."""
-        count = beside.count
-        step = beside.steps(np.repeat(self.residual[None], count, axis=0).T, np.arange(count))
+        step = beside.first(self.residual)
         change = self.projection.weight[:, None] * (step + self.missing[:, None])
-        means = np.repeat(self.mean[None], count, axis=0).T
-        gain = logistic_divergences(means, np.asfortranarray(change), self.weight)
-        least = at_least(self.projection, np.full(count, self.deviance), gain)
+        gain = logistic_divergences(self.mean[:, None], change, self.weight)
+        least = at_least(self.projection, np.full(beside.count, self.deviance), gain)
         curve = self.curvature @ step**2
-        part = np.divide(self.residual @ step, curve, out=np.zeros(count), where=curve > 0)
-        return np.asfortranarray(self.predictor[:, None] + part * step), least
+        part = np.divide(self.residual @ step, curve, out=np.zeros(beside.count), where=curve > 0)
+        return self.predictor[:, None] + part * step, least
 
     def enclose_without(self, place: int, coefficient: float, settled: Settled) -> Enclosed | None:
         """The deviance without a column of numbers, given its coefficient.

@@ -129,7 +129,11 @@ class CountedBasis:
         """How many of their directions vary within levels."""
         sums, count = self._unrelated(self.by_level(codes, n_levels, weight).T).T, np.bincount(codes, weight, n_levels)
         between = sums.T @ (sums / count[:, None])
-        left = np.linalg.eigvalsh(np.eye(self.size) - between / weight.sum())
+        within = np.eye(self.size) - between / weight.sum()
+        factor, _, rank, _ = linalg.lapack.dpstrf(within, tol=_NOTHING, lower=1)
+        if np.diag(factor)[:rank].min(initial=1.0) ** 2 > _CLEAR:
+            return int(rank)
+        left = np.linalg.eigvalsh(within)
         if ((left > _NOTHING) & (left < _SOMETHING)).any():
             return self.written_out().varying_within(codes, n_levels, weight)
         return int((left >= _SOMETHING).sum())

@@ -32,6 +32,9 @@ class Beside(Protocol):
     def count(self) -> int:
         """How many models there are with some of them."""
 
+    def first(self, residual: Floats) -> Floats:
+        """The step beside the model that the residuals of all of them ask for, of every model, one a column."""
+
     def steps(self, residuals: Floats, which: NDArray[np.intp]) -> Floats:
         """The steps beside the model that residuals ask for, of some of the models, one a column."""
 
@@ -48,6 +51,10 @@ class OneEach:
         """How many columns there are."""
         return self.columns.shape[1]
 
+    def first(self, residual: Floats) -> Floats:
+        """The step along each column."""
+        return np.asarray(self.columns * ((residual @ self.columns) / self.norm))
+
     def steps(self, residuals: Floats, which: NDArray[np.intp]) -> Floats:
         """The step along each column."""
         own = self.columns if len(which) == self.count else np.asfortranarray(self.columns[:, which])
@@ -61,6 +68,10 @@ class Together:
     columns: Floats
     count = 1
 
+    def first(self, residual: Floats) -> Floats:
+        """The step along all of them."""
+        return self.steps(residual[:, None], np.zeros(1, dtype=np.intp))
+
     def steps(self, residuals: Floats, which: NDArray[np.intp]) -> Floats:
         """The step along all of them."""
         return np.asarray(self.columns @ (self.columns.T @ residuals))
@@ -70,6 +81,10 @@ class Nothing:
     """The model itself."""
 
     count = 1
+
+    def first(self, residual: Floats) -> Floats:
+        """None."""
+        return np.zeros((len(residual), 1))
 
     def steps(self, residuals: Floats, which: NDArray[np.intp]) -> Floats:
         """None."""
