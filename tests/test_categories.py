@@ -246,7 +246,11 @@ def test_columns_that_are_multiplied_are_those_that_are_counted(seed, monkeypatc
     counted, _ = some_columns(others=others, k=k, seed=seed)
     assert counted.expanded is None
     rng = np.random.default_rng(seed)
-    rows, X, steps = rng.normal(size=120), np.asfortranarray(rng.normal(size=(120, 2))), rng.normal(size=(dense.size, 2))
+    rows, X, steps = (
+        rng.normal(size=120),
+        np.asfortranarray(rng.normal(size=(120, 2))),
+        rng.normal(size=(dense.size, 2)),
+    )
     levels = rng.normal(size=(dense.levels.n_levels, 2))
     for ask in (
         lambda c: c.norms,

@@ -131,7 +131,7 @@ def _same(one: Category, other: Category) -> bool:
 
 
 def _without_rows(category: Category, y: Floats, weight: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Levels whose rows are all explained, and the class of these: 1 where successes are more, −1 where failures are."""
+    """Levels whose rows are all explained, and their class: 1 where successes are more, −1 where failures are."""
     columns = np.asfortranarray(np.column_stack([np.ones_like(y), weight > 0, 2.0 * y - 1.0]))
     rows, left, sign = category.sums(np.ones_like(y), columns).T
     empty = (rows > 0) & (left == 0)

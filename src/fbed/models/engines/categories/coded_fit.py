@@ -138,7 +138,8 @@ class CodedBinomialFit:
     def _is_new(self, candidate: int) -> bool:
         """Whether a column is certain to be no combination of the model's, from what is left of it at the fit.
 
-        Under prior weights a projection leaves at least as much as under smaller ones; curvatures are a quarter at most.
+        Under prior weights a projection leaves at least as much as under smaller ones; a curvature is a quarter of its
+        prior weight at most.
         """
         left = self._null.left(self.model.design, np.array([candidate], dtype=np.intp)).columns[:, 0]
         return 4.0 * float(self._null.projection.weight @ left**2) > INDEPENDENT * self.model.design.n

@@ -1,4 +1,4 @@
-"""Projections on a model in coded columns, under given weights of the rows; they grow with the model, a column at a time."""
+"""Projections on a model in coded columns, under given weights of the rows; they grow with it, a column at a time."""
 
 from __future__ import annotations
 

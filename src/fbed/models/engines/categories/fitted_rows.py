@@ -24,10 +24,26 @@ from scipy import linalg
 from fbed._kernels import coded_looks, logistic_divergences, logistic_reach, logistic_rows
 from fbed.matrix.design import Design
 from fbed.models.engines.bound_functions import P
-from fbed.models.engines.categories.ascent import CERTAIN, Enclosed, Settled, is_clear, is_reliable, levels_of_one_class
+from fbed.models.engines.categories.ascent import (
+    CERTAIN,
+    ROUGHLY,
+    Enclosed,
+    Settled,
+    is_reliable,
+    levels_of_one_class,
+)
 from fbed.models.engines.categories.coded_columns import SOUND, CodedColumns, category_of
 from fbed.models.engines.categories.coded_projection import Projection
-from fbed.models.engines.categories.walks import ROUNDING, Beside, Nothing, OneEach, Together, Walks, at_least
+from fbed.models.engines.categories.walks import (
+    ROUNDING,
+    AllSettled,
+    Beside,
+    Nothing,
+    OneEach,
+    Together,
+    Walks,
+    at_least,
+)
 from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
 
@@ -98,7 +114,7 @@ class FittedRows:
     def arrived(cls, projection: Projection, predictor: Floats, y: Floats, weight: Floats) -> FittedRows | None:
         """The rows at the maximum, by steps with the weights of the projection; None where they do not get there."""
         walk = Walks(projection, y, weight, Nothing(), predictor[:, None].copy(), np.zeros(1), np.full(1, np.inf))
-        walk.go(lambda least, most: most - least <= _ARRIVED + 2e-14 * most)
+        walk.go(lambda least, most: np.asarray(most - least <= _ARRIVED + 2e-14 * most))
         if not walk.settled[0]:
             return None
         predictor = walk.predictor[:, 0]
@@ -195,12 +211,11 @@ class FittedRows:
         upper = np.minimum(np.where(inside & ~suspect, most, np.inf), deviance)
         lower = slope**2 / primal * P(high * (1.0 + slack)) * (1.0 - slack) if self.idle_cost == 0.0 else 0.0 * slope
         lower = np.where(suspect, 0.0, np.minimum(lower, upper))
-        best = np.partition(lower, -_NEARLY_BEST)[-_NEARLY_BEST] if len(lower) > _NEARLY_BEST else 0.0
-        doubtful = (upper > bar) & ((lower <= bar * (1.0 + 2.0 * TIE)) | (upper >= best))
+        doubtful = (upper > bar) & ((lower <= bar * (1.0 + 2.0 * TIE)) | (upper >= _nearly_best(lower)))
         which = np.flatnonzero(doubtful & ~suspect)
         if len(which) and self.is_sound:
             beside = OneEach(np.asfortranarray(left.columns[:, which]), norm[which])
-            least, most = self._all_enclosed(beside, deviance, partial(is_clear, deviance, bar))
+            least, most = self._all_enclosed(beside, deviance, partial(_are_clear, deviance, bar))
             lower[which] = np.maximum(lower[which], deviance - most)
             upper[which] = np.maximum(lower[which], np.minimum(upper[which], deviance - least))
         for j in np.flatnonzero((upper > bar) & ~suspect):
@@ -263,17 +278,19 @@ class FittedRows:
         if not norm > 0.0 or not self.is_sound:
             return None
         start = self.predictor - direction * (coefficient / norm)
-        return self._enclosed_one(OneEach(direction[:, None], -np.array([norm])), start[:, None], np.zeros(1), np.inf, settled)
+        return self._enclosed_one(
+            OneEach(direction[:, None], -np.array([norm])), start[:, None], np.zeros(1), np.inf, settled
+        )
 
     def _enclosed_one(
         self, beside: Beside, start: Floats, least: Floats, most: float, settled: Settled
     ) -> Enclosed | None:
         walks = self._walks(beside, start, least, most)
-        walks.go(settled)
+        walks.go(lambda least, most: np.array([settled(float(least[0]), float(most[0]))]))
         found = float(walks.least[0]), float(walks.most[0]), walks.predictor[:, 0]
         return Enclosed(*found, settled=True) if walks.settled[0] else None
 
-    def _all_enclosed(self, beside: Beside, deviance: float, settled: Settled) -> tuple[Floats, Floats]:
+    def _all_enclosed(self, beside: Beside, deviance: float, settled: AllSettled) -> tuple[Floats, Floats]:
         """Intervals for the deviances with each column, as far as steps settle them."""
         walks = self._walks(beside, *self._first_steps(beside), deviance)
         walks.go(settled)
@@ -281,3 +298,19 @@ class FittedRows:
 
     def _walks(self, beside: Beside, start: Floats, least: Floats, most: float) -> Walks:
         return Walks(self.projection, self.y, self.weight, beside, start, least, np.full(len(least), most))
+
+
+def _are_clear(null: float, bar: float, least: Floats, most: Floats) -> NDArray[np.bool_]:
+    """Which statistics of so many df fail for certain, or pass and are known well enough to compare them with others.
+
+    Those that pass and are certain to be worse than a few others are compared with nobody.
+    """
+    lower, upper = null - most, null - least
+    passes, rough = lower > bar * (1.0 + 2.0 * TIE), upper - lower <= ROUGHLY * lower
+    return np.asarray((upper <= bar * (1.0 - TIE)) | (passes & (rough | (upper < _nearly_best(lower)))))
+
+
+def _nearly_best(lower: Floats) -> float:
+    """What the statistics of the best few exceed."""
+    few = len(lower) - _NEARLY_BEST
+    return float(np.partition(lower, few)[few]) if few > 0 else 0.0

@@ -1,13 +1,14 @@
-"""Walks up the likelihoods of several logistic models at once, by projections under weights w₀ that are those of none of them.
+"""Walks up the likelihoods of several logistic models at once, by projections under weights w₀ that are those of none.
 
-All of them have the columns of one projection, and each has something beside it. A step v = (projection of the residuals)
-from means μ suggests the means μ + w₀v. Whatever w₀ is, these satisfy the equations of the maximum, so that their divergence
-from μ bounds what is left to gain. Steps are conjugate: where w₀ is right for most rows, each takes care of one direction
-in which it is not.
+All of them have the columns of one projection, and each has something beside it. A step v, the projection of the
+residuals, from means μ suggests the means μ + w₀v. Whatever w₀ is, these satisfy the equations of the maximum, so that
+their divergence from μ bounds what is left to gain. Steps are conjugate: where w₀ is right for most rows, each takes care
+of one direction in which it is not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed._kernels import logistic_columns, logistic_divergences
-from fbed.models.engines.categories.ascent import Settled
 from fbed.models.engines.categories.coded_projection import Projection
 from fbed.rules.p_values import Floats
 
@@ -23,6 +23,9 @@ ROUNDING = 1e-8
 """Relative error of bounds, beside that of a projection."""
 
 _MOST_STEPS = 25
+
+AllSettled = Callable[[Floats, Floats], NDArray[np.bool_]]
+"""Which intervals are clear enough, given the lower and upper ends of all of them."""
 
 
 class Beside(Protocol):
@@ -107,7 +110,7 @@ class Walks:
     def __post_init__(self) -> None:
         self.settled = np.zeros(self.beside.count, dtype=bool)
 
-    def go(self, settled: Settled) -> None:
+    def go(self, settled: AllSettled) -> None:
         """Steps until every interval is settled; a walk that does not come closer to its maximum is given up."""
         going = np.arange(self.beside.count)
         before: _Step | None = None
@@ -118,7 +121,10 @@ class Walks:
             kept = np.flatnonzero(falling & ~self._look(going, settled))
             if len(kept) < len(going):
                 going, before = going[kept], None if before is None else before.only(kept)
-                deviance, mean, residual, curvature = deviance[kept], *(_columns(part, kept) for part in (mean, residual, curvature))
+                deviance, mean, residual, curvature = (
+                    deviance[kept],
+                    *(_columns(part, kept) for part in (mean, residual, curvature)),
+                )
             if len(going) == 0:
                 return
             move = np.asfortranarray(self.projection.steps(residual) + self.beside.steps(residual, going))
@@ -134,11 +140,10 @@ class Walks:
     def _at(self, going: NDArray[np.intp]) -> Floats:
         return self.predictor if len(going) == self.beside.count else _columns(self.predictor, going)
 
-    def _look(self, which: NDArray[np.intp], settled: Settled) -> NDArray[np.bool_]:
+    def _look(self, which: NDArray[np.intp], settled: AllSettled) -> NDArray[np.bool_]:
         """Which of some intervals are settled now."""
         self.least[which] = np.minimum(self.least[which], self.most[which])
-        for j in which.tolist():
-            self.settled[j] = settled(float(self.least[j]), float(self.most[j]))
+        self.settled[which] = settled(self.least, self.most)[which]
         return self.settled[which]
 
 
