@@ -32,21 +32,19 @@ if TYPE_CHECKING:
     from fbed.models.engines.binomial import Binomial, BinomialFit
 
 MANY_LEVELS = 16
-"""Levels from which a category in the model is worth to stay codes."""
+"""Levels of all categories in the model from which they are worth to stay codes."""
 
 _SATURATED = 1e-6  # part of the null deviance below which nothing is left to explain
 _MOST_PAIRS = 2**24  # of levels of two categories
 
 
 def is_worth_coding(design: Design, y: Floats, selected: Sequence[int]) -> bool:
-    """Whether some variable is a category with many levels, or with a level of one class, which Newton cannot reach."""
-    categories = np.flatnonzero(~design.numeric[np.asarray(selected, dtype=np.intp)]).tolist()
-    return any(_is_worth_coding(design, y, selected[i]) for i in categories)
-
-
-def _is_worth_coding(design: Design, y: Floats, variable: int) -> bool:
-    category = category_of(design, variable)
-    return category is not None and (category.n_levels > MANY_LEVELS or bool(levels_of_one_class(category, y).any()))
+    """Whether categories have many levels together, or one has a level of one class, which Newton cannot reach."""
+    several = np.flatnonzero(~design.numeric[np.asarray(selected, dtype=np.intp)]).tolist()
+    categories = [found for i in several if (found := category_of(design, selected[i])) is not None]
+    if sum(category.n_levels for category in categories) > MANY_LEVELS:
+        return True
+    return any(bool(levels_of_one_class(category, y).any()) for category in categories)
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,8 @@ class TallModel:
         known = near.known(selected) if isinstance(near, TallFit) else None
         if known is not None:
             return known
+        if _needs_care(near, selected):
+            return self.careful.fit(selected, near)
         try:
             return TallFit(self, selected, near.start(selected) if isinstance(near, TallFit) else None)
         except NotTall:
@@ -108,6 +110,14 @@ class TallModel:
 
     def _null(self) -> TallFit:
         return TallFit(self, (), None)
+
+
+def _needs_care(near: Fit | None, selected: tuple[int, ...]) -> bool:
+    """Whether a part of S was fitted with care already: a maximum at infinity stays there, whatever joins the model."""
+    if near is None or isinstance(near, TallFit):
+        return False
+    known = near if hasattr(near, "selected") else getattr(near, "span", None)
+    return set(getattr(known, "selected", ())) <= set(selected) if known is not None else False
 
 
 class TallFit:
