@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fbed._kernels import add_by_level, sums_by_level
+from fbed._kernels import add_by_level, pair_sums, sums_by_level
 from fbed.matrix.design import Design
 from fbed.rules.p_values import Floats
 
@@ -58,11 +58,6 @@ class Category:
         """Adds the steps of every row's level (levels × columns) to columns."""
         add_by_level(self.codes, np.ascontiguousarray(steps), out)
 
-    @cached_property
-    def numbers(self) -> NDArray[np.int64]:
-        """The codes in the type that positions in an array have."""
-        return self.codes.astype(np.int64)
-
 
 def category_of(design: Design, variable: int) -> Category | None:
     """The codes of a variable that is a single category."""
@@ -79,15 +74,13 @@ class OtherCategory:
     @classmethod
     def of(cls, category: Category, weight: Floats) -> OtherCategory:
         """All levels but the most frequent one."""
-        base = int(np.bincount(category.numbers, weight, category.n_levels).argmax())
+        base = int(np.bincount(category.codes, weight, category.n_levels).argmax())
         return cls(category, base, np.delete(np.arange(category.n_levels), base))
 
     def pairs(self, other: Category, weight: Floats) -> Floats:
         """Weight of every pair of levels, those of the other category × those that are kept."""
-        joint = other.numbers * self.category.n_levels + self.category.numbers
-        size = other.n_levels * self.category.n_levels
-        counts = np.bincount(joint, weight, size).astype(np.float64)
-        return counts.reshape(other.n_levels, self.category.n_levels)[:, self.kept]
+        counts = pair_sums(other.codes, other.n_levels, self.category.codes, self.category.n_levels, weight)
+        return counts if len(self.kept) == self.category.n_levels else counts[:, self.kept]
 
     def add(self, steps: Floats, out: Floats) -> None:
         """Adds the steps of every row's level (levels × columns) to columns."""
