@@ -2,8 +2,8 @@
 
 All of them have the columns of one projection, and each has something beside it. A step v, the projection of the
 residuals, from means μ suggests the means μ + w₀v. Whatever w₀ is, these satisfy the equations of the maximum, so that
-their divergence from μ bounds what is left to gain. Steps are conjugate: where w₀ is right for most rows, each takes care
-of one direction in which it is not.
+their divergence from μ bounds what is left to gain. Steps are conjugate: where w₀ is right for most rows, each takes
+care of one direction in which it is not.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from fbed.matrix.candidate_steps import left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
-from fbed.models.engines.tall.factor import Factor, NotTall
+from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
 from fbed.models.engines.tall.row_questions import ScoredVerbs, Verbs
 from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.models.engines.tall.screen import EarlierVerbs, Here, Screen
@@ -363,10 +363,10 @@ class TallFit:
             return None
         unit = 1.0 / np.sqrt(own)
         left = (looked.own - looked.cross.T @ gamma) * unit * unit[:, None]
-        values, vectors = np.linalg.eigh((left + left.T) / 2.0)
-        if values[0] <= _DELICATE:
+        solved = solved_by_pivots((left + left.T) / 2.0, unit * score, _DELICATE)
+        if solved is None:
             return None
-        delta = unit * (vectors @ ((vectors.T @ (unit * score)) / values))
+        delta = unit * solved
         return delta, gamma @ delta, float(score @ delta)
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
@@ -493,7 +493,7 @@ class TallFit:
 
     @cached_property
     def _covariance(self) -> Floats:
-        return self.factor.solve(np.eye(len(self.coefficients)))
+        return self.factor.inverse()
 
     def _place(self, variable: int) -> slice:
         """Coefficients that belong to a variable."""
