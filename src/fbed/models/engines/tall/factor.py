@@ -42,7 +42,7 @@ class Factor:
 
 
 def solved_by_pivots(left: Floats, score: Floats, least: float) -> Floats | None:
-    """I⁻¹U of columns scaled to 1, by eigenvectors where pivots leave a doubt; None where a direction has too little."""
+    """I⁻¹U of columns scaled to 1, by eigenvectors where pivots leave a doubt; None where one has too little."""
     factor, failed = linalg.lapack.dpotrf(left, lower=1)
     if not failed and float(np.diag(factor).min()) ** 2 > _CLEAR:
         return np.asarray(linalg.cho_solve((factor, True), score, check_finite=False))
