@@ -21,6 +21,7 @@ from fbed.models.engines.categories.coded_columns import Category, CodedColumns
 from fbed.models.engines.categories.coded_fit import CodedBinomialFit
 from fbed.models.engines.categories.coded_projection import Projection
 from fbed.models.engines.categories.residual_pairs import _inverse_by_pivots, _pseudo_inverse
+from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.factor import Factor, solved_by_pivots
 from fbed.models.engines.tall.model import TallFit
 from problem_cases import read_problem
@@ -217,3 +218,22 @@ def test_tall_models_go_on_with_care_once_a_maximum_is_at_infinity(monkeypatch):
     monkeypatch.setattr(TallFit, "__init__", lambda *args: pytest.fail("in vain"))
     second = model.fit([0, 1], first)
     assert second.deviance < first.deviance
+
+
+@pytest.mark.parametrize("pure", [False, True])
+def test_one_variable_of_a_fit_that_has_bounds_is_known_exactly(pure):
+    rng = np.random.default_rng(8)
+    n = 400
+    codes, other = rng.integers(0, 20, n), rng.integers(0, 30, n)
+    X = pd.DataFrame({"c": [f"l{c}" for c in codes], "d": [f"m{c}" for c in other], "x": rng.normal(size=n)})
+    y = (rng.random(n) < special.expit(rng.normal(size=20)[codes] + X["x"])).astype(int)
+    y[other == 3] = 1 if pure else y[other == 3]
+    model = read_problem(X, y, [fbed.BIC()], family="binomial").model
+    for selected in ((), (0,), (2,), (0, 2)):
+        fit = model.fit(selected)
+        for variable in {0, 1, 2} - set(selected):
+            exact = model.dense_fit((*selected, variable)).deviance
+            statistic, df = gain_of(fit, variable)
+            assert statistic == pytest.approx(fit.deviance - exact, rel=1e-7)
+            assert df == (19, 29, 1)[variable]
+            assert loss_of(model.fit((*selected, variable)), variable) == pytest.approx(statistic, rel=1e-7)

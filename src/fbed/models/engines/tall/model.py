@@ -29,6 +29,7 @@ from fbed.matrix.candidate_steps import left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
+from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
 from fbed.models.engines.tall.row_questions import ScoredVerbs, Verbs
 from fbed.models.engines.tall.row_sums import Looked, Sweep
@@ -428,9 +429,13 @@ class TallFit:
             return 0.0, 0.0
         larger = self._with(variable) if single or not doubtful else None
         if larger is None:
-            evidence = self.model.careful.fit(self.selected).gains(np.array([variable], dtype=np.intp))
-            return float(evidence.statistic[0]), float(evidence.df[0])
+            return gain_of(self._with_care, variable)
         return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
+
+    @cached_property
+    def _with_care(self) -> Fit:
+        """The same fit of the ordinary model."""
+        return self.model.careful.fit(self.selected)
 
     def _left_of(self, variable: int) -> float:
         """Part of a column that S leaves."""
@@ -467,11 +472,7 @@ class TallFit:
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, by a fit."""
         fit = self._without(variable)
-        if fit is None:
-            evidence = self.model.careful.fit(self.selected).losses(np.array([variable], dtype=np.intp))
-            found = float(evidence.statistic[0])
-        else:
-            found = max(0.0, fit.deviance - self.deviance)
+        found = loss_of(self._with_care, variable) if fit is None else max(0.0, fit.deviance - self.deviance)
         return found, found
 
     def _without(self, variable: int) -> TallFit | None:
