@@ -55,7 +55,7 @@ _SHORT = -0.5  # z of the step that a fit is short of, beyond which rows on thei
 _SUSPECT = 1e-7  # norm² left after the model, relative, below which a column may be collinear
 _ARRIVED = 1e-11  # what a fit may be short of its maximum
 _LOOSE = 1.2  # what the spread of w₀/w may cost upper bounds, roughly, before everything is taken anew
-_KEPT_VALUES = 2**23  # of what the model leaves of candidates, kept for the next step
+_KEPT_VALUES = 2**22  # of what the model leaves of candidates, kept for the next step
 _WIDEST = 64  # columns of a group that are projected as columns
 _NEARLY_BEST = 6  # candidates of a block that are looked at closely: the best, and who comes after it
 
@@ -161,6 +161,11 @@ class FittedRows:
     def _kept(self) -> dict[int, Left]:
         return {}
 
+    @cached_property
+    def _room(self) -> list[int]:
+        """Values that may still be kept."""
+        return [_KEPT_VALUES]
+
     def joined(self, variable: int, column: Floats) -> tuple[Projection, dict[int, Left]] | None:
         """The projection with one more column of numbers, and what it leaves of those who may be next."""
         projection = self.projection.joined(column) if self.is_sound else None
@@ -187,7 +192,8 @@ class FittedRows:
 
     def keep(self, variable: int, left: Left) -> None:
         """Remember what the model leaves of a candidate that may be asked for again."""
-        if (len(self._kept) + 1) * left.columns.size <= _KEPT_VALUES:
+        if variable not in self._kept and self._room[0] >= left.columns.size:
+            self._room[0] -= left.columns.size
             self._kept[variable] = left
 
     def brackets(
@@ -219,7 +225,7 @@ class FittedRows:
             lower[which] = np.maximum(lower[which], deviance - most)
             upper[which] = np.maximum(lower[which], np.minimum(upper[which], deviance - least))
         for j in np.flatnonzero((upper > bar) & ~suspect):
-            self.keep(int(variables[j]), Left(left.columns[:, j : j + 1], left.total[j : j + 1]))
+            self.keep(int(variables[j]), Left(left.columns[:, [j]], left.total[[j]]))
         return lower, upper, suspect
 
     def own_directions(self, design: Design, variable: int) -> Floats | None:
