@@ -379,6 +379,12 @@ def pattern_deviances(X: Floats, y: Floats, weight: Floats, first: Which, last: 
     """The least deviance of any model without the columns first..last, for several such ranges: rows of different
     classes that are equal in all other columns cannot be told apart."""
 
+def concordant_pairs(time: Floats, event: NDArray[np.bool_], risk: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Concordant and comparable pairs of rows for every row of `weights`, weightings × rows.
+
+    In a pair one has its event before the time of the other, and is concordant where it has the higher risk, or half so
+    where the risks are the same."""
+
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""
 

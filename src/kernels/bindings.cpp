@@ -5,6 +5,7 @@
 #include "at_risk.hpp"
 #include "classes.hpp"
 #include "columns.hpp"
+#include "concordance.hpp"
 #include "cox_fits.hpp"
 #include "fit.hpp"
 #include "group_gains.hpp"
@@ -293,6 +294,29 @@ static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which fi
     return found;
 }
 
+// Concordant and comparable pairs for every row of `weights`, weightings × rows; see `Concordance`.
+static std::tuple<OutVector, OutVector> concordant_pairs(Vector time, Flags event, Vector risk, RowMajor weights) {
+    constexpr int64_t L = Concordance::kTogether;
+    const int64_t n = static_cast<int64_t>(time.shape(0)), count = static_cast<int64_t>(weights.shape(0));
+    require(event.shape(0) == time.shape(0) && risk.shape(0) == time.shape(0) && weights.shape(1) == time.shape(0), "sizes");
+    double *won, *all;
+    OutVector w = new_vector(count, won), a = new_vector(count, all);
+    nb::gil_scoped_release release;
+    Concordance pairs(time.data(), event.data(), risk.data(), n);
+    std::vector<double> some(n * L);
+    double won_by[L], all_by[L];
+    for (int64_t first = 0; first < count; first += L) {
+        look_up();
+        const int64_t m = std::min(L, count - first);
+        for (int64_t l = 0; l < L; ++l)
+            for (int64_t i = 0; i < n; ++i) some[i * L + l] = l < m ? weights.data()[(first + l) * n + i] : 0.0;
+        pairs.count(some.data(), won_by, all_by);
+        std::copy(won_by, won_by + m, won + first);
+        std::copy(all_by, all_by + m, all + first);
+    }
+    return {w, a};
+}
+
 // See `basis_without`.
 static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
     const int64_t r = static_cast<int64_t>(R.shape(0));
@@ -549,13 +573,12 @@ NB_MODULE(_kernels, m) {
     });
     bind_at_risk(m);
     bind_cox_fits(m);
-    m.def("fit_logistic", &fit_logistic);
-
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("group_gains", &group_gains);
     m.def("pattern_deviances", &pattern_deviances);
+    m.def("concordant_pairs", &concordant_pairs);
     m.def("sums_by_level", &sums_by_level);
     m.def("pair_sums", &sums_by_pair);
     m.def("profile_levels", &profile_levels);
