@@ -21,7 +21,7 @@ from fbed.api.paths import UNFINISHED, Setting
 from fbed.api.problem import Memos, Problem, searching
 from fbed.api.progress import Progress, display
 from fbed.errors import InvalidInput
-from fbed.models.base import Fit
+from fbed.models.base import Fit, outline
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.make import observed
 from fbed.rules.p_values import Floats
@@ -144,7 +144,7 @@ class _Worker:
             return runs.search(setting.k), scanner.latest
 
     def _predicted(self, selected: Sequence[int], near: Any) -> list[Held]:
-        estimates = self.problem.model.describe(list(selected), near)
+        estimates = outline(self.problem.model, list(selected), near)
         way = FinalWay("ml") if not selected else self.searches.way
         models = way.fit(self.problem, estimates, list(selected), predicts_only=True, near=near)
         held = self.held.predicted_by(models)

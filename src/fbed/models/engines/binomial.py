@@ -97,14 +97,22 @@ class Binomial:
 
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
-        fit = self.fit(selected, near)
+        return self._described(self.fit(selected, near), with_errors=True)
+
+    def outline(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+        """The same without standard errors."""
+        return self._described(self.fit(selected, near), with_errors=False)
+
+    def _described(self, fit: BinomialFit | CodedBinomialFit, with_errors: bool) -> FittedModel:
         if isinstance(fit, CodedBinomialFit):
             described = fit.describe()
             if described is not None:
                 return described
             fit = fit.dense
-        curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
-        covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
+        covariance = None
+        if with_errors:
+            curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
+            covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
         shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, fit.recession)
         return shown.fitted("binomial", fit.deviance, self.null_deviance)
 
