@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from fbed.models.base import Fit, Indices
 from fbed.rules.p_values import Floats, Reference
 
+Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
@@ -51,16 +52,16 @@ class Known:
 class Memo:
     """Knowledge by set, within a budget of memory for each kind: what was used last is kept.
 
-    `best` holds scans that found the best of all candidates for their set, by whatever criterion.
+    `best` holds scans that found the best of all candidates for their set, by criteria that rank them alike.
     """
 
     def __init__(self, n_variables: int, n_rows: int, budget: int = 2**28) -> None:
         self.n_variables = n_variables
         self.n_rows = n_rows
-        self._gains = _Recent[Known](budget)
-        self._losses = _Recent[Known](budget // 8)
-        self._fits = _Recent[Fit](budget)
-        self.best = _Recent[Any](budget // 4)
+        self._gains = _Recent[frozenset[int], Known](budget)
+        self._losses = _Recent[frozenset[int], Known](budget // 8)
+        self._fits = _Recent[frozenset[int], Fit](budget)
+        self.best = _Recent[tuple[frozenset[int], Hashable], Any](budget // 4)
 
     def gains(self, selected: Sequence[int]) -> Known:
         """What is known about adding variables to a set."""
@@ -78,19 +79,19 @@ class Memo:
         return self._fits.get(frozenset(selected), lambda: make(selected), size)
 
 
-class _Recent(Generic[Value]):
+class _Recent(Generic[Key, Value]):
     """Values by set; those that were not asked for the longest are forgotten when they take too much memory."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._kept: OrderedDict[frozenset[int], tuple[Value, int]] = OrderedDict()
+        self._kept: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
         self._size = 0
 
-    def find(self, key: frozenset[int]) -> Value | None:
+    def find(self, key: Key) -> Value | None:
         """The value of a set, if it is there."""
         return self._kept[key][0] if key in self._kept else None
 
-    def get(self, key: frozenset[int], make: Callable[[], Value], size: int) -> Value:
+    def get(self, key: Key, make: Callable[[], Value], size: int) -> Value:
         """The value of a set, made when it is not there."""
         value, size = self._kept.pop(key) if key in self._kept else self._made(make, size)
         self._kept[key] = value, size

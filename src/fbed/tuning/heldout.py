@@ -65,7 +65,8 @@ class RowsOfTable:
         matrix, place = self.table.matrix, int(self.table.position[index])
         if sparse.issparse(matrix) and matrix.format == "csc":  # a slice of it takes far longer to be made than to be read
             own = slice(matrix.indptr[place], matrix.indptr[place + 1])
-            return np.bincount(matrix.indices[own], matrix.data[own], matrix.shape[0])[self.rows]
+            values: Floats = np.bincount(matrix.indices[own], matrix.data[own], matrix.shape[0]).astype(np.float64)
+            return values[self.rows]
         whole = matrix[:, [place]]
         dense = whole.toarray() if sparse.issparse(whole) else np.asarray(whole)
         return np.asarray(dense[self.rows, 0], dtype=np.float64)
