@@ -16,6 +16,7 @@
 #include "packed_columns.hpp"
 #include "patterns.hpp"
 #include "pause.hpp"
+#include "ridge.hpp"
 #include "rows.hpp"
 #include "score_intervals.hpp"
 #include "whiten.hpp"
@@ -186,6 +187,24 @@ static FitAnswer fit_logistic(ColumnMajor Z, Vector weight, Vector y, RowMajor s
                               MaybeVector offset) {
     const DenseTerms terms{Z.data(), static_cast<int64_t>(Z.shape(0)), static_cast<int64_t>(Z.shape(1))};
     return fit_terms(terms, weight, y, starts, tolerance, enough, offset);
+}
+
+// Coefficients for every column of `penalties`, each begun at `start`; see `RidgeLogistic`.
+static OutMatrix fit_ridge(ColumnMajor Z, Vector weight, Vector y, Vector least, Vector start, ColumnMajor penalties, int64_t steps,
+                           double arrived, double smallest, MaybeVector offset) {
+    const size_t n = Z.shape(0), r = Z.shape(1), count = penalties.shape(1);
+    require(weight.shape(0) == n && y.shape(0) == n && least.shape(0) == n && (!offset || offset->shape(0) == n), "one value a row");
+    require(start.shape(0) == r && penalties.shape(0) == r, "one value a column");
+    double* found;
+    OutMatrix out = new_columns(r, count, found);
+    nb::gil_scoped_release release;
+    RidgeLogistic model(Z.data(), static_cast<int64_t>(n), static_cast<int64_t>(r), weight.data(), y.data(), least.data(),
+                        offset ? offset->data() : nullptr);
+    for (size_t j = 0; j < count; ++j) {
+        std::copy(start.data(), start.data() + r, found + j * r);
+        if (r > 0) model.fit(penalties.data() + j * r, found + j * r, steps, arrived, smallest);
+    }
+    return out;
 }
 
 // A model whose columns are mostly 0: an intercept and some columns of a matrix, each divided by its scale.
@@ -574,6 +593,8 @@ NB_MODULE(_kernels, m) {
     bind_at_risk(m);
     bind_cox_fits(m);
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
+          "offset"_a = nb::none());
+    m.def("fit_ridge", &fit_ridge, "Z"_a, "weight"_a, "y"_a, "least"_a, "start"_a, "penalties"_a, "steps"_a, "arrived"_a, "smallest"_a,
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("group_gains", &group_gains);

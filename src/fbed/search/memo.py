@@ -11,21 +11,42 @@ import numpy as np
 from fbed.models.base import Fit, Indices
 from fbed.rules.p_values import Floats, Reference
 
+_FEW = 0.1  # part of many variables up to which those that were asked for are kept in a list of their own,
+_MANY = 1000  # and how many others there must be for that
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 
 class Known:
-    """Intervals for the statistics of some variables (of all, when no `keys` are given) for one set.
+    """Intervals for the statistics of some variables for one set.
 
-    An interval is a point where the statistic was computed, and then has its log p-value as well.
+    An interval is a point where the statistic was computed, and then has its log p-value as well. Room is made for the
+    variables that are asked for: for all of them once they are many.
     """
 
-    def __init__(self, n_variables: int, keys: Indices | None = None) -> None:
-        self.keys = None if keys is None else np.sort(keys)
-        self.table = np.empty((4, n_variables if keys is None else len(keys)))
-        self.table[:] = np.array([0.0, np.inf, np.nan, np.nan])[:, None]
+    def __init__(self, n_variables: int) -> None:
+        self.n_variables = n_variables
+        self.keys: Indices | None = np.empty(0, dtype=np.intp)  # in order; None: all
+        self.table = _nothing_about(0)
         self.reference: Reference | None = None
+
+    def make_room(self, variables: Indices) -> None:
+        """For variables of which something is going to be asked, or told."""
+        if self.keys is None or self._has_room(variables):
+            return
+        few = min(_FEW * self.n_variables, self.n_variables - _MANY)
+        keys = None if len(variables) > few else np.union1d(self.keys, variables)
+        table = _nothing_about(self.n_variables if keys is None else len(keys))
+        table[:, self.keys if keys is None else np.searchsorted(keys, self.keys)] = self.table
+        self.keys, self.table = keys, table
+
+    def _has_room(self, variables: Indices) -> bool:
+        assert self.keys is not None
+        if len(variables) > len(self.keys):
+            return False
+        place = np.minimum(np.searchsorted(self.keys, variables), len(self.keys) - 1)
+        return bool((self.keys[place] == variables).all())
 
     def recall(self, variables: Indices) -> tuple[Floats, Floats, Floats, Floats]:
         """Lower and upper ends, df and log p-values of some variables; df is NaN where nothing is known."""
@@ -49,6 +70,12 @@ class Known:
         return variables if self.keys is None else np.searchsorted(self.keys, variables)
 
 
+def _nothing_about(count: int) -> Floats:
+    out = np.empty((4, count))
+    out[:] = np.array([0.0, np.inf, np.nan, np.nan])[:, None]
+    return out
+
+
 class Memo:
     """Knowledge by set, within a budget of memory for each kind: what was used last is kept.
 
@@ -63,14 +90,17 @@ class Memo:
         self._fits = _Recent[frozenset[int], Fit](budget)
         self.best = _Recent[tuple[frozenset[int], Hashable], Any](budget // 4)
 
-    def gains(self, selected: Sequence[int]) -> Known:
-        """What is known about adding variables to a set."""
-        return self._gains.get(frozenset(selected), lambda: Known(self.n_variables), 32 * self.n_variables)
+    def gains(self, selected: Sequence[int], candidates: Indices) -> Known:
+        """What is known about adding variables to a set, with room for some."""
+        known = self._gains.get(frozenset(selected), lambda: Known(self.n_variables), 32 * self.n_variables)
+        known.make_room(candidates)
+        return known
 
     def losses(self, selected: Sequence[int]) -> Known:
         """What is known about removing variables from a set."""
-        keys = np.array(selected, dtype=np.intp)
-        return self._losses.get(frozenset(selected), lambda: Known(self.n_variables, keys), 32 * len(keys))
+        known = self._losses.get(frozenset(selected), lambda: Known(self.n_variables), 32 * len(selected))
+        known.make_room(np.array(selected, dtype=np.intp))
+        return known
 
     def fit(self, selected: tuple[int, ...], make: Callable[[Sequence[int]], Fit]) -> Fit:
         """The fit on a set."""

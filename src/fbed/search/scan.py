@@ -116,13 +116,13 @@ class Scanner:
             return known_best
         fit = self._fit(selected)
         if is_certified(fit):
-            known = Intervals(fit, candidates, self.memo.gains(selected) if self.memo else None)
+            known = Intervals(fit, candidates, self.memo.gains(selected, candidates) if self.memo else None)
             few = 0 if self.decides_only else _RUNNERS_UP
             before = self._best_before(selected, candidates) if fit.looks_are_dear and not everybody else None
             order = best_by_intervals(known, self.rule, k, self._mapped, few, everybody, not self.decides_only, before)
             passes = known.passes
         else:
-            evidence = self._computed(fit.gains, candidates, self.memo.gains(selected) if self.memo else None)
+            evidence = self._computed(fit.gains, candidates, self.memo.gains(selected, candidates) if self.memo else None)
             passes = self.rule.passes(evidence, k)
             merit = np.full(len(candidates), -np.inf)
             merit[passes] = self._merit(evidence[passes], k)
