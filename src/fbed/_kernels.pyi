@@ -381,8 +381,9 @@ def fit_ridge(
 ) -> Floats:
     """Coefficients that make deviance + Σ λb² smallest, a column for every column λ of `penalties`.
 
-    `least` is what each row loses at the mean that suits it best. Damped Newton steps begin at `start`; they end when the
-    squared decrement is `arrived` of the value, when a step would be cut to less than `smallest` of it, or after `steps`.
+    `least` is what each row loses at the mean that suits it best. Damped Newton steps begin at `start`; they end when
+    the squared decrement is `arrived` of the value, when a step would be cut to less than `smallest` of it, or after
+    `steps`.
     """
 
 def basis_without(R: Floats, first: int, last: int) -> Floats:

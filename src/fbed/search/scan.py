@@ -122,7 +122,9 @@ class Scanner:
             order = best_by_intervals(known, self.rule, k, self._mapped, few, everybody, not self.decides_only, before)
             passes = known.passes
         else:
-            evidence = self._computed(fit.gains, candidates, self.memo.gains(selected, candidates) if self.memo else None)
+            evidence = self._computed(
+                fit.gains, candidates, self.memo.gains(selected, candidates) if self.memo else None
+            )
             passes = self.rule.passes(evidence, k)
             merit = np.full(len(candidates), -np.inf)
             merit[passes] = self._merit(evidence[passes], k)

@@ -86,7 +86,10 @@ class Selected:
     def base(self) -> FinalModel:
         """The model with the estimates of maximum likelihood, its columns known."""
         model = predictive(self.problem, self.estimates, self.variables)
-        return replace(model, columns=model.columns or read_columns(self.problem.design, self.variables, self.problem.known_columns))
+        return replace(
+            model,
+            columns=model.columns or read_columns(self.problem.design, self.variables, self.problem.known_columns),
+        )
 
     def model(self, parameters: Floats, words: str, covariance: Floats | None = None) -> FinalModel:
         """The model with other parameters, those of the standardised columns."""

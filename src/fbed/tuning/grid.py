@@ -146,7 +146,7 @@ class _Worker:
             return runs.search(setting.k), scanner.latest
 
     def _plan(self, setting: Setting) -> Plan:
-        """The plan of a setting, without columns that are constant here: they fail every test, and nobody counts them."""
+        """The plan of a setting, without columns that are constant here: they fail every test, which nobody counts."""
         plan = self.searches.plan(self.problem, setting)
         return replace(plan, candidates=plan.candidates[self.problem.design.width[plan.candidates] > 0])
 

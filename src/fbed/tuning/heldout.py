@@ -63,7 +63,9 @@ class RowsOfTable:
 
     def _column(self, index: int) -> Floats:
         matrix, place = self.table.matrix, int(self.table.position[index])
-        if sparse.issparse(matrix) and matrix.format == "csc":  # a slice of it takes far longer to be made than to be read
+        if (
+            sparse.issparse(matrix) and matrix.format == "csc"
+        ):  # a slice of it takes far longer to be made than to be read
             own = slice(matrix.indptr[place], matrix.indptr[place + 1])
             values: Floats = np.bincount(matrix.indices[own], matrix.data[own], matrix.shape[0]).astype(np.float64)
             return values[self.rows]
