@@ -5,6 +5,7 @@
 #include "at_risk.hpp"
 #include "classes.hpp"
 #include "columns.hpp"
+#include "concordance.hpp"
 #include "cox_fits.hpp"
 #include "fit.hpp"
 #include "group_gains.hpp"
@@ -15,6 +16,7 @@
 #include "packed_columns.hpp"
 #include "patterns.hpp"
 #include "pause.hpp"
+#include "ridge.hpp"
 #include "rows.hpp"
 #include "score_intervals.hpp"
 #include "whiten.hpp"
@@ -187,6 +189,24 @@ static FitAnswer fit_logistic(ColumnMajor Z, Vector weight, Vector y, RowMajor s
     return fit_terms(terms, weight, y, starts, tolerance, enough, offset);
 }
 
+// Coefficients for every column of `penalties`, each begun at `start`; see `RidgeLogistic`.
+static OutMatrix fit_ridge(ColumnMajor Z, Vector weight, Vector y, Vector least, Vector start, ColumnMajor penalties, int64_t steps,
+                           double arrived, double smallest, MaybeVector offset) {
+    const size_t n = Z.shape(0), r = Z.shape(1), count = penalties.shape(1);
+    require(weight.shape(0) == n && y.shape(0) == n && least.shape(0) == n && (!offset || offset->shape(0) == n), "one value a row");
+    require(start.shape(0) == r && penalties.shape(0) == r, "one value a column");
+    double* found;
+    OutMatrix out = new_columns(r, count, found);
+    nb::gil_scoped_release release;
+    RidgeLogistic model(Z.data(), static_cast<int64_t>(n), static_cast<int64_t>(r), weight.data(), y.data(), least.data(),
+                        offset ? offset->data() : nullptr);
+    for (size_t j = 0; j < count; ++j) {
+        std::copy(start.data(), start.data() + r, found + j * r);
+        if (r > 0) model.fit(penalties.data() + j * r, found + j * r, steps, arrived, smallest);
+    }
+    return out;
+}
+
 // A model whose columns are mostly 0: an intercept and some columns of a matrix, each divided by its scale.
 struct SparseModel {
     std::shared_ptr<const SparseTerms> terms;
@@ -291,6 +311,29 @@ static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which fi
         out[j] = patterns.deviance_without(first.data()[j], last.data()[j]);
     }
     return found;
+}
+
+// Concordant and comparable pairs for every row of `weights`, weightings × rows; see `Concordance`.
+static std::tuple<OutVector, OutVector> concordant_pairs(Vector time, Flags event, Vector risk, RowMajor weights) {
+    constexpr int64_t L = Concordance::kTogether;
+    const int64_t n = static_cast<int64_t>(time.shape(0)), count = static_cast<int64_t>(weights.shape(0));
+    require(event.shape(0) == time.shape(0) && risk.shape(0) == time.shape(0) && weights.shape(1) == time.shape(0), "sizes");
+    double *won, *all;
+    OutVector w = new_vector(count, won), a = new_vector(count, all);
+    nb::gil_scoped_release release;
+    Concordance pairs(time.data(), event.data(), risk.data(), n);
+    std::vector<double> some(n * L);
+    double won_by[L], all_by[L];
+    for (int64_t first = 0; first < count; first += L) {
+        look_up();
+        const int64_t m = std::min(L, count - first);
+        for (int64_t l = 0; l < L; ++l)
+            for (int64_t i = 0; i < n; ++i) some[i * L + l] = l < m ? weights.data()[(first + l) * n + i] : 0.0;
+        pairs.count(some.data(), won_by, all_by);
+        std::copy(won_by, won_by + m, won + first);
+        std::copy(all_by, all_by + m, all + first);
+    }
+    return {w, a};
 }
 
 // See `basis_without`.
@@ -599,13 +642,14 @@ NB_MODULE(_kernels, m) {
     });
     bind_at_risk(m);
     bind_cox_fits(m);
-    m.def("fit_logistic", &fit_logistic);
-
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
+          "offset"_a = nb::none());
+    m.def("fit_ridge", &fit_ridge, "Z"_a, "weight"_a, "y"_a, "least"_a, "start"_a, "penalties"_a, "steps"_a, "arrived"_a, "smallest"_a,
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("group_gains", &group_gains);
     m.def("pattern_deviances", &pattern_deviances);
+    m.def("concordant_pairs", &concordant_pairs);
     m.def("sums_by_level", &sums_by_level);
     m.def("pair_sums", &sums_by_pair);
     m.def("profile_levels", &profile_levels);
