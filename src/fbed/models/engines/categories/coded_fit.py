@@ -3,8 +3,8 @@
 A basis of orthogonal columns would take n·L numbers and n·L² operations for L levels. Here Newton's steps eliminate the
 levels of the largest category and count pairs of levels for the others (`coded_columns`), fits and candidates are
 enclosed on the way up (`ascent`), and candidates of few columns are bounded from the rows of the fit (`fitted_rows`). A
-fit with one more column of numbers takes over what the fit before has factorised, as long as the weights of the rows
-have not moved far.
+fit with one more variable takes over what the fit before has factorised, as long as the weights of the rows have not
+moved far.
 """
 
 from __future__ import annotations
