@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fbed.clock import check_time
 from fbed.models.base import Fit, Indices, Model, is_certified
 from fbed.rules.criteria import TIE, Evidence, Rule, tied_with_best
+from fbed.rules.criteria import ranking as ranking_of
 from fbed.rules.p_values import ChiSquare, Floats, Reference
 from fbed.search.decide_by_bounds import FAVOURITES, Intervals, best_by_intervals, worst_by_intervals
 from fbed.search.memo import Known, Memo
@@ -133,7 +134,7 @@ class Scanner:
         scan = self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
         self._last_gain = (tuple(selected), scan)
         if shared is not None and self._passes_for_certain(scan, k):
-            ranking = None if _alike(scan.df) else self.rule.ranking(k)
+            ranking = None if _alike(scan.df) else ranking_of(self.rule, k)
             shared.best.get((frozenset(selected), ranking), lambda: scan, 24 * len(candidates))
         return scan
 
@@ -142,7 +143,7 @@ class Scanner:
 
         Where df are alike, he is best by every criterion; otherwise by those that rank candidates in the same order.
         """
-        for ranking in (None, self.rule.ranking(k)):
+        for ranking in (None, ranking_of(self.rule, k)):
             scan: Scan | None = shared.best.find((frozenset(selected), ranking))
             if scan is not None and np.array_equal(scan.candidates, candidates) and self._passes_for_certain(scan, k):
                 return scan
