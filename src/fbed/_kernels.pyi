@@ -425,5 +425,17 @@ def logistic_rows(eta: Floats, y: Floats, weight: Floats) -> tuple[float, float,
 def logistic_reach(mean: Floats, step: Floats, curvature: Floats) -> tuple[float, float, float]:
     """Least and largest z of a step of the predictors, and its largest size, over the rows that have curvature."""
 
+def coded_looks(X: Floats, residual: Floats, w0: Floats, w: Floats, ratio: Floats, mean: Floats) -> Floats:
+    """Slope, squares under w₀, w₀²/w and w, least and largest z of what a model leaves of columns; a row a column."""
+
 def logistic_divergence(mean: Floats, change: Floats, weight: Floats) -> float:
     """Twice the divergence of mean + change/weight from the means, summed over rows; inf outside of [0, 1]."""
+
+def logistic_divergences(mean: Floats, change: Floats, weight: Floats) -> Floats:
+    """The same of columns (column-major), from the means of each or from those that all share."""
+
+def logistic_columns(eta: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Deviance; mean, weighted residual and weighted curvature of every row at several predictors, one a column."""
+
+def add_by_level(codes: NDArray[Any], steps: Floats, out: Floats) -> None:
+    """Adds the step of every row's level (levels × columns) to columns (column-major)."""

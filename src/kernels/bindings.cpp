@@ -437,7 +437,7 @@ template <class Loop>
 static void with_codes(const Anything& codes, size_t n, int64_t levels, Loop&& loop) {
     require(codes.ndim() == 1 && codes.shape(0) == n && (n <= 1 || codes.stride(0) == 1), "one code a row");
     const auto run = [&](auto* data) {
-        for (size_t i = 0; i < n; ++i) require(data[i] >= 0 && static_cast<int64_t>(data[i]) < levels, "codes");
+        require(are_levels(data, static_cast<int64_t>(n), levels), "codes");
         loop(data);
     };
     switch (kind_of(codes.dtype())) {
@@ -459,6 +459,15 @@ static OutMatrix sums_by_level(Anything codes, int64_t levels, Vector weight, Co
         with_codes(codes, n, levels, [&](auto* c) { level_sums(c, n, weight.data(), Z.data(), k, levels, out.data()); });
     }
     return new_rows(out, levels, static_cast<int64_t>(k));
+}
+
+// Adds the step of every row's level to columns.
+static void add_by_level(Anything codes, RowMajor steps, InOutColumns out) {
+    const size_t n = out.shape(0);
+    const int64_t levels = static_cast<int64_t>(steps.shape(0)), columns = static_cast<int64_t>(steps.shape(1));
+    require(static_cast<int64_t>(out.shape(1)) == columns, "sizes");
+    nb::gil_scoped_release release;
+    with_codes(codes, n, levels, [&](auto* c) { add_level_steps(c, static_cast<int64_t>(n), steps.data(), levels, columns, out.data()); });
 }
 
 // Sums of weights over the rows of every pair of levels.
@@ -498,6 +507,47 @@ static std::tuple<double, double, double, OutVector, OutVector, OutVector> rows_
         found = logistic_rows(eta.data(), y.data(), weight.data(), n, mean, residual, curvature);
     }
     return {found.deviance, found.least, found.most, m, r, c};
+}
+
+// Deviance; mean, weighted residual and weighted curvature of every row at several predictors, one a column.
+static std::tuple<OutVector, OutMatrix, OutMatrix, OutMatrix> columns_of_logistic(ColumnMajor eta, Vector y, Vector weight) {
+    const size_t n = eta.shape(0), count = eta.shape(1);
+    require(y.shape(0) == n && weight.shape(0) == n, "sizes");
+    double *deviance, *mean, *residual, *curvature;
+    OutVector d = new_vector(count, deviance);
+    OutMatrix m = new_columns(n, count, mean), r = new_columns(n, count, residual), c = new_columns(n, count, curvature);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j)
+        deviance[j] = logistic_rows(eta.data() + j * n, y.data(), weight.data(), static_cast<int64_t>(n), mean + j * n, residual + j * n, curvature + j * n).deviance;
+    return {d, m, r, c};
+}
+
+// See `Divergence`: of columns, from the means of each or from those that all share.
+static OutVector divergences(ColumnMajor mean, ColumnMajor change, Vector weight) {
+    const size_t n = change.shape(0), count = change.shape(1), step = mean.shape(1) == 1 ? 0 : n;
+    require(mean.shape(0) == n && (step == 0 || mean.shape(1) == count) && weight.shape(0) == n, "sizes");
+    double* out;
+    OutVector found = new_vector(count, out);
+    nb::gil_scoped_release release;
+    Divergence divergence(static_cast<int64_t>(n));
+    for (size_t j = 0; j < count; ++j) out[j] = divergence.of(mean.data() + j * step, change.data() + j * n, weight.data());
+    return found;
+}
+
+// See `CodedLook`: a row for every column.
+static OutMatrix coded_looks(ColumnMajor X, Vector residual, Vector w0, Vector w, Vector ratio, Vector mean) {
+    const size_t n = X.shape(0), count = X.shape(1);
+    for (const Vector& one : {residual, w0, w, ratio, mean}) require(one.shape(0) == n, "sizes");
+    std::vector<double> out(6 * count);
+    {
+        nb::gil_scoped_release release;
+        for (size_t j = 0; j < count; ++j) {
+            const CodedLook one = coded_look(X.data() + j * n, residual.data(), w0.data(), w.data(), ratio.data(), mean.data(), static_cast<int64_t>(n));
+            const double found[] = {one.slope, one.norm, one.dual, one.own, one.low, one.high};
+            std::copy(found, found + 6, out.data() + 6 * j);
+        }
+    }
+    return new_rows(out, static_cast<int64_t>(count), 6);
 }
 
 static std::tuple<double, double, double> reach_of_logistic(Vector mean, Vector step, Vector curvature) {
@@ -605,12 +655,16 @@ NB_MODULE(_kernels, m) {
     m.def("profile_levels", &profile_levels);
     m.def("logistic_rows", &rows_of_logistic);
     m.def("logistic_reach", &reach_of_logistic);
+    m.def("coded_looks", &coded_looks);
     m.def("logistic_divergence", [](Vector mean, Vector change, Vector weight) {
         const size_t n = mean.shape(0);
         require(change.shape(0) == n && weight.shape(0) == n, "sizes");
         nb::gil_scoped_release release;
-        return logistic_divergence(mean.data(), change.data(), weight.data(), static_cast<int64_t>(n));
+        return Divergence(static_cast<int64_t>(n)).of(mean.data(), change.data(), weight.data());
     });
+    m.def("logistic_divergences", &divergences);
+    m.def("logistic_columns", &columns_of_logistic);
+    m.def("add_by_level", &add_by_level);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

@@ -67,7 +67,7 @@ class Binomial:
         if isinstance(near, BinomialFit | CodedBinomialFit) and near.selected == tuple(selected):
             return near
         if self.certified and is_worth_coding(self.design, self.y, selected):
-            coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)))
+            coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)), near)
             if coded is not None:
                 return coded
         known = near.span if isinstance(near, BinomialFit) else None
