@@ -234,3 +234,16 @@ def test_columns_that_are_known_are_those_that_would_be_read():
     for selected in ([0, 6], [6, 1], [0, 1, 6]):
         assert read_columns(problem.design, selected, problem.known_columns) == read_columns(problem.design, selected)
     assert set(problem.known_columns) == {0, 1, 6}
+
+
+def test_columns_of_several_variables_are_those_of_each_side_by_side():
+    """Numbers, categories, constants, groups, and numbers with an indicator of where they are missing."""
+    frame = table(50, missing=True).assign(none=1.0, once=["x"] * 50)
+    more = {"missing": "indicator", "groups": {"pair": ["d", "kind"]}}
+    design = read_problem(frame, outcome("gaussian", frame), [], **more).design
+    variables = [v for v in range(len(design.width)) if v not in design.table.absorbed]
+    for seed in range(10):
+        some = RNG([85, seed]).permutation(variables)[: seed % len(variables)].tolist()
+        parts = [np.empty((50, 0)), *(design.columns(v) for v in some)]
+        assert np.array_equal(design.stack(some), np.hstack(parts))
+    assert np.array_equal(design.stack(np.array(variables)), np.hstack([design.columns(v) for v in variables]))
