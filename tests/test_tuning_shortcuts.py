@@ -18,6 +18,7 @@ from fbed.result.fitted.columns import read_columns
 from fbed.rules.criteria import EBIC, Evidence, LikelihoodRatio
 from fbed.rules.p_values import ChiSquare
 from fbed.search.memo import Known
+from fbed.search.scan import Scanner
 from fbed.search.search import Plan
 from fbed.tuning import penalised
 from fbed.tuning.final_models import find_way
@@ -247,3 +248,19 @@ def test_columns_of_several_variables_are_those_of_each_side_by_side():
         parts = [np.empty((50, 0)), *(design.columns(v) for v in some)]
         assert np.array_equal(design.stack(some), np.hstack(parts))
     assert np.array_equal(design.stack(np.array(variables)), np.hstack([design.columns(v) for v in variables]))
+
+
+def test_the_best_of_several_degrees_of_freedom_is_found_without_all_p_values():
+    """Equal statistics of different df, ties, and far tails: the slow twin ranks everybody."""
+    rng = RNG(86)
+    for trial in range(300):
+        n = int(rng.integers(1, 30))
+        statistic = rng.choice([3.0, 50.0, 2e4]) * rng.choice([1.0, 1.0 + 1e-10, 1.0 + 1e-5, 1.3], size=n)
+        statistic = np.where(rng.random(n) < 0.3, rng.uniform(3, 60, size=n), statistic)
+        evidence = Evidence(statistic, rng.integers(1, 5, size=n).astype(float), None, ChiSquare())
+        rule = (LikelihoodRatio(0.3) if trial % 2 else EBIC(0.5)).bind(100, 40)
+        candidates, passes = rng.permutation(n).astype(np.intp), rule.passes(evidence, 1)
+        if passes.any():
+            lean, whole = (Scanner(None, rule, 0, decides_only=only) for only in (True, False))
+            asked = (evidence, passes, candidates, 1)
+            assert lean._ordered(*asked)[0] == whole._ordered(*asked)[0]
