@@ -13,6 +13,7 @@ from tests.tuning_cases import FAMILIES, extras, outcome, table
 import fbed
 from engine_cases import collinear, complements, quasi_separated, rare, separated, sparse_columns, tiny, weighted
 from fbed.models.base import outline
+from fbed.models.other_statistics.linear import Remainders
 from fbed.result.fitted import responses
 from fbed.result.fitted.columns import read_columns
 from fbed.rules.criteria import EBIC, Evidence, LikelihoodRatio
@@ -264,3 +265,21 @@ def test_the_best_of_several_degrees_of_freedom_is_found_without_all_p_values():
             lean, whole = (Scanner(None, rule, 0, decides_only=only) for only in (True, False))
             asked = (evidence, passes, candidates, 1)
             assert lean._ordered(*asked)[0] == whole._ordered(*asked)[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_products_of_a_matrix_that_is_kept_are_those_of_its_blocks(seed, monkeypatch):
+    """Constant columns, columns far from 0, weights, and any of the columns in order."""
+    rng = RNG([87, seed])
+    X = rng.normal(size=(40, 30)) * 10.0 ** rng.integers(-5, 6, size=30) + 1e3 * (seed % 2)
+    X[:, 4] = 1.0
+    weights = rng.uniform(0.5, 2.0, size=40) if seed > 1 else None
+    vectors, found = rng.normal(size=(40, 3)), {}
+    for values in (0, 2**19):
+        monkeypatch.setattr("fbed.matrix.design._SMALL_VALUES", values)
+        design = read_problem(X, X[:, 0] + rng.normal(size=40), [], sample_weight=weights).design
+        assert (design.small_whole is None) == (values == 0)
+        some = [np.arange(30), np.arange(3, 20), np.array([0, 7, 29]), np.arange(0)]
+        found[values] = [Remainders(design, ())._products(which, vectors) for which in some]
+    for kept, read in zip(found[2**19], found[0], strict=True):
+        np.testing.assert_allclose(kept, read, rtol=1e-12, atol=1e-12)

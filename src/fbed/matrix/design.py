@@ -33,6 +33,7 @@ _MOSTLY_ZERO = 0.2  # part of the rows that may be other than 0 for a column to 
 _TRANSPOSED = 2**28  # bytes up to which a row-major matrix is copied, since every pass goes along columns
 _FEW = 0.05  # part of the columns of a sparse matrix that may have many values for these to be looked at one by one
 _BLOCK_VALUES = 2**18  # float64 values in a block: 2 MB stay in the cache of a core
+_SMALL_VALUES = 2**19  # of a matrix that may be kept as models see it, beside the user's: 4 MB
 _STORED_VALUES = 2**14  # of a sparse matrix: enough to make up for the call, few enough to share among threads
 
 
@@ -173,6 +174,14 @@ class Design:
             _write_indicators(self.table.factors[columns[0]].codes, *self._factor_moments(columns[0]), out)
         else:
             out[:] = self.columns(variable)
+
+    @cached_property
+    def small_whole(self) -> Floats | None:
+        """All columns of a small matrix as a block has them, a row each, for those who ask again and again."""
+        n, p = self.table.matrix.shape
+        if self.is_sparse or self.is_stored or n * p > _SMALL_VALUES:
+            return None
+        return np.ascontiguousarray(self.matrix.gather(np.arange(p), self.center, self.scale).T)
 
     @cached_property
     def all_products(self) -> Floats:
