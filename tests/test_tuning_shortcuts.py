@@ -13,11 +13,13 @@ from tests.tuning_cases import FAMILIES, extras, outcome, table
 import fbed
 from engine_cases import collinear, complements, quasi_separated, rare, separated, sparse_columns, tiny, weighted
 from fbed.models.base import outline
+from fbed.models.other_statistics.linear import Remainders
 from fbed.result.fitted import responses
 from fbed.result.fitted.columns import read_columns
 from fbed.rules.criteria import EBIC, Evidence, LikelihoodRatio
 from fbed.rules.p_values import ChiSquare
 from fbed.search.memo import Known
+from fbed.search.scan import Scanner
 from fbed.search.search import Plan
 from fbed.tuning import penalised
 from fbed.tuning.final_models import find_way
@@ -234,3 +236,50 @@ def test_columns_that_are_known_are_those_that_would_be_read():
     for selected in ([0, 6], [6, 1], [0, 1, 6]):
         assert read_columns(problem.design, selected, problem.known_columns) == read_columns(problem.design, selected)
     assert set(problem.known_columns) == {0, 1, 6}
+
+
+def test_columns_of_several_variables_are_those_of_each_side_by_side():
+    """Numbers, categories, constants, groups, and numbers with an indicator of where they are missing."""
+    frame = table(50, missing=True).assign(none=1.0, once=["x"] * 50)
+    more = {"missing": "indicator", "groups": {"pair": ["d", "kind"]}}
+    design = read_problem(frame, outcome("gaussian", frame), [], **more).design
+    variables = [v for v in range(len(design.width)) if v not in design.table.absorbed]
+    for seed in range(10):
+        some = RNG([85, seed]).permutation(variables)[: seed % len(variables)].tolist()
+        parts = [np.empty((50, 0)), *(design.columns(v) for v in some)]
+        assert np.array_equal(design.stack(some), np.hstack(parts))
+    assert np.array_equal(design.stack(np.array(variables)), np.hstack([design.columns(v) for v in variables]))
+
+
+def test_the_best_of_several_degrees_of_freedom_is_found_without_all_p_values():
+    """Equal statistics of different df, ties, and far tails: the slow twin ranks everybody."""
+    rng = RNG(86)
+    for trial in range(300):
+        n = int(rng.integers(1, 30))
+        statistic = rng.choice([3.0, 50.0, 2e4]) * rng.choice([1.0, 1.0 + 1e-10, 1.0 + 1e-5, 1.3], size=n)
+        statistic = np.where(rng.random(n) < 0.3, rng.uniform(3, 60, size=n), statistic)
+        evidence = Evidence(statistic, rng.integers(1, 5, size=n).astype(float), None, ChiSquare())
+        rule = (LikelihoodRatio(0.3) if trial % 2 else EBIC(0.5)).bind(100, 40)
+        candidates, passes = rng.permutation(n).astype(np.intp), rule.passes(evidence, 1)
+        if passes.any():
+            lean, whole = (Scanner(None, rule, 0, decides_only=only) for only in (True, False))
+            asked = (evidence, passes, candidates, 1)
+            assert lean._ordered(*asked)[0] == whole._ordered(*asked)[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_products_of_a_matrix_that_is_kept_are_those_of_its_blocks(seed, monkeypatch):
+    """Constant columns, columns far from 0, weights, and any of the columns in order."""
+    rng = RNG([87, seed])
+    X = rng.normal(size=(40, 30)) * 10.0 ** rng.integers(-5, 6, size=30) + 1e3 * (seed % 2)
+    X[:, 4] = 1.0
+    weights = rng.uniform(0.5, 2.0, size=40) if seed > 1 else None
+    vectors, found = rng.normal(size=(40, 3)), {}
+    for values in (0, 2**19):
+        monkeypatch.setattr("fbed.matrix.design._SMALL_VALUES", values)
+        design = read_problem(X, X[:, 0] + rng.normal(size=40), [], sample_weight=weights).design
+        assert (design.small_whole is None) == (values == 0)
+        some = [np.arange(30), np.arange(3, 20), np.array([0, 7, 29]), np.arange(0)]
+        found[values] = [Remainders(design, ())._products(which, vectors) for which in some]
+    for kept, read in zip(found[2**19], found[0], strict=True):
+        np.testing.assert_allclose(kept, read, rtol=1e-12, atol=1e-12)

@@ -17,8 +17,11 @@
 namespace fbed {
 
 // Supports of one sign on rows of one class explain those rows and no others, so that all that matters is which rows: of
-// many columns, the same sets come again and again once few rows are left to explain.
-using Explained = std::map<std::vector<int32_t>, Interval>;
+// many columns, the same sets come again and again once few rows are left to explain. By rows: what a first look told of them,
+// and what a refinement did.
+struct Explained {
+    std::map<std::vector<int32_t>, Interval> at_a_look, refined;
+};
 
 // Entries of a column times columns of the model, beside the rows, from which it is looked at with all of its rows at once.
 constexpr int64_t kWide = 2;
@@ -53,7 +56,7 @@ struct OneColumn : Prepared {
     Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, const std::vector<double>& step,
                          double* predictor, Explained& explained) const {
         // asked again, a refinement finds nothing new: what it could not settle, it cannot
-        const auto before = explained.try_emplace({s.rows, s.rows + s.m}, known);
+        const auto before = explained.refined.try_emplace({s.rows, s.rows + s.m}, known);
         Interval& kept = before.first->second;
         if (!f.has_idle && !before.second) {
             known.lower = std::max(known.lower, kept.lower);
@@ -113,6 +116,18 @@ struct OneColumn : Prepared {
             left = std::numeric_limits<double>::quiet_NaN();
             return {0.0, std::numeric_limits<double>::infinity()};
         }
+        look_for_purity(f, s);
+        // several others may be spared, and then there is no answer to be kept
+        if (q.resolve || !s.pure || f.has_idle || s.m * f.r > f.n) return closer_look(s, work, q, left, predictor, explained);
+        const auto before = explained.at_a_look.try_emplace({s.rows, s.rows + s.m}, Interval{});
+        Interval& kept = before.first->second;
+        if (before.second) return kept = closer_look(s, work, q, left, predictor, explained);
+        left = kept.upper > q.critical ? support_norm(s, work) : std::numeric_limits<double>::infinity();
+        return kept;
+    }
+
+    // The same where sums of what each row has do not settle it.
+    Interval closer_look(Support& s, Work& work, const Question& q, double& left, double* predictor, Explained& explained) const {
         along_support(f, s, work.buffer.data());
         Interval out = bracket_support(f, s, q.aim(), work.grad.data());
         left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();

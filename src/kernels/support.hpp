@@ -42,9 +42,9 @@ inline void look_for_purity(const Null& f, Support& s) {
     s.conflict = f.has_idle && s.pure && ((positive && idle_negative) || (negative && idle_positive));
 }
 
-// Maximise the likelihood along x alone: only the rows of T count. The gradient falls in b, so its root is bracketed.
+// Maximise the likelihood along x alone: only the rows of T count. The gradient falls in b, so its root is bracketed. It is known
+// whether x is pure.
 FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
-    look_for_purity(f, s);
     s.gain = 0;
     const int64_t size = whole(s.m);
     double *mean = buffer, *eta = buffer + size, *weight = eta + size, *y = weight + size, *x = y + size;

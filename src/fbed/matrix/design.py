@@ -33,6 +33,7 @@ _MOSTLY_ZERO = 0.2  # part of the rows that may be other than 0 for a column to 
 _TRANSPOSED = 2**28  # bytes up to which a row-major matrix is copied, since every pass goes along columns
 _FEW = 0.05  # part of the columns of a sparse matrix that may have many values for these to be looked at one by one
 _BLOCK_VALUES = 2**18  # float64 values in a block: 2 MB stay in the cache of a core
+_SMALL_VALUES = 2**19  # of a matrix that may be kept as models see it, beside the user's: 4 MB
 _STORED_VALUES = 2**14  # of a sparse matrix: enough to make up for the call, few enough to share among threads
 
 
@@ -151,10 +152,36 @@ class Design:
 
     def stack(self, variables: Sequence[int]) -> Floats:
         """Design columns of several variables side by side."""
-        if len(variables) and self.varying[np.asarray(variables, dtype=np.intp)].all():
-            return self.block(variables)
-        parts = [self.columns(int(variable)) for variable in variables]
-        return _side_by_side(parts) if parts else np.empty((self.n_rows, 0))
+        which = np.asarray(variables, dtype=np.intp)
+        single = self.varying[which]
+        if len(which) and single.all():
+            return self.block(which)
+        if len(which) == 1:
+            return self.columns(int(which[0]))
+        width = self.width[which]
+        first = np.cumsum(width) - width
+        out = np.empty((self.n_rows, int(width.sum())), order="F")
+        if single.any():
+            out[:, first[single]] = self.block(which[single])
+        for i in np.flatnonzero(~single & (width > 0)).tolist():
+            self._write(int(which[i]), out[:, first[i] : first[i] + width[i]])
+        return out
+
+    def _write(self, variable: int, out: Floats) -> None:
+        """Design columns of a variable into a place for them; a category needs no other."""
+        columns = self.table.columns(variable)
+        if len(columns) == 1 and columns[0] in self.table.factors:
+            _write_indicators(self.table.factors[columns[0]].codes, *self._factor_moments(columns[0]), out)
+        else:
+            out[:] = self.columns(variable)
+
+    @cached_property
+    def small_whole(self) -> Floats | None:
+        """All columns of a small matrix as a block has them, a row each, for those who ask again and again."""
+        n, p = self.table.matrix.shape
+        if self.is_sparse or self.is_stored or n * p > _SMALL_VALUES:
+            return None
+        return np.ascontiguousarray(self.matrix.gather(np.arange(p), self.center, self.scale).T)
 
     @cached_property
     def all_products(self) -> Floats:
@@ -241,11 +268,15 @@ class Design:
 def _indicators(codes: Codes, center: Floats, scale: Floats) -> Floats:
     """A column for every level but the first, (indicator − centre)/scale, and nothing else of that size."""
     out = np.empty((len(codes), len(center)))
+    _write_indicators(codes, center, scale, out)
+    return out
+
+
+def _write_indicators(codes: Codes, center: Floats, scale: Floats, out: Floats) -> None:
     out[:] = -center / scale
     rows = np.flatnonzero(codes > 0)
     level = codes[rows] - 1
     out[rows, level] = ((1.0 - center) / scale)[level]
-    return out
 
 
 def _side_by_side(parts: Sequence[Floats]) -> Floats:

@@ -62,8 +62,14 @@ class Rule(Protocol):
     def merit(self, evidence: Evidence, k: int) -> Floats:
         """The value by which variables are ranked; larger is better."""
 
-    def ranking(self, k: int) -> Hashable:
-        """The same for all rules that rank variables in the same order, whatever they ask of them."""
+
+def ranking(rule: Rule, k: int) -> Hashable:
+    """The same for all rules that rank variables in the same order, whatever they ask of them.
+
+    A rule that does not tell is alone.
+    """
+    told = getattr(rule, "ranking", None)
+    return id(rule) if told is None else told(k)
 
 
 class Criterion(Protocol):

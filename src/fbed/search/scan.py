@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fbed.clock import check_time
 from fbed.models.base import Fit, Indices, Model, is_certified
 from fbed.rules.criteria import TIE, Evidence, Rule, tied_with_best
+from fbed.rules.criteria import ranking as ranking_of
 from fbed.rules.p_values import ChiSquare, Floats, Reference
 from fbed.search.decide_by_bounds import FAVOURITES, Intervals, best_by_intervals, worst_by_intervals
 from fbed.search.memo import Known, Memo
@@ -126,14 +127,12 @@ class Scanner:
                 fit.gains, candidates, self.memo.gains(selected, candidates) if self.memo else None
             )
             passes = self.rule.passes(evidence, k)
-            merit = np.full(len(candidates), -np.inf)
-            merit[passes] = self._merit(evidence[passes], k)
-            order = _ranked(merit, evidence.statistic, candidates) if passes.any() else []
+            order = self._ordered(evidence, passes, candidates, k) if passes.any() else []
             known = Intervals.exact(candidates, evidence)
         scan = self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
         self._last_gain = (tuple(selected), scan)
         if shared is not None and self._passes_for_certain(scan, k):
-            ranking = None if _alike(scan.df) else self.rule.ranking(k)
+            ranking = None if _alike(scan.df) else ranking_of(self.rule, k)
             shared.best.get((frozenset(selected), ranking), lambda: scan, 24 * len(candidates))
         return scan
 
@@ -142,7 +141,7 @@ class Scanner:
 
         Where df are alike, he is best by every criterion; otherwise by those that rank candidates in the same order.
         """
-        for ranking in (None, self.rule.ranking(k)):
+        for ranking in (None, ranking_of(self.rule, k)):
             scan: Scan | None = shared.best.find((frozenset(selected), ranking))
             if scan is not None and np.array_equal(scan.candidates, candidates) and self._passes_for_certain(scan, k):
                 return scan
@@ -164,6 +163,15 @@ class Scanner:
         if not _alike(scan.df):
             return None
         return np.flatnonzero(np.isin(candidates, scan.candidates[_favourites(scan.lower, scan.upper)]))
+
+    def _ordered(self, evidence: Evidence, passes: NDArray[np.bool_], candidates: Indices, k: int) -> list[int]:
+        """Positions of the best few of those who pass; of the best alone, where nobody looks at the others."""
+        rows = np.flatnonzero(passes)
+        if self.decides_only and evidence.known_log_p is None:
+            rows = rows[_may_be_best(evidence.statistic[rows], evidence.df[rows])]
+        merit = np.full(len(candidates), -np.inf)
+        merit[rows] = self._merit(evidence[rows], k)
+        return _ranked(merit, evidence.statistic, candidates)
 
     def _merit(self, evidence: Evidence, k: int) -> Floats:
         """What those who pass are ranked by: the statistic where all have the same df, since merit rises with it."""
@@ -279,6 +287,15 @@ class Scanner:
             reference,
             known.exact_log_p if reference is None else None,
         )
+
+
+def _may_be_best(statistic: Floats, df: Floats) -> NDArray[np.bool_]:
+    """The largest statistic of each df, and all that are near one of these: merit rises with the statistic."""
+    if _alike(df):
+        return np.ones(len(df), dtype=bool)
+    largest = np.array([statistic[df == value].max() for value in np.unique(df)])
+    near = _CLEAR * max(1.0, float(largest.max()))
+    return np.asarray((np.abs(statistic[:, None] - largest) <= near).any(axis=1))
 
 
 def _alike(df: Floats) -> bool:

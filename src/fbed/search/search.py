@@ -121,11 +121,19 @@ def forward_phase(ask: Questions, plan: Plan, trail: Trail) -> str:
     raise AssertionError("unreachable")
 
 
-class SharedRuns:
-    """FBED^K for several K by one criterion: the runs of a smaller K are the first ones of a larger one."""
+Ends = dict[tuple[int, ...], tuple[int, ...]]
+"""What backward phases by one criterion have left of what forward phases had selected."""
 
-    def __init__(self, ask: Questions, plan: Plan) -> None:
+
+class SharedRuns:
+    """FBED^K for several K by one criterion: the runs of a smaller K are the first ones of a larger one.
+
+    Searches by the same criterion share their `ends`.
+    """
+
+    def __init__(self, ask: Questions, plan: Plan, ends: Ends | None = None) -> None:
         self.ask, self.plan = ask, plan
+        self._left: Ends = {} if ends is None else ends
         self._trail = Trail(list(plan.forced))
         self._ends: list[tuple[int, str]] = []  # variables after every run, and how it ended
 
@@ -136,8 +144,16 @@ class SharedRuns:
             size, trail.status = self._forward(k)
             trail.selected = self._trail.selected[:size]
             if self.plan.backward:
-                backward_phase(self.ask, self.plan, trail)
+                self._backward(trail)
         return trail
+
+    def _backward(self, trail: Trail) -> None:
+        """The backward phase, unless a search has come to the same variables before."""
+        before = tuple(trail.selected)
+        if before not in self._left:
+            backward_phase(self.ask, self.plan, trail)
+            self._left[before] = tuple(trail.selected)
+        trail.selected = list(self._left[before])
 
     def _forward(self, k: float) -> tuple[int, str]:
         """Variables and status after the runs of this K, of which those that were not done before are done."""

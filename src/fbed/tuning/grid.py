@@ -26,7 +26,7 @@ from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.make import observed
 from fbed.rules.p_values import Floats
 from fbed.search.scan import Scanner
-from fbed.search.search import Plan, SharedRuns, Trail
+from fbed.search.search import Ends, Plan, SharedRuns, Trail
 from fbed.tables.table import Name
 from fbed.threads import one_blas_thread, spread, thread_count
 from fbed.tuning import store
@@ -110,7 +110,8 @@ class _Worker:
             self.held = HeldOut(whole, fold[1])
             self.common = Common(self.problem)
             self.known: dict[frozenset[int], list[Held]] = {}
-            self.shared: dict[tuple[str, float | None], tuple[Scanner, SharedRuns]] = {}
+            self.shared: dict[tuple[str, float | None, bool], tuple[Scanner, SharedRuns]] = {}
+            self.ends: dict[tuple[str, float | None], Ends] = {}
             if run.null is None:
                 run.null = self._predicted((), None)[0].loss
         except InvalidInput as error:
@@ -131,19 +132,18 @@ class _Worker:
         return trail.status
 
     def _searched(self, setting: Setting, time_limit: float | None) -> tuple[Trail, Fit | None]:
-        """What a setting selects, and the last fit; settings that differ in K alone share their runs."""
-        plan, criterion = self._plan(setting), setting.as_criterion()
-        memo = self.memos.of(criterion)
-        if setting.k is None:
-            trail, scanner = self.problem.search(plan, criterion, time_limit, memo, decides_only=True)
-            return trail, scanner.latest
-        key = (setting.criterion, setting.value)
+        """What a setting selects, and the last fit; settings that differ in K alone share their runs.
+
+        Those without early dropping have one run of their own.
+        """
+        key = (setting.criterion, setting.value, setting.k is not None)
         if key not in self.shared:
-            scanner = self.problem.scanner(plan, criterion, memo, decides_only=True)
-            self.shared[key] = scanner, SharedRuns(scanner, plan)
+            plan, criterion = self._plan(setting), setting.as_criterion()
+            scanner = self.problem.scanner(plan, criterion, self.memos.of(criterion), decides_only=True)
+            self.shared[key] = scanner, SharedRuns(scanner, plan, self.ends.setdefault(key[:2], {}))
         scanner, runs = self.shared[key]
         with searching(time_limit):
-            return runs.search(setting.k), scanner.latest
+            return runs.search(setting.k or 0), scanner.latest
 
     def _plan(self, setting: Setting) -> Plan:
         """The plan of a setting, without columns that are constant here: they fail every test, which nobody counts."""

@@ -109,7 +109,8 @@ class Binomial:
             if described is not None:
                 return described
             fit = fit.dense
-        covariance, found = None, fit.recession if with_errors else fit.some_recession
+        known = not with_errors and isinstance(fit, CertifiedBinomialFit) and fit.has_recession
+        covariance, found = None, every(fit.coefficients) if known else fit.recession
         if with_errors:
             curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
             covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), found)
@@ -168,11 +169,6 @@ class BinomialFit:
         if float((sign * self.predictor).max()) < UNDECIDED:
             return none(len(self.coefficients))
         return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
-
-    @property
-    def some_recession(self) -> Recession:
-        """The same, or all directions where it is known that there are some: for those who need not know which."""
-        return self.recession
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""
@@ -235,10 +231,9 @@ class CertifiedBinomialFit(BinomialFit):
         return self.engine.on_basis()
 
     @property
-    def some_recession(self) -> Recession:
-        """Rows that are explained for good tell that there are directions, and spare the search for all of them."""
-        for_good = self.deviance > 0.0 and len(self.engine.null.rows) < self.model.design.n_rows
-        return every(self.coefficients) if for_good else self.recession
+    def has_recession(self) -> bool:
+        """Whether rows that are explained for good tell so, without a search for all directions."""
+        return self.deviance > 0.0 and len(self.engine.null.rows) < self.model.design.n_rows
 
     def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Factor the curvature."""

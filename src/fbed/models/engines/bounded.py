@@ -35,7 +35,8 @@ from fbed.rules.p_values import ChiSquare, Floats
 _ROUNDING = 1e-8
 """What bounds are widened by: sums of a million terms and the solution of the normal equations lose less."""
 
-_FEW = 24  # candidates whose statistics cost no more than their bounds
+_FEW = 24  # candidates whose statistics cost no more than their bounds,
+_QUICK = 2**20  # as long as the products behind them, of rows and pairs of columns, are no more than this
 
 
 class BracketedPoint(Point, Protocol):
@@ -88,7 +89,7 @@ class BoundedFit(RegressionFit):
         if len(tested):
             columns = self.columns.with_own(unit[:, tested] * self._unit_mean_square())
             low, high = np.zeros(len(tested)), np.full(len(tested), np.inf)
-            if len(tested) > _FEW:
+            if len(tested) > _FEW or (len(tested) > 1 and len(tested) * len(self.Z) * columns.size**2 > _QUICK):
                 low, high = self._enclosed(columns)
             wanted = _open(low, high, critical(df[tested]) * (1.0 + TIE))
             if wanted.any():

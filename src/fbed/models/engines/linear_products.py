@@ -12,6 +12,7 @@ left to orthogonal factors: differences of products would have lost their digits
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -221,10 +222,15 @@ class GaussianProductsFit:
         added, df = np.zeros(len(variables)), np.zeros(len(variables))
         owner = self.products.owner
         owners, others = owner[self.kept], owner[self.spanned]
-        replaced = np.abs(self._dependence) > _NOTHING
+        replaced: NDArray[np.bool_] = np.asarray((np.abs(self._dependence) > _NOTHING).any(axis=1))
+        alone = self._coefficients * (self._coefficients / np.diag(self._inverse))  # of a column by itself
+        begins = np.flatnonzero(np.diff(owners, prepend=-1))
+        places = dict(zip(owners[begins].tolist(), itertools.pairwise([*begins.tolist(), len(owners)]), strict=True))
         for i, variable in enumerate(variables.tolist()):
-            place = np.flatnonzero(owners == variable)
-            own = slice(int(place[0]), int(place[-1]) + 1) if len(place) else slice(0)
+            own = slice(*places.get(variable, (0, 0)))
+            if own.stop - own.start == 1 and not replaced[own.start]:
+                added[i], df[i] = alone[own.start], 1.0
+                continue
             coefficients, inverse = self._coefficients[own], self._inverse[own, own]
             if replaced[own].any():
                 free = _not_replaced(self._dependence[own][:, others != variable])

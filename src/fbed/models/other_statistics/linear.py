@@ -155,6 +155,9 @@ class Remainders:
             columns, sums = which[some], vectors.sum(axis=0)
             products = np.column_stack([design.matrix.dots(columns, np.ascontiguousarray(v)) for v in vectors.T])
             out[some] = (products - design.center[columns, None] * sums) / design.scale[columns, None]
+        if design.small_whole is not None:
+            everything = len(which) == len(design.small_whole) and bool((np.diff(which) == 1).all())
+            return np.asarray((design.small_whole if everything else design.small_whole[which]) @ vectors)
         rest = np.flatnonzero(~raw)
         for start in range(0, len(rest), design.block_size):
             part = rest[start : start + design.block_size]
