@@ -246,14 +246,19 @@ def test_columns_that_are_multiplied_are_those_that_are_counted(seed, monkeypatc
     counted, _ = some_columns(others=others, k=k, seed=seed)
     assert counted.expanded is None
     rng = np.random.default_rng(seed)
-    rows, X, steps = rng.normal(size=120), np.asfortranarray(rng.normal(size=(120, 2))), rng.normal(size=dense.size)
+    rows, X, steps = (
+        rng.normal(size=120),
+        np.asfortranarray(rng.normal(size=(120, 2))),
+        rng.normal(size=(dense.size, 2)),
+    )
+    levels = rng.normal(size=(dense.levels.n_levels, 2))
     for ask in (
         lambda c: c.norms,
         lambda c: c.gram(weight),
         lambda c: c.by_level(weight)[1],
-        lambda c: c.inner(rows),
+        lambda c: c.inner(X),
         lambda c: c.cross(weight, X),
-        lambda c: c.predict(steps),
+        lambda c: c.predict(levels, steps),
         lambda c: c.newton(rows, weight).move,
         lambda c: c.ranked()[0],
     ):

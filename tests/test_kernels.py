@@ -20,6 +20,7 @@ from fbed._kernels import (
     SparseColumns,
     basis_without,
     bound_functions,
+    concordant_pairs,
     elementary_functions,
     fit_logistic,
     pattern_deviances,
@@ -189,6 +190,7 @@ def test_sizes_are_checked():
         lambda: LogisticNull.of_fit(np.ones((4, 1)), np.ones(4), np.ones(4), np.zeros(4), np.ones(2), 1.0),
         lambda: basis_without(np.eye(4), 2, 5),
         lambda: pattern_deviances(np.ones((4, 2)), np.ones(4), np.ones(4), np.array([1]), np.array([3])),
+        lambda: concordant_pairs(np.ones(4), np.ones(4, dtype=bool), np.ones(4), np.ones((2, 3))),
         lambda: fit_logistic(np.ones((4, 2)), np.ones(4), np.ones(4), np.zeros((1, 1)), 1e-12, np.inf),
     ):
         with pytest.raises((ValueError, TypeError)):

@@ -90,14 +90,17 @@ def test_memory_is_bounded_and_forgetting_changes_nothing(monkeypatch):
         assert_same(one, other)
 
 
+EVERYBODY = np.arange(1000)
+
+
 def test_a_memo_keeps_within_its_budget():
     memo = Memo(n_variables=1000, n_rows=10, budget=5 * 32 * 1000)
     for i in range(50):
-        memo.gains([i])
+        memo.gains([i], EVERYBODY)
     kept = memo._gains._kept
     assert len(kept) == 5
     assert frozenset([49]) in kept
-    assert memo.gains([49]) is memo.gains([49])
+    assert memo.gains([49], EVERYBODY) is memo.gains([49], EVERYBODY)
 
 
 def test_one_result_by_its_setting():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss, r2_score, roc_auc_score
@@ -11,7 +13,7 @@ from tests.tuning_cases import SMALL, outcome, table, tuned
 import fbed
 from fbed.errors import InvalidInput
 from fbed.tuning.concordance import area_parts, concordance_parts, uncensored
-from fbed.tuning.scores import SCORES, find_score
+from fbed.tuning.scores import SCORES, SHOWN, find_score
 
 RNG = np.random.default_rng
 
@@ -86,6 +88,56 @@ def test_concordance_is_what_counting_pairs_gives_and_what_lifelines_has():
     y = rng.random(40) < 0.5
     won, total = area_parts(y, risk, np.ones((1, 40)))
     assert won[0] / total[0] == pytest.approx(roc_auc_score(y, risk))
+
+
+def pairs_of_all_rows(time, event, risk, weights):
+    """Concordant and comparable pairs by a matrix of all of them."""
+    later = event[:, None] & ((time[:, None] < time) | ((time[:, None] == time) & ~event))
+    ahead = later * 0.5 * ((risk[:, None] > risk) + 1.0 * (risk[:, None] >= risk))
+    return [np.einsum("bi,ij,bj->b", weights, pairs.astype(float), weights) for pairs in (ahead, later)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pairs_are_those_of_a_matrix_of_all_pairs(seed):
+    """Ties of times and risks, risks that are infinite or unknown, weights of any size, nobody who dies or is there."""
+    rng = RNG([31, seed])
+    n, weightings = int(rng.choice([0, 1, 2, 17, 90])), int(rng.integers(1, 20))
+    time, event = np.round(rng.exponential(size=n), seed % 3), rng.random(n) < rng.choice([0.0, 0.5, 1.0])
+    risk = np.round(rng.normal(size=n), seed % 4)
+    risk[rng.random(n) < 0.2 * (seed % 2)] = rng.choice([np.nan, np.inf, -np.inf])
+    weights = rng.integers(0, 3, size=(weightings, n)) * rng.choice([1.0, 1e-8, 1e8, np.pi], size=n)
+    with np.errstate(invalid="ignore"):
+        expected = pairs_of_all_rows(time, event, risk, weights)
+    for found, wanted in zip(concordance_parts(time, event, risk, weights), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_bootstrap_samples_are_scored_like_samples_that_are_drawn_one_by_one():
+    """Folds that lie side by side, folds whose entries are scattered, and settings that came to the same model."""
+    for family in ("gaussian", "binomial", "cox"):
+        found = tuned(family, cv=RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)).out_of_fold
+        order = RNG(3).permutation(len(found.row))
+        names = {name: getattr(found, name)[order] for name in ("row", "fold", "risk", "mean", "loss", "null")}
+        seen = replace(
+            found.seen,
+            y=found.seen.y[order],
+            weights=found.seen.weights[order],
+            event=None if found.seen.event is None else found.seen.event[order],
+        )
+        scattered, twice = replace(found, **names, seen=seen), found.only([0, 1, 0])
+        assert all(isinstance(part, slice) for part in found.stretches)
+        assert not any(isinstance(part, slice) for part in scattered.stretches)
+        weights = RNG(4).integers(0, 3, size=(5, len(found.weights))).astype(float)
+        for name in ("deviance", *SHOWN[family]):
+            score = find_score(name, family)
+            N, D = score.by_fold(found, weights)
+            for b in range(5):
+                one = score.by_fold(found, weights[[b]])
+                np.testing.assert_allclose([N[:, b], D[:, b]], [one[0][:, 0], one[1][:, 0]], rtol=1e-12)
+            np.testing.assert_allclose(score.by_fold(scattered, weights), (N, D), rtol=1e-12)
+            np.testing.assert_allclose(
+                score.by_fold(twice, weights), (N[:, :, [0, 1, 0]], D[:, :, [0, 1, 0]]), rtol=1e-12
+            )
 
 
 def test_the_probability_of_being_uncensored_is_that_of_lifelines():

@@ -367,6 +367,25 @@ def fit_logistic(
     Begins at the best of the rows of `starts`. Ends early when the deviance is certain to be more than `enough`;
     otherwise the bound is the deviance itself, or 0 if the fit did not converge."""
 
+def fit_ridge(
+    Z: Floats,
+    weight: Floats,
+    y: Floats,
+    least: Floats,
+    start: Floats,
+    penalties: Floats,
+    steps: int,
+    arrived: float,
+    smallest: float,
+    offset: Floats | None = None,
+) -> Floats:
+    """Coefficients that make deviance + Σ λb² smallest, a column for every column λ of `penalties`.
+
+    `least` is what each row loses at the mean that suits it best. Damped Newton steps begin at `start`; they end when
+    the squared decrement is `arrived` of the value, when a step would be cut to less than `smallest` of it, or after
+    `steps`.
+    """
+
 def basis_without(R: Floats, first: int, last: int) -> Floats:
     """Q, orthonormal, for which QᵀR without the columns first..last is an upper triangle, as R is."""
 
@@ -378,6 +397,12 @@ def group_gains(
 def pattern_deviances(X: Floats, y: Floats, weight: Floats, first: Which, last: Which) -> Floats:
     """The least deviance of any model without the columns first..last, for several such ranges: rows of different
     classes that are equal in all other columns cannot be told apart."""
+
+def concordant_pairs(time: Floats, event: NDArray[np.bool_], risk: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Concordant and comparable pairs of rows for every row of `weights`, weightings × rows.
+
+    In a pair one has its event before the time of the other, and is concordant where it has the higher risk, or half so
+    where the risks are the same."""
 
 def bound_functions(z: float) -> tuple[float, float, float]:
     """P(z), P4(z) and E4(z)."""
@@ -400,5 +425,17 @@ def logistic_rows(eta: Floats, y: Floats, weight: Floats) -> tuple[float, float,
 def logistic_reach(mean: Floats, step: Floats, curvature: Floats) -> tuple[float, float, float]:
     """Least and largest z of a step of the predictors, and its largest size, over the rows that have curvature."""
 
+def coded_looks(X: Floats, residual: Floats, w0: Floats, w: Floats, ratio: Floats, mean: Floats) -> Floats:
+    """Slope, squares under w₀, w₀²/w and w, least and largest z of what a model leaves of columns; a row a column."""
+
 def logistic_divergence(mean: Floats, change: Floats, weight: Floats) -> float:
     """Twice the divergence of mean + change/weight from the means, summed over rows; inf outside of [0, 1]."""
+
+def logistic_divergences(mean: Floats, change: Floats, weight: Floats) -> Floats:
+    """The same of columns (column-major), from the means of each or from those that all share."""
+
+def logistic_columns(eta: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Deviance; mean, weighted residual and weighted curvature of every row at several predictors, one a column."""
+
+def add_by_level(codes: NDArray[Any], steps: Floats, out: Floats) -> None:
+    """Adds the step of every row's level (levels × columns) to columns (column-major)."""

@@ -27,6 +27,7 @@ using ColumnMajor = nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::dev
 using Which = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Flags = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using InOut = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using InOutColumns = nb::ndarray<double, nb::ndim<2>, nb::f_contig, nb::device::cpu>;
 using Anything = nb::ndarray<nb::ro, nb::device::cpu>;
 using OutVector = nb::ndarray<nb::numpy, double, nb::ndim<1>>;
 using OutRows = nb::ndarray<nb::numpy, int64_t, nb::ndim<1>>;

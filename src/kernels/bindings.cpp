@@ -5,6 +5,7 @@
 #include "at_risk.hpp"
 #include "classes.hpp"
 #include "columns.hpp"
+#include "concordance.hpp"
 #include "cox_fits.hpp"
 #include "fit.hpp"
 #include "group_gains.hpp"
@@ -15,6 +16,7 @@
 #include "packed_columns.hpp"
 #include "patterns.hpp"
 #include "pause.hpp"
+#include "ridge.hpp"
 #include "rows.hpp"
 #include "score_intervals.hpp"
 #include "whiten.hpp"
@@ -187,6 +189,24 @@ static FitAnswer fit_logistic(ColumnMajor Z, Vector weight, Vector y, RowMajor s
     return fit_terms(terms, weight, y, starts, tolerance, enough, offset);
 }
 
+// Coefficients for every column of `penalties`, each begun at `start`; see `RidgeLogistic`.
+static OutMatrix fit_ridge(ColumnMajor Z, Vector weight, Vector y, Vector least, Vector start, ColumnMajor penalties, int64_t steps,
+                           double arrived, double smallest, MaybeVector offset) {
+    const size_t n = Z.shape(0), r = Z.shape(1), count = penalties.shape(1);
+    require(weight.shape(0) == n && y.shape(0) == n && least.shape(0) == n && (!offset || offset->shape(0) == n), "one value a row");
+    require(start.shape(0) == r && penalties.shape(0) == r, "one value a column");
+    double* found;
+    OutMatrix out = new_columns(r, count, found);
+    nb::gil_scoped_release release;
+    RidgeLogistic model(Z.data(), static_cast<int64_t>(n), static_cast<int64_t>(r), weight.data(), y.data(), least.data(),
+                        offset ? offset->data() : nullptr);
+    for (size_t j = 0; j < count; ++j) {
+        std::copy(start.data(), start.data() + r, found + j * r);
+        if (r > 0) model.fit(penalties.data() + j * r, found + j * r, steps, arrived, smallest);
+    }
+    return out;
+}
+
 // A model whose columns are mostly 0: an intercept and some columns of a matrix, each divided by its scale.
 struct SparseModel {
     std::shared_ptr<const SparseTerms> terms;
@@ -293,6 +313,29 @@ static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which fi
     return found;
 }
 
+// Concordant and comparable pairs for every row of `weights`, weightings × rows; see `Concordance`.
+static std::tuple<OutVector, OutVector> concordant_pairs(Vector time, Flags event, Vector risk, RowMajor weights) {
+    constexpr int64_t L = Concordance::kTogether;
+    const int64_t n = static_cast<int64_t>(time.shape(0)), count = static_cast<int64_t>(weights.shape(0));
+    require(event.shape(0) == time.shape(0) && risk.shape(0) == time.shape(0) && weights.shape(1) == time.shape(0), "sizes");
+    double *won, *all;
+    OutVector w = new_vector(count, won), a = new_vector(count, all);
+    nb::gil_scoped_release release;
+    Concordance pairs(time.data(), event.data(), risk.data(), n);
+    std::vector<double> some(n * L);
+    double won_by[L], all_by[L];
+    for (int64_t first = 0; first < count; first += L) {
+        look_up();
+        const int64_t m = std::min(L, count - first);
+        for (int64_t l = 0; l < L; ++l)
+            for (int64_t i = 0; i < n; ++i) some[i * L + l] = l < m ? weights.data()[(first + l) * n + i] : 0.0;
+        pairs.count(some.data(), won_by, all_by);
+        std::copy(won_by, won_by + m, won + first);
+        std::copy(all_by, all_by + m, all + first);
+    }
+    return {w, a};
+}
+
 // See `basis_without`.
 static OutMatrix rotated_without(RowMajor R, int64_t first, int64_t last) {
     const int64_t r = static_cast<int64_t>(R.shape(0));
@@ -394,7 +437,7 @@ template <class Loop>
 static void with_codes(const Anything& codes, size_t n, int64_t levels, Loop&& loop) {
     require(codes.ndim() == 1 && codes.shape(0) == n && (n <= 1 || codes.stride(0) == 1), "one code a row");
     const auto run = [&](auto* data) {
-        for (size_t i = 0; i < n; ++i) require(data[i] >= 0 && static_cast<int64_t>(data[i]) < levels, "codes");
+        require(are_levels(data, static_cast<int64_t>(n), levels), "codes");
         loop(data);
     };
     switch (kind_of(codes.dtype())) {
@@ -416,6 +459,15 @@ static OutMatrix sums_by_level(Anything codes, int64_t levels, Vector weight, Co
         with_codes(codes, n, levels, [&](auto* c) { level_sums(c, n, weight.data(), Z.data(), k, levels, out.data()); });
     }
     return new_rows(out, levels, static_cast<int64_t>(k));
+}
+
+// Adds the step of every row's level to columns.
+static void add_by_level(Anything codes, RowMajor steps, InOutColumns out) {
+    const size_t n = out.shape(0);
+    const int64_t levels = static_cast<int64_t>(steps.shape(0)), columns = static_cast<int64_t>(steps.shape(1));
+    require(static_cast<int64_t>(out.shape(1)) == columns, "sizes");
+    nb::gil_scoped_release release;
+    with_codes(codes, n, levels, [&](auto* c) { add_level_steps(c, static_cast<int64_t>(n), steps.data(), levels, columns, out.data()); });
 }
 
 // Sums of weights over the rows of every pair of levels.
@@ -455,6 +507,47 @@ static std::tuple<double, double, double, OutVector, OutVector, OutVector> rows_
         found = logistic_rows(eta.data(), y.data(), weight.data(), n, mean, residual, curvature);
     }
     return {found.deviance, found.least, found.most, m, r, c};
+}
+
+// Deviance; mean, weighted residual and weighted curvature of every row at several predictors, one a column.
+static std::tuple<OutVector, OutMatrix, OutMatrix, OutMatrix> columns_of_logistic(ColumnMajor eta, Vector y, Vector weight) {
+    const size_t n = eta.shape(0), count = eta.shape(1);
+    require(y.shape(0) == n && weight.shape(0) == n, "sizes");
+    double *deviance, *mean, *residual, *curvature;
+    OutVector d = new_vector(count, deviance);
+    OutMatrix m = new_columns(n, count, mean), r = new_columns(n, count, residual), c = new_columns(n, count, curvature);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j)
+        deviance[j] = logistic_rows(eta.data() + j * n, y.data(), weight.data(), static_cast<int64_t>(n), mean + j * n, residual + j * n, curvature + j * n).deviance;
+    return {d, m, r, c};
+}
+
+// See `Divergence`: of columns, from the means of each or from those that all share.
+static OutVector divergences(ColumnMajor mean, ColumnMajor change, Vector weight) {
+    const size_t n = change.shape(0), count = change.shape(1), step = mean.shape(1) == 1 ? 0 : n;
+    require(mean.shape(0) == n && (step == 0 || mean.shape(1) == count) && weight.shape(0) == n, "sizes");
+    double* out;
+    OutVector found = new_vector(count, out);
+    nb::gil_scoped_release release;
+    Divergence divergence(static_cast<int64_t>(n));
+    for (size_t j = 0; j < count; ++j) out[j] = divergence.of(mean.data() + j * step, change.data() + j * n, weight.data());
+    return found;
+}
+
+// See `CodedLook`: a row for every column.
+static OutMatrix coded_looks(ColumnMajor X, Vector residual, Vector w0, Vector w, Vector ratio, Vector mean) {
+    const size_t n = X.shape(0), count = X.shape(1);
+    for (const Vector& one : {residual, w0, w, ratio, mean}) require(one.shape(0) == n, "sizes");
+    std::vector<double> out(6 * count);
+    {
+        nb::gil_scoped_release release;
+        for (size_t j = 0; j < count; ++j) {
+            const CodedLook one = coded_look(X.data() + j * n, residual.data(), w0.data(), w.data(), ratio.data(), mean.data(), static_cast<int64_t>(n));
+            const double found[] = {one.slope, one.norm, one.dual, one.own, one.low, one.high};
+            std::copy(found, found + 6, out.data() + 6 * j);
+        }
+    }
+    return new_rows(out, static_cast<int64_t>(count), 6);
 }
 
 static std::tuple<double, double, double> reach_of_logistic(Vector mean, Vector step, Vector curvature) {
@@ -549,24 +642,29 @@ NB_MODULE(_kernels, m) {
     });
     bind_at_risk(m);
     bind_cox_fits(m);
-    m.def("fit_logistic", &fit_logistic);
-
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
+          "offset"_a = nb::none());
+    m.def("fit_ridge", &fit_ridge, "Z"_a, "weight"_a, "y"_a, "least"_a, "start"_a, "penalties"_a, "steps"_a, "arrived"_a, "smallest"_a,
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("group_gains", &group_gains);
     m.def("pattern_deviances", &pattern_deviances);
+    m.def("concordant_pairs", &concordant_pairs);
     m.def("sums_by_level", &sums_by_level);
     m.def("pair_sums", &sums_by_pair);
     m.def("profile_levels", &profile_levels);
     m.def("logistic_rows", &rows_of_logistic);
     m.def("logistic_reach", &reach_of_logistic);
+    m.def("coded_looks", &coded_looks);
     m.def("logistic_divergence", [](Vector mean, Vector change, Vector weight) {
         const size_t n = mean.shape(0);
         require(change.shape(0) == n && weight.shape(0) == n, "sizes");
         nb::gil_scoped_release release;
-        return logistic_divergence(mean.data(), change.data(), weight.data(), static_cast<int64_t>(n));
+        return Divergence(static_cast<int64_t>(n)).of(mean.data(), change.data(), weight.data());
     });
+    m.def("logistic_divergences", &divergences);
+    m.def("logistic_columns", &columns_of_logistic);
+    m.def("add_by_level", &add_by_level);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }

@@ -13,16 +13,55 @@
 
 namespace fbed {
 
-// out[level·k + j] += weight_i·Z_ij over the rows i of each level, for the columns of Z (column-major). Every row has a level.
+// Sums of `Width` columns side by side: an addition waits for the one before it to the same level, but not for its neighbours.
+template <int Width, class Code>
+FBED_HOT void level_sums_of(const Code* codes, int64_t n, const double* weight, const double* Z, int64_t k, int64_t levels, double* sums,
+                            double* out) {
+    std::fill(sums, sums + Width * levels, 0.0);
+    for (int64_t i = 0; i < n; ++i) {
+        double* to = sums + Width * static_cast<int64_t>(codes[i]);
+        for (int j = 0; j < Width; ++j) to[j] += weight[i] * Z[j * n + i];
+    }
+    for (int64_t l = 0; l < levels; ++l)
+        for (int j = 0; j < Width; ++j) out[l * k + j] = sums[Width * l + j];
+}
+
+// out[level·k + j] = weight_i·Z_ij summed over the rows i of each level, for the columns of Z (column-major). Every row has a level.
 template <class Code>
 void level_sums(const Code* codes, int64_t n, const double* weight, const double* Z, int64_t k, int64_t levels, double* out) {
-    std::vector<double> sums(levels);
-    for (int64_t j = 0; j < k; ++j) {
-        const double* z = Z + j * n;
-        std::fill(sums.begin(), sums.end(), 0.0);
-        for (int64_t i = 0; i < n; ++i) sums[codes[i]] += weight[i] * z[i];
-        for (int64_t l = 0; l < levels; ++l) out[l * k + j] = sums[l];
+    std::vector<double> sums(4 * levels);
+    int64_t j = 0;
+    for (; j + 4 <= k; j += 4) level_sums_of<4>(codes, n, weight, Z + j * n, k, levels, sums.data(), out + j);
+    for (; j < k; ++j) level_sums_of<1>(codes, n, weight, Z + j * n, k, levels, sums.data(), out + j);
+}
+
+// Whether all codes are levels.
+template <class Code>
+FBED_HOT bool are_levels(const Code* codes, int64_t n, int64_t levels) {
+    Code least = 0, most = 0;
+#pragma omp simd reduction(min : least) reduction(max : most)
+    for (int64_t i = 0; i < n; ++i) least = std::min(least, codes[i]), most = std::max(most, codes[i]);
+    return n == 0 || (least >= 0 && static_cast<int64_t>(most) < levels);
+}
+
+// The same for steps of the levels of `Width` columns side by side.
+template <int Width, class Code>
+FBED_HOT void add_level_steps_of(const Code* codes, int64_t n, const double* steps, int64_t levels, int64_t columns, double* own, double* out) {
+    for (int64_t l = 0; l < levels; ++l)
+        for (int j = 0; j < Width; ++j) own[Width * l + j] = steps[l * columns + j];
+    for (int64_t i = 0; i < n; ++i) {
+        const double* from = own + Width * static_cast<int64_t>(codes[i]);
+        for (int j = 0; j < Width; ++j) out[j * n + i] += from[j];
     }
+}
+
+// out[column·n + row] += the step of the row's level, from levels × columns.
+template <class Code>
+void add_level_steps(const Code* codes, int64_t n, const double* steps, int64_t levels, int64_t columns, double* out) {
+    std::vector<double> own(4 * levels);
+    int64_t j = 0;
+    for (; j + 4 <= columns; j += 4) add_level_steps_of<4>(codes, n, steps + j, levels, columns, own.data(), out + j * n);
+    for (; j < columns; ++j) add_level_steps_of<1>(codes, n, steps + j, levels, columns, own.data(), out + j * n);
 }
 
 // out[level·n_others + other] += weight over the rows of every pair of levels of two categories.
@@ -157,17 +196,101 @@ FBED_HOT inline LevelReach logistic_reach(const double* mean, const double* v, c
     return {low, high, largest};
 }
 
+// What a column beside a fit tells, given what the model leaves of it under the weights w0, with ratio = w0/w and 0 where a row does
+// not count: its slope s, its squares under w0, w0²/w and w, and the extremes of z: the least for the step s/‖x‖²_w0 with the means
+// moved by w0 times it, the largest for the step s/‖x‖²_w.
+struct CodedLook {
+    double slope = 0, norm = 0, dual = 0, own = 0, low = 0, high = 0;
+};
+
+FBED_HOT inline CodedLook coded_look(const double* x, const double* residual, const double* w0, const double* w, const double* ratio,
+                                     const double* mean, int64_t n) {
+    double slope = 0, norm = 0, dual = 0, own = 0, low = 0, high = 0;
+#pragma omp simd reduction(+ : slope, norm, dual, own)
+    for (int64_t i = 0; i < n; ++i) {
+        const double square = x[i] * x[i], first = w0[i] * square;
+        slope += residual[i] * x[i];
+        norm += first;
+        dual += ratio[i] * first;
+        own += w[i] * square;
+    }
+    const double there = norm > 0 ? slope / norm : 0.0, here = own > 0 ? slope / own : 0.0;
+#pragma omp simd reduction(min : low) reduction(max : high)
+    for (int64_t i = 0; i < n; ++i) {
+        const double u = ratio[i] * there * x[i], v = w[i] > 0 ? here * x[i] : 0.0;
+        low = std::min(low, std::min((1.0 - mean[i]) * u, -mean[i] * u));
+        high = std::max(high, std::max((1.0 - mean[i]) * v, -mean[i] * v));
+    }
+    return {slope, norm, dual, own, low, high};
+}
+
 // Twice the Kullback–Leibler divergence of the means mean + change/weight from the means, summed; infinite where one of them is
 // no probability. change is weighted as the residuals are.
-inline double logistic_divergence(const double* mean, const double* change, const double* weight, int64_t n) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; ++i) {
-        if (!(weight[i] > 0) || change[i] == 0.0) continue;
-        const double d = change[i] / weight[i], m = mean[i], up = d / m, down = -d / (1.0 - m);
-        if (!(up >= -1.0 && down >= -1.0)) return std::numeric_limits<double>::infinity();
-        sum += weight[i] * (m * 0.5 * up * up * P(up) + (1.0 - m) * 0.5 * down * down * P(down));
+class Divergence {
+   public:
+    explicit Divergence(int64_t n) : up_(n), down_(n) {}
+
+    double of(const double* mean, const double* change, const double* weight) {
+        const Near near = close(mean, change, weight);
+        if (near.least < -1.0) return std::numeric_limits<double>::infinity();
+        double sum = near.sum;
+        for (size_t i = 0; near.far && i < up_.size(); ++i) {
+            if (std::abs(up_[i]) > kNear) sum += weight[i] * mean[i] * h(up_[i]);
+            if (std::abs(down_[i]) > kNear) sum += weight[i] * (1.0 - mean[i]) * h(down_[i]);
+        }
+        return 2.0 * sum;
     }
-    return 2.0 * sum;
-}
+
+   private:
+    static constexpr double kNear = 0.25;
+    struct Near {
+        double sum = 0, least = 0;
+        bool far = false;
+    };
+
+    // z²/2·P(z) for |z| <= kNear by its series, to the last digit but one; written out for the sake of vectors.
+    static double near_h(double z) {
+        double p = 2.0 / (20 * 19);
+        p = 2.0 / (19 * 18) - z * p;
+        p = 2.0 / (18 * 17) - z * p;
+        p = 2.0 / (17 * 16) - z * p;
+        p = 2.0 / (16 * 15) - z * p;
+        p = 2.0 / (15 * 14) - z * p;
+        p = 2.0 / (14 * 13) - z * p;
+        p = 2.0 / (13 * 12) - z * p;
+        p = 2.0 / (12 * 11) - z * p;
+        p = 2.0 / (11 * 10) - z * p;
+        p = 2.0 / (10 * 9) - z * p;
+        p = 2.0 / (9 * 8) - z * p;
+        p = 2.0 / (8 * 7) - z * p;
+        p = 2.0 / (7 * 6) - z * p;
+        p = 2.0 / (6 * 5) - z * p;
+        p = 2.0 / (5 * 4) - z * p;
+        p = 2.0 / (4 * 3) - z * p;
+        p = 2.0 / (3 * 2) - z * p;
+        p = 2.0 / (2 * 1) - z * p;
+        return 0.5 * z * z * p;
+    }
+
+    FBED_HOT Near close(const double* mean, const double* change, const double* weight) {
+        double sum = 0, least = 0, most = 0, *up = up_.data(), *down = down_.data();
+        const int64_t n = static_cast<int64_t>(up_.size());
+#pragma omp simd reduction(+ : sum) reduction(min : least) reduction(max : most)
+        for (int64_t i = 0; i < n; ++i) {
+            const bool counts = weight[i] > 0 && change[i] != 0.0;
+            const double d = counts ? change[i] / weight[i] : 0.0, m = mean[i];
+            const double one = counts ? d / m : 0.0, two = counts ? -d / (1.0 - m) : 0.0;
+            const double first = std::abs(one) <= kNear ? one : 0.0, second = std::abs(two) <= kNear ? two : 0.0;
+            up[i] = one, down[i] = two;
+            least = std::min(least, std::min(one, two));
+            most = std::max(most, std::max(one, two));
+            sum += weight[i] * (m * near_h(first) + (1.0 - m) * near_h(second)) + (one - one) + (two - two);
+        }
+        const bool sound = std::isfinite(sum);  // not where some change is no number, or a mean is 0 or 1
+        return {sum, sound ? least : -std::numeric_limits<double>::infinity(), most > kNear || least < -kNear};
+    }
+
+    std::vector<double> up_, down_;
+};
 
 }  // namespace fbed

@@ -26,6 +26,9 @@ constexpr double kResolved = 5e-10;
 // Rows with less deviance than this are saturated: they are bounded, not modelled.
 constexpr double kIdleDeviance = 1e-9;
 
+// Columns between two looks at the clock, which costs as much as a column of a few values.
+constexpr size_t kColumnsALook = 8;
+
 struct LogisticNull : OneColumn {
     using OneColumn::OneColumn;
 
@@ -121,7 +124,7 @@ struct LogisticNull : OneColumn {
         Explained explained;
         Question q{critical, 0.0, false, refine, spare_wide};
         for (size_t j = 0; j < count; ++j) {
-            look_up();
+            if (j % kColumnsALook == 0) look_up();
             const Interval v = column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left[j], nullptr, explained);
             lower[j] = v.lower, upper[j] = v.upper;
             q.leader = std::max(q.leader, v.lower);

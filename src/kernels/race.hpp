@@ -57,7 +57,7 @@ struct Asked {
 template <class L>
 class Racer {
     // the same rules as for fitting in Python
-    static constexpr double kConverged = 1e-11, kNearly = 1e-7, kSmallStep = 1e-3, kShortest = 1e-2, kFar = 1e3, kStride = 1e5, kHidden = 1e-9, kHope = 10.0, kSlow = 0.1, kLongest = 32.0, kWorth = 1e-9;
+    static constexpr double kConverged = 1e-11, kNearly = 1e-7, kSmallStep = 1e-3, kShortest = 1e-2, kFar = 1e3, kStride = 1e5, kHidden = 1e-9, kHope = 10.0, kSlow = 0.1, kLongest = 32.0, kWorth = 1e-9, kMuch = 0.25;
     static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15;
     static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 3;
 
@@ -82,7 +82,7 @@ public:
         found.upper = model.null_deviance;
         bool careful = false, stuck = false;
         damping = 0;
-        double before = kInfinite;
+        double before = kInfinite, frozen = kInfinite;
         for (int iteration = 0; iteration < (careful ? kCareful : kIterations); ++iteration) {
             look_up();
             if (model.separated()) return certain(model.null_deviance);
@@ -96,12 +96,19 @@ public:
                 return certain(gained + decrement);
             }
             if (arrived(value, careful)) return certain(gained);
-            if (stuck) return hidden(value) ? certain(gained) : found;
-            if (found.lower <= found.upper && asked.answered(found.lower, found.upper)) {
-                advance(parameters, reach.safe);
+            if (stuck && hidden(value)) return certain(gained);
+            if (stuck) {
+                found.upper = std::min(found.upper, gained + 2.0 * length() * kFar);
                 return found;
             }
-            if (asked.hopeful(found, gained + kHope * decrement) && settled_by_freezing(asked, gained, found)) return found;
+            if (found.lower <= found.upper && asked.answered(found.lower, found.upper)) {
+                if (found.lower > asked.line) go_on(parameters, value, found);
+                return found;
+            }
+            if (decrement <= kMuch * frozen && asked.hopeful(found, gained + kHope * decrement)) {
+                frozen = decrement;
+                if (settled_by_freezing(asked, gained, found)) return found;
+            }
             careful = careful || !descend(parameters, value, decrement > kSlow * before);
             before = decrement;
             if (careful) stuck = !descend_carefully(parameters, value);
@@ -111,6 +118,11 @@ public:
 
 private:
     static Enclosed certain(double statistic) { return {statistic, statistic}; }
+
+    // Take the last step of a run as well, which costs little and is where the next run begins.
+    void go_on(std::vector<double>& parameters, double value, Enclosed& found) {
+        if (descend(parameters, value, false)) found.lower = std::max(found.lower, std::min(found.upper, model.null_deviance - value));
+    }
 
     void advance(std::vector<double>& parameters, double part) const {
         for (size_t i = 0; i < step.size(); ++i) parameters[i] += part * step[i];

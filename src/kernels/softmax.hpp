@@ -75,7 +75,8 @@ class Softmax {
     // fit on S, and with some set to 0; and those that derivatives are taken at.
     std::vector<double> p, shared_p, frozen_p;
     const std::vector<double>* mean = &p;
-    std::vector<double> start, predictor, probability, weight, own_products, residual, slopes;
+    std::vector<double> start, predictor, probability, weight, own_products, residual, slopes, null_weight, null_residual;
+    static constexpr int64_t kKept = 1 << 23;
     PairSums shared, mine;
     Symmetric null_hessian, null_factor;
     double null_value = 0;
@@ -134,11 +135,15 @@ public:
         for (int64_t first = 0; first < s.n; first += s.part) {
             const int64_t rows = std::min(s.part, s.n - first);
             look_up();
-            pull(first, rows);
-            if (!fresh) shared.add(weight.data(), s.products.data() + first * pairs(s.k), rows);
+            const bool known = fresh && !null_weight.empty();
+            double* w = known ? null_weight.data() + first * np : weight.data();
+            double* r = known ? null_residual.data() + first * s.m : residual.data();
+            if (!known) pull(first, rows, w, r);
+            add_slopes(r, first, rows);
+            if (!fresh) shared.add(w, s.products.data() + first * pairs(s.k), rows);
             if (q > 0) {
                 multiply_own(first, rows);
-                mine.add(weight.data(), own_products.data(), rows);
+                mine.add(w, own_products.data(), rows);
             }
         }
         for (int64_t j = 0; j < s.k + q; ++j)
@@ -286,30 +291,38 @@ private:
         return true;
     }
 
-    // Weights of all pairs of classes of a part of the rows, and what the rows add to the gradient.
-    FBED_HOT void pull(int64_t first, int64_t rows) {
+    // Weights of all pairs of classes of a part of the rows, and their residuals.
+    FBED_HOT void pull(int64_t first, int64_t rows, double* weight, double* residual) {
         const int64_t m = s.m, np = pairs(m);
         const double* part = mean->data() + first * (m + 1) + rows;  // the first class is left out
+        const double* none = part - rows;
         for (int64_t c = 0; c < m; ++c)
             for (int64_t i = 0; i < rows; ++i) probability[i * m + c] = part[c * rows + i];
         for (int64_t i = 0; i < rows; ++i) {
             const double *pi = probability.data() + i * m, a = s.weights[first + i];
-            double *w = weight.data() + i * np, *r = residual.data() + i * m;
+            double *w = weight + i * np, *r = residual + i * m;
             for (int64_t c = 0; c < m; ++c) {
                 const double t = -a * pi[c];
                 r[c] = t;
                 for (int64_t d = c; d < m; ++d) w[d - c] = t * pi[d];
-                w[0] -= t;
+                w[0] = -t * (pi[c] <= 0.5 ? 1.0 - pi[c] : others(c, pi, none[i]));
                 w += m - c;
             }
-            if (s.codes[first + i]) r[s.codes[first + i] - 1] += a;
+            if (const int64_t c = s.codes[first + i] - 1; c >= 0) r[c] = a * others(c, pi, none[i]);
         }
-        add_slopes(s.rows.data() + first * s.k, s.k, rows, slopes.data());
-        if (q > 0) add_slopes(own_rows.data() + first * q, q, rows, slopes.data() + s.k * tiled(m));
     }
 
-    void add_slopes(const double* columns, int64_t count, int64_t rows, double* out) {
-        add_products(residual.data(), s.m, columns, count, rows, out);
+    // 1 − p_c to all its digits, which decide where most rows are certain.
+    double others(int64_t c, const double* pi, double first_class) const {
+        double sum = first_class;
+        for (int64_t d = 0; d < s.m; ++d)
+            if (d != c) sum += pi[d];
+        return sum;
+    }
+
+    void add_slopes(const double* residual, int64_t first, int64_t rows) {
+        add_products(residual, s.m, s.rows.data() + first * s.k, s.k, rows, slopes.data());
+        if (q > 0) add_products(residual, s.m, own_rows.data() + first * q, q, rows, slopes.data() + s.k * tiled(s.m));
     }
 
     // Products of own columns with all columns: those of S first, for one own column after another.
@@ -359,6 +372,16 @@ private:
         null_factor = null_hessian;
         factorise(null_factor, 0);
         q = kept;
+        keep_null_weights();
+    }
+
+    // All candidates are first looked at where S is fitted: what the rows weigh there is computed once, if there is room.
+    void keep_null_weights() {
+        const int64_t np = pairs(s.m);
+        if (s.n * np > kKept) return;
+        null_weight.resize(s.n * np + kTile), null_residual.resize(s.n * s.m + kTile);
+        for (int64_t first = 0; first < s.n; first += s.part)
+            pull(first, std::min(s.part, s.n - first), null_weight.data() + first * np, null_residual.data() + first * s.m);
     }
 
     void copy_leading(const Symmetric& from, Symmetric& H) const {

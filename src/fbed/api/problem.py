@@ -26,7 +26,9 @@ from fbed.larger_than_memory.workers import Tally
 from fbed.matrix.design import Design
 from fbed.models.base import Fit, Indices, Model
 from fbed.models.engines.categories.many_levels import ManyLevels, sparse_categories
+from fbed.models.likelihoods.risk_sets import RiskSets
 from fbed.result.exact_numbers import Closer, closer
+from fbed.result.fitted.columns import Known
 from fbed.result.fitted.make import finish
 from fbed.result.overview import overview
 from fbed.result.result import Result, build
@@ -128,6 +130,18 @@ class Problem:
         asked, certified = self.options, self.options.engine == "certified"
         request = families.Request(self.design, self.outcome, self.extras, self.test, asked.cov, asked.link, certified)
         return self.kind.build(request)
+
+    @cached_property
+    def known_columns(self) -> Known:
+        """What final models need to know of columns, for all of them that are made of this problem."""
+        return {}
+
+    @cached_property
+    def risk_sets(self) -> RiskSets:
+        """Who is at risk when somebody dies, for all models of survival times that are made of this problem."""
+        outcome, extras = self.outcome, self.extras
+        assert outcome.event is not None
+        return RiskSets(outcome.values, outcome.event, self.weights, extras.strata, extras.entry)
 
     @property
     def tally(self) -> Tally | None:

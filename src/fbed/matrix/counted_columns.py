@@ -117,9 +117,12 @@ class CountedColumns:
         raw = np.zeros((self.ends[-1], other.ends[-1]))
         self._with_numbers(other, weight, raw)
         self._with_levels(other, weight, raw)
-        found = raw[:, other.place] - raw[:, :1] * other.center
-        found = found[self.place] - self.center[:, None] * found[0]
-        return np.asarray(found / np.multiply.outer(self.scale, other.scale))
+        found = raw[np.ix_(self.place, other.place)]
+        found -= np.multiply.outer(raw[self.place, 0], other.center)
+        found -= np.multiply.outer(self.center, raw[0, other.place] - raw[0, 0] * other.center)
+        found /= self.scale[:, None]
+        found /= other.scale
+        return found
 
     def _with_numbers(self, other: CountedColumns, weight: Floats, raw: Floats) -> None:
         """Products of numbers with numbers and with levels, block after block of rows."""

@@ -22,7 +22,6 @@ from fbed.matrix.device_columns import DeviceColumns
 from fbed.matrix.device_storage import device_columns
 from fbed.matrix.mixed_storage_columns import BesideColumns
 from fbed.rules.p_values import Floats
-from fbed.tables.columns import Factor
 from fbed.tables.encoding import Codes
 from fbed.tables.mixed_storage import Beside
 from fbed.tables.on_device import OnDevice
@@ -148,7 +147,7 @@ class Design:
         factor = self.table.factors.get(j)
         if factor is None:
             return self.matrix.gather(self._places(j), self.center, self.scale)
-        return _indicators(factor.codes, *self._factor_moments(factor))
+        return _indicators(factor.codes, *self._factor_moments(j))
 
     def stack(self, variables: Sequence[int]) -> Floats:
         """Design columns of several variables side by side."""
@@ -166,7 +165,13 @@ class Design:
 
     def labels(self, variable: int) -> list[str]:
         """A name for each design column of a variable."""
-        return [label for j in self.table.columns(variable) for label in self._labels(j)]
+        if variable not in self._known_labels:
+            self._known_labels[variable] = [label for j in self.table.columns(variable) for label in self._labels(j)]
+        return self._known_labels[variable]
+
+    @cached_property
+    def _known_labels(self) -> dict[int, list[str]]:
+        return {}
 
     def _labels(self, j: int) -> list[str]:
         factor = self.table.factors.get(j)
@@ -185,9 +190,8 @@ class Design:
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def _moments(self, j: int) -> tuple[Floats, Floats]:
-        factor = self.table.factors.get(j)
-        if factor is not None:
-            return self._factor_moments(factor)
+        if j in self.table.factors:
+            return self._factor_moments(j)
         return self.center[self._places(j)], self.scale[self._places(j)]
 
     def _places(self, j: int) -> NDArray[np.int64]:
@@ -221,11 +225,17 @@ class Design:
         factor = self.table.factors.get(j)
         return len(self._places(j)) if factor is None else max(0, len(factor.levels) - 1)
 
-    def _factor_moments(self, factor: Factor) -> tuple[Floats, Floats]:
-        """Of the indicators of every level but the first, by counting."""
-        center = factor.totals(self.weights)[1:] / self.n
-        scale = np.sqrt(center * (1.0 - center))
-        return center, np.where(scale > 0, scale, 1.0)  # a level that no row has is a zero column
+    def _factor_moments(self, j: int) -> tuple[Floats, Floats]:
+        """Of the indicators of every level but the first, by counting once."""
+        if j not in self._known_moments:
+            center = self.table.factors[j].totals(self.weights)[1:] / self.n
+            scale = np.sqrt(center * (1.0 - center))
+            self._known_moments[j] = center, np.where(scale > 0, scale, 1.0)  # a level that no row has is a zero column
+        return self._known_moments[j]
+
+    @cached_property
+    def _known_moments(self) -> dict[int, tuple[Floats, Floats]]:
+        return {}
 
 
 def _indicators(codes: Codes, center: Floats, scale: Floats) -> Floats:

@@ -118,6 +118,12 @@ class Model(Protocol):
         """Coefficients of the model on a set of variables, on the scale of the user's data."""
 
 
+def outline(model: Model, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+    """The description of a model that is to predict only, without standard errors where the family can do without."""
+    told: FittedModel = getattr(model, "outline", model.describe)(selected, near)
+    return told
+
+
 @dataclass(frozen=True)
 class FittedModel:
     """The final model on the selected variables.

@@ -115,7 +115,7 @@ def _change_of_basis(span: Span) -> Floats:
 
 
 def standardised_to_users_scale(
-    design: Design, selected: Sequence[int], coefficients: Floats, covariance: Floats, constant: bool = True
+    design: Design, selected: Sequence[int], coefficients: Floats, covariance: Floats | None, constant: bool = True
 ) -> Estimates:
     """Coefficients of a constant and the user's columns from those of a constant and the standardised ones."""
     moments = [design.moments(variable) for variable in selected]
@@ -124,9 +124,14 @@ def standardised_to_users_scale(
     unit, shift = np.concatenate([[1.0], 1.0 / scale]), np.concatenate([[1.0], -center / scale])
     terms = ("(intercept)", *(label for variable in selected for label in design.labels(variable)))
     if not constant:
-        return Estimates(terms[1:], unit[1:] * coefficients, unit[1:, None] * covariance * unit[1:])
-    values, half = unit * coefficients, unit[:, None] * covariance
-    values[0], half[0] = shift @ coefficients, shift @ covariance
+        of_slopes = None if covariance is None else unit[1:, None] * covariance * unit[1:]
+        return Estimates(terms[1:], unit[1:] * coefficients, of_slopes)
+    values = unit * coefficients
+    values[0] = shift @ coefficients
+    if covariance is None:
+        return Estimates(terms, values, None)
+    half = unit[:, None] * covariance
+    half[0] = shift @ covariance
     whole = half * unit
     whole[:, 0] = half @ shift
     return Estimates(terms, values, whole)

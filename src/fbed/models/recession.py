@@ -163,6 +163,11 @@ def inverse_of_finite(information: Floats, found: Recession) -> Floats | None:
     try:
         if not found:
             return np.asarray(np.linalg.inv(information))
+        if np.count_nonzero(found.span) == found.span.shape[1]:  # some parameters, each by itself
+            finite = np.flatnonzero(~found.span.any(axis=1))
+            out = np.zeros_like(information)
+            out[np.ix_(finite, finite)] = np.linalg.inv(information[np.ix_(finite, finite)])
+            return out
         P = np.asarray(linalg.null_space(found.span.T))  # directions of what is finite
         return np.asarray(P @ np.linalg.inv(P.T @ information @ P) @ P.T)
     except np.linalg.LinAlgError:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from fbed.larger_than_memory.designs import FarDesign
 from fbed.matrix.design import Design
@@ -27,6 +28,7 @@ _BINS = 24
 _FEW_VALUES, _WIDEST, _LARGEST = 20, 10_000, 1e9  # whole numbers that may be codes
 _SAMPLE = 1000  # rows that settle for most columns whether they are
 _NEARLY = 1e-6  # how far from a whole number rounding brings one
+_CLEAR = 1e-6  # smallest pivot, relative, that is certain to be none of rounding
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
 _FORMAT = f"%.{_DIGITS}g"
 
@@ -299,7 +301,7 @@ def _correlations(inner: Floats, places: Sequence[slice]) -> tuple[tuple[float, 
     whitening = [_inverse_root(inner[place, place]) for place in places]
 
     def between(i: int, j: int) -> float:
-        block = whitening[i] @ inner[places[i], places[j]] @ whitening[j]
+        block = whitening[i] @ inner[places[i], places[j]] @ whitening[j].T
         if i == j or block.size == 0:
             return float(i == j)
         return float(np.clip(block[0, 0] if block.size == 1 else np.linalg.norm(block, 2), -1.0, 1.0))
@@ -310,7 +312,10 @@ def _correlations(inner: Floats, places: Sequence[slice]) -> tuple[tuple[float, 
 
 
 def _inverse_root(square: Floats) -> Floats:
-    """M^(−½) on the part of M that is not 0."""
+    """A root R of M⁻¹ = RᵀR, on the part of M that is not 0: by pivots where they are clear, they cost less."""
+    factor, failed = linalg.lapack.dpotrf(square, lower=1)
+    if not failed and (np.diag(factor) ** 2 > _CLEAR * np.diag(square)).all():
+        return np.asarray(linalg.lapack.dtrtri(np.tril(factor), lower=1)[0])
     values, vectors = np.linalg.eigh(square)
     kept = values > 1e-10 * max(float(values.max(initial=0.0)), 1e-300)
     return np.asarray((vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T)
@@ -319,7 +324,7 @@ def _inverse_root(square: Floats) -> Floats:
 def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
     """(det R₁₁ · det (R⁻¹)₁₁)^(1/df): 1/(1 − R²) for one column, Fox and Monette's generalisation for several."""
     try:
-        inverse = np.linalg.inv(inner)
+        inverse = _inverse(inner)
     except np.linalg.LinAlgError:
         return (np.inf,) * len(places)
     out = []
@@ -328,6 +333,15 @@ def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
         width = place.stop - place.start
         out.append(product ** (1.0 / width) if product >= 1.0 - 1e-6 and width else np.inf if width else 1.0)
     return tuple(_rounded(out))
+
+
+def _inverse(square: Floats) -> Floats:
+    """Of products of columns, by pivots where they are clear."""
+    factor, failed = linalg.lapack.dpotrf(square, lower=1)
+    if failed or not (np.diag(factor) ** 2 > _CLEAR * np.diag(square)).all():
+        return np.asarray(np.linalg.inv(square))
+    lower = np.tril(linalg.lapack.dpotri(factor, lower=1)[0])
+    return lower + np.tril(lower, -1).T
 
 
 def _rounded(values: Sequence[float] | NDArray[Any]) -> list[float]:

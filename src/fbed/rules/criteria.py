@@ -7,7 +7,7 @@ what the user chose; `bind` ties it to the data (n, p) and gives the `Rule` that
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -61,6 +61,9 @@ class Rule(Protocol):
 
     def merit(self, evidence: Evidence, k: int) -> Floats:
         """The value by which variables are ranked; larger is better."""
+
+    def ranking(self, k: int) -> Hashable:
+        """The same for all rules that rank variables in the same order, whatever they ask of them."""
 
 
 class Criterion(Protocol):
@@ -219,6 +222,9 @@ class _TestRule:
     def merit(self, evidence: Evidence, k: int) -> Floats:
         return -evidence.log_p
 
+    def ranking(self, k: int) -> Hashable:
+        return "log p"
+
 
 @dataclass(frozen=True)
 class _PenaltyRule:
@@ -239,6 +245,11 @@ class _PenaltyRule:
 
     def merit(self, evidence: Evidence, k: int) -> Floats:
         return evidence.statistic - self._critical(evidence, k)
+
+    def ranking(self, k: int) -> Hashable:
+        """What is asked of a step is the same for all df, unless it makes up for what is asked of a df."""
+        free = self.gamma == 0.0 or self.p - k >= k + 1
+        return ("penalty", self.per_df) if free else ("penalty", self.per_df, self.gamma, self.p)
 
     def _critical(self, evidence: Evidence, k: int) -> Floats:
         return self.critical(evidence.df, k, evidence.reference or ChiSquare())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,7 @@ Part = TypeVar("Part")
 
 _BLOCKS_A_CHECK = 64  # blocks between two looks at the clock
 _PARTS = 16  # of a scan, where it has that many blocks: enough for the threads of most machines
+_CLEAR = 1e-6  # of what is asked at most, by which a statistic must exceed what is asked of it to be sure of that
 _RUNNERS_UP = 5  # near ties kept of each scan, for people who ask what else could have been chosen
 
 
@@ -109,19 +110,21 @@ class Scanner:
         check_time()
         k = len(selected) - self.n_forced
         shared = self.memo if self.decides_only and not everybody else None
-        scan = None if shared is None else shared.best.find(frozenset(selected))
-        if scan is not None and np.array_equal(scan.candidates, candidates) and self._passes_for_certain(scan, k):
-            self._last_gain = (tuple(selected), scan)
-            return cast(Scan, scan)
+        known_best = None if shared is None else self._shared_best(shared, selected, candidates, k)
+        if known_best is not None:
+            self._last_gain = (tuple(selected), known_best)
+            return known_best
         fit = self._fit(selected)
         if is_certified(fit):
-            known = Intervals(fit, candidates, self.memo.gains(selected) if self.memo else None)
+            known = Intervals(fit, candidates, self.memo.gains(selected, candidates) if self.memo else None)
             few = 0 if self.decides_only else _RUNNERS_UP
             before = self._best_before(selected, candidates) if fit.looks_are_dear and not everybody else None
             order = best_by_intervals(known, self.rule, k, self._mapped, few, everybody, not self.decides_only, before)
             passes = known.passes
         else:
-            evidence = self._computed(fit.gains, candidates, self.memo.gains(selected) if self.memo else None)
+            evidence = self._computed(
+                fit.gains, candidates, self.memo.gains(selected, candidates) if self.memo else None
+            )
             passes = self.rule.passes(evidence, k)
             merit = np.full(len(candidates), -np.inf)
             merit[passes] = self._merit(evidence[passes], k)
@@ -129,15 +132,29 @@ class Scanner:
             known = Intervals.exact(candidates, evidence)
         scan = self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
         self._last_gain = (tuple(selected), scan)
-        if shared is not None and scan.chosen is not None and scan.reference is not None and _alike(scan.df):
-            shared.best.get(frozenset(selected), lambda: scan, 24 * len(candidates))
+        if shared is not None and self._passes_for_certain(scan, k):
+            ranking = None if _alike(scan.df) else self.rule.ranking(k)
+            shared.best.get((frozenset(selected), ranking), lambda: scan, 24 * len(candidates))
         return scan
 
+    def _shared_best(self, shared: Memo, selected: Sequence[int], candidates: Indices, k: int) -> Scan | None:
+        """A scan of another search that found the best of the same candidates, who is the best here as well.
+
+        Where df are alike, he is best by every criterion; otherwise by those that rank candidates in the same order.
+        """
+        for ranking in (None, self.rule.ranking(k)):
+            scan: Scan | None = shared.best.find((frozenset(selected), ranking))
+            if scan is not None and np.array_equal(scan.candidates, candidates) and self._passes_for_certain(scan, k):
+                return scan
+        return None
+
     def _passes_for_certain(self, scan: Scan, k: int) -> bool:
-        """Whether the best of a scan, who is best by every criterion where df are alike, passes by this one."""
-        assert scan.chosen is not None
-        critical = self.rule.critical(np.array([scan.chosen.df]), k, scan.reference or ChiSquare())
-        return bool(scan.chosen.statistic > max(critical[0], 0.0) * (1.0 + 2.0 * TIE))
+        """Whether the best of a scan passes, and so does everybody who ties with him."""
+        if scan.chosen is None or scan.reference is None:
+            return False
+        df = np.array([scan.chosen.df, scan.df.max()])
+        own, largest = np.maximum(self.rule.critical(df, k, scan.reference), 0.0)
+        return bool(scan.chosen.statistic > own + (2.0 * TIE * own if _alike(scan.df) else _CLEAR * largest))
 
     def _best_before(self, selected: Sequence[int], candidates: Indices) -> Indices | None:
         """Positions of candidates who were best in the scan that led to S, if it was asked and all had the same df."""

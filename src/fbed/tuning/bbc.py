@@ -47,13 +47,13 @@ def bootstrapped(
     picks: list[Rows] = []
     samples: list[Floats] = []
     rng = np.random.default_rng(random_state)
-    for counts in resampled(len(found.weights), units, n_bootstraps, rng):
-        inside = counts * found.weights
-        outside = (counts == 0) * found.weights
-        value, error = combined(*selecting.by_fold(small, inside), found.folds_a_row)
+    weights = found.weights[found.row]
+    for drawn in resampled(len(found.weights), units, n_bootstraps, rng):
+        counts = drawn[:, found.row]
+        value, error = combined(*selecting.parts(small, counts * weights), found.folds_a_row)
         pick = choose(value[:, which], error[:, which], sizes, rule)
         picks.append(pick)
-        samples.append(_of_picked(shown, small, outside[:, found.row], which[pick]))
+        samples.append(_of_picked(shown, small, (counts == 0) * weights, which[pick]))
     every = np.vstack(samples)
     own = found.only([chosen])
     naive = [float(score.values(own, found.weights[None])[0][0, 0]) for score in shown]

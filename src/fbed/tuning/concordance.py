@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed._kernels import concordant_pairs
 from fbed.rules.p_values import Floats
 from fbed.tuning.folds import Rows
-
-_PAIRS = 2**24  # of a fold, up to which a matrix of all pairs is made
 
 
 def area_parts(positive: NDArray[np.bool_], risk: Floats, weights: Floats) -> tuple[Floats, Floats]:
@@ -44,18 +43,8 @@ def _ties(values: Floats) -> tuple[Rows, Rows]:
 
 def concordance_parts(time: Floats, event: NDArray[np.bool_], risk: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Concordant and comparable pairs, as Harrell counts them: a row censored at the time of an event outlived it."""
-    won = np.zeros(len(weights))
-    total = np.zeros(len(weights))
-    first = np.flatnonzero(event)
-    step = max(1, _PAIRS // max(1, len(time)))
-    for start in range(0, len(first), step):
-        i = first[start : start + step]
-        later = (time[i, None] < time[None, :]) | ((time[i, None] == time[None, :]) & ~event[None, :])
-        ahead = np.where(later, 0.5 * ((risk[i, None] > risk[None, :]) + 1.0 * (risk[i, None] >= risk[None, :])), 0.0)
-        w = weights[:, i]
-        won += np.einsum("bi,bi->b", w, weights @ ahead.T)
-        total += np.einsum("bi,bi->b", w, weights @ later.T.astype(np.float64))
-    return won, total
+    time, risk, weights = (np.ascontiguousarray(values, dtype=np.float64) for values in (time, risk, weights))
+    return concordant_pairs(time, np.ascontiguousarray(event, dtype=bool), risk, weights)
 
 
 def area_at(

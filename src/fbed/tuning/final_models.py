@@ -21,7 +21,7 @@ from fbed.result.fitted.columns import read_columns
 from fbed.result.fitted.make import predictive, reestimated
 from fbed.rules.p_values import Floats
 from fbed.tuning.firth import firth
-from fbed.tuning.likelihood import Standardised, descend, likelihood_of, regression_of
+from fbed.tuning.likelihood import Common, Standardised, descend, likelihood_of, regression_of
 from fbed.tuning.penalised import FEW, LASSO, RIDGE, lasso, ridge
 from fbed.tuning.shrinkage import shrunken
 
@@ -49,12 +49,14 @@ class FinalWay:
         selected: Sequence[int],
         predicts_only: bool = False,
         near: Fit | None = None,
+        common: Common | None = None,
     ) -> list[FinalModel]:
         """A model for every penalty, from the maximum-likelihood estimates of the selected variables.
 
-        Models that only predict are not asked how well they fit. `near` is a fit on nearly the same set.
+        Models that only predict are not asked how well they fit. `near` is a fit on nearly the same set, and `common`
+        is what models of other sets have found.
         """
-        of = Selected(problem, estimates, selected, predicts_only, near)
+        of = Selected(problem, estimates, selected, predicts_only, near, common)
         if self.name == "ml" and not _is_infinite(estimates):
             return [_with_baseline(of)]
         return _MADE[self.name](self, of)
@@ -73,17 +75,21 @@ class Selected:
     variables: Sequence[int]
     predicts_only: bool = False
     near: Fit | None = None
+    common: Common | None = None
 
     @cached_property
     def on(self) -> Standardised:
         """The likelihood on their standardised columns."""
-        return Standardised(self.problem, self.variables, self.near)
+        return Standardised(self.problem, self.variables, self.near, self.common)
 
     @cached_property
     def base(self) -> FinalModel:
         """The model with the estimates of maximum likelihood, its columns known."""
         model = predictive(self.problem, self.estimates, self.variables)
-        return replace(model, columns=model.columns or read_columns(self.problem.design, self.variables))
+        return replace(
+            model,
+            columns=model.columns or read_columns(self.problem.design, self.variables, self.problem.known_columns),
+        )
 
     def model(self, parameters: Floats, words: str, covariance: Floats | None = None) -> FinalModel:
         """The model with other parameters, those of the standardised columns."""

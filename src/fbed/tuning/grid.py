@@ -21,7 +21,7 @@ from fbed.api.paths import UNFINISHED, Setting
 from fbed.api.problem import Memos, Problem, searching
 from fbed.api.progress import Progress, display
 from fbed.errors import InvalidInput
-from fbed.models.base import Fit
+from fbed.models.base import Fit, outline
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.make import observed
 from fbed.rules.p_values import Floats
@@ -33,6 +33,7 @@ from fbed.tuning import store
 from fbed.tuning.final_models import FinalWay
 from fbed.tuning.folds import Fold
 from fbed.tuning.heldout import Held, HeldOut, class_labels
+from fbed.tuning.likelihood import Common
 from fbed.tuning.scores import OutOfFold
 
 
@@ -107,6 +108,7 @@ class _Worker:
             self.problem = replace(whole.on_rows(fold[0]), n_jobs=None)  # threads are for folds
             self.memos = Memos(self.problem)
             self.held = HeldOut(whole, fold[1])
+            self.common = Common(self.problem)
             self.known: dict[frozenset[int], list[Held]] = {}
             self.shared: dict[tuple[str, float | None], tuple[Scanner, SharedRuns]] = {}
             if run.null is None:
@@ -130,7 +132,7 @@ class _Worker:
 
     def _searched(self, setting: Setting, time_limit: float | None) -> tuple[Trail, Fit | None]:
         """What a setting selects, and the last fit; settings that differ in K alone share their runs."""
-        plan, criterion = self.searches.plan(self.problem, setting), setting.as_criterion()
+        plan, criterion = self._plan(setting), setting.as_criterion()
         memo = self.memos.of(criterion)
         if setting.k is None:
             trail, scanner = self.problem.search(plan, criterion, time_limit, memo, decides_only=True)
@@ -143,10 +145,15 @@ class _Worker:
         with searching(time_limit):
             return runs.search(setting.k), scanner.latest
 
+    def _plan(self, setting: Setting) -> Plan:
+        """The plan of a setting, without columns that are constant here: they fail every test, which nobody counts."""
+        plan = self.searches.plan(self.problem, setting)
+        return replace(plan, candidates=plan.candidates[self.problem.design.width[plan.candidates] > 0])
+
     def _predicted(self, selected: Sequence[int], near: Any) -> list[Held]:
-        estimates = self.problem.model.describe(list(selected), near)
+        estimates = outline(self.problem.model, list(selected), near)
         way = FinalWay("ml") if not selected else self.searches.way
-        models = way.fit(self.problem, estimates, list(selected), predicts_only=True, near=near)
+        models = way.fit(self.problem, estimates, list(selected), predicts_only=True, near=near, common=self.common)
         held = self.held.predicted_by(models)
         return held if selected else held * len(self.searches.way.penalties)  # without variables nothing is penalised
 

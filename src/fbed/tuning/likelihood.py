@@ -77,13 +77,35 @@ def regression_of(problem: Problem) -> Regression:
     return likelihood
 
 
+class Common:
+    """What all final models of a problem have in common: the likelihood, and its parameters without any column."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._without: Floats | None = None
+
+    @cached_property
+    def likelihood(self) -> Regression:
+        """The likelihood of the problem."""
+        return regression_of(self.problem)
+
+    def without_columns(self, find: Callable[[], Floats]) -> Floats:
+        """Parameters of the model without columns, found once."""
+        if self._without is None:
+            self._without = find()
+        return self._without
+
+
 class Standardised:
     """A likelihood on the standardised columns of some variables."""
 
-    def __init__(self, problem: Problem, selected: Sequence[int], near: Fit | None = None) -> None:
+    def __init__(
+        self, problem: Problem, selected: Sequence[int], near: Fit | None = None, common: Common | None = None
+    ) -> None:
         design = problem.design
         self.problem, self.selected = problem, list(selected)
-        self.likelihood = regression_of(problem)
+        self.common = Common(problem) if common is None else common
+        self.likelihood = self.common.likelihood
         self.kept = self._independent(near)
         moments = [design.moments(variable) for variable in selected]
         self.center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])

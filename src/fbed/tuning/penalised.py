@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import linalg
 
+from fbed._kernels import fit_ridge
+from fbed.models.likelihoods.glm import BINOMIAL, Glm, GlmPoint
 from fbed.models.likelihoods.newton import Columns, newton_step
 from fbed.rules.p_values import Floats
 from fbed.tuning.likelihood import Evaluate, Squares, Standardised, descend, likelihood_of
@@ -32,12 +34,22 @@ _OUTER = 100
 
 def ridge(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
     """Parameters for every penalty; all are found together."""
-    if isinstance(on.likelihood, Squares):
-        return _ridge_of_squares(on, on.likelihood, penalties)
+    like = on.likelihood
+    if isinstance(like, Squares):
+        return _ridge_of_squares(on, like, penalties)
     slopes, null = on.is_slope, _null(on)
-    information = float(np.diag(on.at(null).derivatives()[1][0])[slopes].mean()) if slopes.any() else 0.0
+    is_logistic = isinstance(like, Glm) and like.distribution is BINOMIAL
+    curvature = _curvatures(on, null) if is_logistic else np.diag(on.at(null).derivatives()[1][0])
+    information = float(curvature[slopes].mean()) if slopes.any() else 0.0
     weight = np.where(slopes[:, None], information * np.array(penalties), 0.0)
-    return list(_with_squares(on, null, weight).T)
+    return list((_logistic_with_squares if is_logistic else _with_squares)(on, null, weight).T)
+
+
+def _curvatures(on: Standardised, parameters: Floats) -> Floats:
+    """Of a logistic model along each parameter."""
+    point = on.at(parameters)
+    assert isinstance(point, GlmPoint)
+    return np.asarray(point.curvature()[:, 0] @ on.columns.Z**2)
 
 
 def _ridge_of_squares(on: Standardised, like: Squares, penalties: tuple[float, ...]) -> list[Floats]:
@@ -57,8 +69,18 @@ def _null(on: Standardised) -> Floats:
     constant = Columns(on.columns.Z[:, : int(like.intercept)])
     others = ~on.is_slope
     if others.any():
-        out[others] = descend(likelihood_of(on, constant), like.start(constant.size))
+        out[others] = on.common.without_columns(lambda: descend(likelihood_of(on, constant), like.start(constant.size)))
     return out
+
+
+def _logistic_with_squares(on: Standardised, start: Floats, weight: Floats) -> Floats:
+    """The same as `_with_squares`, in one go."""
+    like, Z = on.likelihood, np.asfortranarray(on.columns.Z)
+    assert isinstance(like, Glm)
+    offset = None if like.offset is None else np.ascontiguousarray(like.offset[:, 0])
+    least = np.asarray(like.distribution.saturated_loss(like.y), dtype=np.float64)
+    about = (start, np.asfortranarray(weight), _STEPS, _ARRIVED, _LEAST)
+    return fit_ridge(Z, like.weights, like.y, least, *about, offset)
 
 
 def _with_squares(on: Standardised, start: Floats, weight: Floats) -> Floats:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,11 @@ class OutOfFold:
         """The entries of every fold."""
         return [np.flatnonzero(self.fold == f) for f in range(int(self.fold.max()) + 1)]
 
+    @cached_property
+    def stretches(self) -> list[Rows | slice]:
+        """The same as slices where the entries of a fold lie side by side: of those nothing is copied."""
+        return [_as_slice(part) for part in self.parts]
+
     def comparable(self, part: Rows) -> list[Rows]:
         """The entries of a fold in sets, within which rows may be compared: one a stratum. Places in `part`."""
         if self.stratum is None:
@@ -77,10 +82,17 @@ class OutOfFold:
         for name in ("risk", "mean", "loss"):
             values[name] = values[name][:, configurations]
         some = OutOfFold(**values)
-        known = {name: getattr(self, name) for name in ("parts", "folds_a_row", "mean_outcome")}
+        known = {name: getattr(self, name) for name in ("parts", "stretches", "folds_a_row", "mean_outcome")}
         some.__dict__.update(known)  # of the rows, which are the same
         return some
 
+
+def _as_slice(rows: Rows) -> Rows | slice:
+    side_by_side = len(rows) > 0 and int(rows[-1]) - int(rows[0]) == len(rows) - 1  # they are in order
+    return slice(int(rows[0]), int(rows[-1]) + 1) if side_by_side else rows
+
+
+Answer = TypeVar("Answer")
 
 Parts = Callable[[OutOfFold, Floats], tuple[Floats, Floats]]
 """N and D, folds × weightings × configurations, for weightings of all entries (weightings × entries)."""
@@ -93,7 +105,7 @@ def fold_by_fold(one: OfFold) -> Parts:
     """A score of which every fold has its own parts."""
 
     def parts(found: OutOfFold, w: Floats) -> tuple[Floats, Floats]:
-        made = [one(found, part, w[:, part]) for part in found.parts]
+        made = [one(found, part, w[:, cut]) for part, cut in zip(found.parts, found.stretches, strict=True)]
         shape = (len(w), found.n_configurations)
         return np.stack([m[0] for m in made]), np.stack([np.broadcast_to(m[1], shape) for m in made])
 
@@ -212,9 +224,15 @@ def _null_deviance(found: OutOfFold, part: Rows, w: Floats) -> Floats:
 # -- pairs of rows ---------------------------------------------------------------------------------------------------
 
 
-def _each(found: OutOfFold, w: Floats, one: Callable[[Floats], tuple[Floats, Floats]], part: Rows) -> Any:
-    made = [one(found.risk[part, c]) for c in range(found.n_configurations)]
-    return np.column_stack([m[0] for m in made]), np.column_stack([m[1] for m in made])
+def _each(risk: Floats, one: Callable[[Floats], Answer]) -> list[Answer]:
+    """What is found of every column of risks; those of settings that came to the same model are looked at once."""
+    known: dict[bytes, Answer] = {}
+    columns = [np.ascontiguousarray(column) for column in risk.T]
+    keys = [column.tobytes() for column in columns]
+    for key, column in zip(keys, columns, strict=True):
+        if key not in known:
+            known[key] = one(column)
+    return [known[key] for key in keys]
 
 
 def _area(found: OutOfFold, w: Floats) -> tuple[Floats, Floats]:
@@ -244,10 +262,8 @@ def _concordance(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Float
     else:
         time, happened = y, event[part]
     sign = -1.0 if found.family == "weibull" else 1.0  # its predictor is of time, not of risk
-    made: tuple[Floats, Floats] = _each(
-        found, w, lambda risk: concordance.concordance_parts(time, happened, sign * risk, w), part
-    )
-    return made
+    made = _each(found.risk[part], lambda risk: concordance.concordance_parts(time, happened, sign * risk, w))
+    return np.column_stack([m[0] for m in made]), np.column_stack([m[1] for m in made])
 
 
 def _partial_likelihood(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats, Floats]:
@@ -258,13 +274,14 @@ def _partial_likelihood(found: OutOfFold, part: Rows, w: Floats) -> tuple[Floats
     time, died, w = y[order], np.flatnonzero(event[part][order]), w[:, order]
     at_risk = np.searchsorted(-time, -time[died], "right") - 1  # the last of those who are there at an event's time
     own = w[:, died]
-    N = np.empty((len(w), found.n_configurations))
-    for c in range(found.n_configurations):
-        risk = found.risk[part, c][order]
+    nobody = own == 0
+
+    def of_column(risk: Floats) -> Floats:
         there = _log_sums(w, risk, at_risk)
-        there[own == 0] = 0.0  # where nobody has a weight the sum is empty
-        N[:, c] = 2.0 * (own @ risk[died] - np.einsum("bi,bi->b", own, there))
-    return N, own.sum(axis=1, keepdims=True)
+        there[nobody] = 0.0  # where nobody has a weight the sum is empty
+        return np.asarray(2.0 * (own @ risk[died] - np.einsum("bi,bi->b", own, there)))
+
+    return np.column_stack(_each(found.risk[part][order], of_column)), own.sum(axis=1, keepdims=True)
 
 
 def _log_sums(w: Floats, risk: Floats, rows: Rows) -> Floats:

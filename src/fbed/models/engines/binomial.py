@@ -67,7 +67,7 @@ class Binomial:
         if isinstance(near, BinomialFit | CodedBinomialFit) and near.selected == tuple(selected):
             return near
         if self.certified and is_worth_coding(self.design, self.y, selected):
-            coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)))
+            coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)), near)
             if coded is not None:
                 return coded
         known = near.span if isinstance(near, BinomialFit) else None
@@ -100,15 +100,23 @@ class Binomial:
 
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
-        fit = self.fit(selected, near)
+        return self._described(self.fit(selected, near), with_errors=True)
+
+    def outline(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+        """The same without standard errors."""
+        return self._described(self.fit(selected, near), with_errors=False)
+
+    def _described(self, fit: BinomialFit | CodedBinomialFit, with_errors: bool) -> FittedModel:
         if isinstance(fit, CodedBinomialFit):
             described = fit.describe()
             if described is not None:
                 return described
             fit = fit.dense
-        curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
-        covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), fit.recession)
-        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, fit.recession)
+        covariance, found = None, fit.recession if with_errors else fit.some_recession
+        if with_errors:
+            curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
+            covariance = inverse_of_finite(fit.Z.T @ (fit.Z * curvature[:, None]), found)
+        shown = on_users_scale(fit.span, ONE_PREDICTOR, fit.coefficients, covariance, found)
         return shown.fitted("binomial", fit.deviance, self.null_deviance)
 
 
@@ -163,6 +171,11 @@ class BinomialFit:
         if float((sign * self.predictor).max()) < UNDECIDED:
             return none(len(self.coefficients))
         return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
+
+    @property
+    def some_recession(self) -> Recession:
+        """The same, or all directions where it is known that there are some: for those who need not know which."""
+        return self.recession
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""
@@ -236,6 +249,12 @@ class CertifiedBinomialFit(BinomialFit):
     def coefficients(self) -> Floats:  # type: ignore[override]
         """On the orthonormal basis."""
         return self.engine.on_basis()
+
+    @property
+    def some_recession(self) -> Recession:
+        """Rows that are explained for good tell that there are directions, and spare the search for all of them."""
+        for_good = self.deviance > 0.0 and len(self.engine.null.rows) < self.model.design.n_rows
+        return every(self.coefficients) if for_good else self.recession
 
     def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Factor the curvature."""

@@ -93,6 +93,11 @@ class GaussianByProducts:
         fit = self._fit(selected, near)
         return fit.describe() if fit.sound else self.careful.describe(selected, near)
 
+    def outline(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+        """The same without standard errors."""
+        fit = self._fit(selected, near)
+        return fit.describe(with_errors=False) if fit.sound else self.careful.outline(selected, near)
+
     def independent(self, selected: Sequence[int], near: Fit | None = None) -> Indices | None:
         """Which columns of a set, counted from its first, are not in the span of earlier ones; None if in doubt."""
         fit = self._fit(selected, near)
@@ -251,19 +256,23 @@ class GaussianProductsFit:
         """Coefficients of the columns that are spanned on those that are kept."""
         return self._inverse @ self.products.table[np.ix_(self.kept, self.spanned)]
 
-    def describe(self) -> FittedModel:
+    def describe(self, with_errors: bool = True) -> FittedModel:
         """Least-squares coefficients on the scale of the user's data; 0 for a column in the span of earlier ones."""
         linear = self.model.careful
         columns = self.columns
         place = {c: 1 + i for i, c in enumerate(columns)}
         kept = [0, *(place[c] for c in self.kept)]
-        covariance = np.zeros((len(columns) + 1, len(columns) + 1))
+        coefficients = np.zeros(len(columns) + 1)
+        coefficients[kept] = np.concatenate([[linear.center / linear.scale], self._coefficients])
+        covariance = self._covariance(kept, len(coefficients)) if with_errors else None
+        return on_the_users_scale(linear, self.selected, coefficients, covariance, self.rss)
+
+    def _covariance(self, kept: Sequence[int], size: int) -> Floats:
+        covariance = np.zeros((size, size))
         covariance[0, 0] = 1.0
         covariance[np.ix_(kept[1:], kept[1:])] = self._inverse
         covariance *= self.left / self.residual_df if self.residual_df > 0 else np.nan
-        coefficients = np.zeros(len(columns) + 1)
-        coefficients[kept] = np.concatenate([[linear.center / linear.scale], self._coefficients])
-        return on_the_users_scale(linear, self.selected, coefficients, covariance, self.rss)
+        return covariance
 
 
 def _not_replaced(dependence: Floats) -> Floats | None:

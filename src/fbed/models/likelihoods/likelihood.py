@@ -204,6 +204,10 @@ class RegressionModel:
         """Coefficients and standard errors on the scale of the user's data."""
         return self.fit(selected, near).describe()
 
+    def outline(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+        """The same without standard errors."""
+        return self.fit(selected, near).describe(with_errors=False)
+
 
 class RegressionFit:
     """Maximum likelihood on the span of S."""
@@ -306,11 +310,12 @@ class RegressionFit:
         for first in range(0, len(positions), size):
             yield positions[first : first + size]
 
-    def describe(self) -> FittedModel:
+    def describe(self, with_errors: bool = True) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
         model, likelihood = self.model, self.model.likelihood
         self._polish()
-        raw = on_users_scale(self.span, likelihood, self.parameters, model.covariance(self), self.recession)
+        covariance = model.covariance(self) if with_errors else None
+        raw = on_users_scale(self.span, likelihood, self.parameters, covariance, self.recession)
         return likelihood.present(raw).fitted(model.name, self.deviance, model.null_deviance)
 
     @cached_property

@@ -89,6 +89,16 @@ class MultinomialPoint:
         self.own = np.einsum("cr,crb->rb", family.indicator, eta)  # predictor of the class that was observed
         self.value = 2.0 * (family.weights @ (np.log(total) + (self.top - self.own)))
         self.eta, self.probability = eta, odds / total
+        self.others = self._others(odds, total)
+
+    def _others(self, odds: Floats, total: Floats) -> Floats:
+        """1 − p to all its digits, which decide where most rows are certain."""
+        likeliest = odds.argmax(axis=0)[None]
+        rest = odds.copy()
+        np.put_along_axis(rest, likeliest, 0.0, axis=0)
+        out = 1.0 - self.probability
+        np.put_along_axis(out, likeliest, ((rest.sum(axis=0) + np.exp(-self.top)) / total)[None], axis=0)
+        return np.asarray(out)
 
     def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """Blocks [Z x]ᵀ(y_c − p_c) and [Z x]ᵀdiag(p_c(δ_cd − p_d))[Z x]."""
@@ -96,12 +106,14 @@ class MultinomialPoint:
         m, size = self.family.n_predictors, columns.size
         a = self.family.weights[:, None]
         p = self.probability
-        gradient = np.vstack([columns.inner(a * (self.family.indicator[c][:, None] - p[c])) for c in range(m)])
+        observed = self.family.indicator > 0
+        residual = [a * np.where(observed[c][:, None], self.others[c], -p[c]) for c in range(m)]
+        gradient = np.vstack([columns.inner(r) for r in residual])
         hessian = np.empty((gradient.shape[1], m * size, m * size))
         for c in range(m):
             check_time()  # hundreds of classes have tens of thousands of blocks
             for d in range(c + 1):
-                block = columns.gram(a * p[c] * ((1.0 - p[c]) if c == d else -p[d]))
+                block = columns.gram(a * p[c] * (self.others[c] if c == d else -p[d]))
                 hessian[:, c * size : (c + 1) * size, d * size : (d + 1) * size] = block
                 hessian[:, d * size : (d + 1) * size, c * size : (c + 1) * size] = block
         return gradient, hessian

@@ -47,9 +47,16 @@ class Gaussian:
         fit = self.fit(selected, near)
         df = self.n - fit.span.rank
         sigma = self.scale * float(np.sqrt(fit.rss / df)) if df > 0 else np.nan
+        return self._shown(fit, np.eye(fit.span.rank) * self.n, sigma)
+
+    def outline(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+        """The same without standard errors."""
+        return self._shown(self.fit(selected, near))
+
+    def _shown(self, fit: GaussianFit, information: Floats | None = None, sigma: float = 1.0) -> FittedModel:
         on_basis = self.scale * (fit.span.Q.T @ self.y) / np.sqrt(self.n)
         on_basis[0] += self.center
-        shown = original_scale(fit.span, on_basis, np.eye(fit.span.rank) * self.n, sigma)
+        shown = original_scale(fit.span, on_basis, information, sigma)
         rss, tss = (value * self.scale * self.scale for value in (fit.rss, self.total))  # inf beyond 1e308, as it must
         return FittedModel("gaussian", *shown[:3], rss, tss, correlation=shown[3])
 
@@ -196,11 +203,12 @@ class FastGaussianFit(GaussianFit):
 
 
 def on_the_users_scale(
-    linear: Gaussian, selected: Sequence[int], coefficients: Floats, covariance: Floats, rss: float
+    linear: Gaussian, selected: Sequence[int], coefficients: Floats, covariance: Floats | None, rss: float
 ) -> FittedModel:
     """What least squares found for standardised columns and outcome, the intercept first, as the user measured them."""
     shown = standardised_to_users_scale(linear.design, selected, coefficients, covariance)
-    errors = tuple(linear.scale * error for error in shown.standard_errors() or ())
+    known = shown.standard_errors()
+    errors = None if known is None else tuple(linear.scale * error for error in known)
     deviance, null = (value * linear.scale * linear.scale for value in (rss, linear.total))
     values = tuple((linear.scale * shown.values).tolist())
     correlation = correlation_of(shown.covariance)

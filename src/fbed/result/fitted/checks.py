@@ -69,16 +69,8 @@ def dispersion(statistic: float, df: float) -> Check | None:
 class CoxRows:
     """The rows of a Cox model, in risk sets, with their hazards."""
 
-    def __init__(
-        self,
-        time: Floats,
-        event: NDArray[np.bool_],
-        weights: Floats,
-        strata: NDArray[np.intp] | None,
-        entry: Floats | None,
-        eta: Floats,
-    ) -> None:
-        self.risk = RiskSets(time, event, weights, strata, entry)
+    def __init__(self, risk: RiskSets, weights: Floats, strata: NDArray[np.intp] | None, eta: Floats) -> None:
+        self.risk = risk
         self.present = [] if strata is None else np.unique(strata).tolist()  # the risk sets number them from 0
         self.center = float(weights @ eta / weights.sum())
         self.level = (eta - self.center)[self.risk.order]

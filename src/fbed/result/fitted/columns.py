@@ -71,10 +71,18 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool)) else str(value)
 
 
-def read_columns(design: Design, selected: Sequence[int]) -> tuple[Column, ...]:
-    """The columns of the selected variables, in the order of the model's terms."""
-    table = design.table
-    return tuple(_column(design, j, table.name(variable)) for variable in selected for j in table.columns(variable))
+Known = dict[int, tuple[Column, ...]]
+"""The columns of variables that somebody asked for."""
+
+
+def read_columns(design: Design, selected: Sequence[int], known: Known | None = None) -> tuple[Column, ...]:
+    """The columns of the selected variables, in the order of the model's terms; those that are `known` are not read."""
+    known, table = {} if known is None else known, design.table
+    for variable in selected:
+        if variable not in known:
+            name = table.name(variable)
+            known[variable] = tuple(_column(design, j, name) for j in table.columns(variable))
+    return tuple(column for variable in selected for column in known[variable])
 
 
 def _column(design: Design, j: int, variable: Name) -> Column:

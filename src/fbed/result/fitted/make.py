@@ -46,7 +46,7 @@ def predictive(problem: Problem, estimates: FittedModel, selected: Sequence[int]
         n_variables=problem.table.n_variables,
         link=_link(problem),
         classes=_classes(problem),
-        columns=read_columns(problem.design, selected) if _predicts(estimates) else (),
+        columns=read_columns(problem.design, selected, problem.known_columns) if _predicts(estimates) else (),
         n_parameters=len(estimates.terms),
         has_offset=problem.extras.told_offset is not None,
     )
@@ -77,7 +77,7 @@ def reestimated(
         separated=False,
         directions=(),
         reached=(),
-        columns=model.columns or read_columns(problem.design, selected),
+        columns=model.columns or read_columns(problem.design, selected, problem.known_columns),
     )
     return model if predicts_only and model.family != "cox" else _with_fit(problem, model, selected)
 
@@ -188,9 +188,7 @@ def _checks(model: FinalModel, seen: Observed, mean: Floats) -> list[Check]:
 
 
 def _cox(problem: Problem, model: FinalModel, terms: TrainingRows, eta: Floats) -> FinalModel:
-    outcome, extras = problem.outcome, problem.extras
-    assert outcome.event is not None
-    rows = CoxRows(outcome.values, outcome.event, problem.weights, extras.strata, extras.entry, eta)
+    rows = CoxRows(problem.risk_sets, problem.weights, problem.extras.strata, eta)
     return _with_rows(problem, model, rows, terms.along)
 
 

@@ -7,6 +7,7 @@ predicted before.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,10 +65,17 @@ def layout(family: str, n_terms: int, n_classes: int) -> Layout:
 
 def predictors(model: FinalModel, terms: Floats) -> Floats:
     """Linear predictors, rows × predictors; a sum over terms in their order, so that all tables give the same bits."""
-    out, slopes = constants(model, len(terms)), slopes_of(model)
-    for beta, x in zip(slopes.T, terms.T, strict=True):
-        out += x[:, None] * beta
-    return out
+    return predictors_of_several([model], terms)[0]
+
+
+def predictors_of_several(models: Sequence[FinalModel], terms: Floats) -> list[Floats]:
+    """The same of models with the same terms, all in one go over these."""
+    out = np.ascontiguousarray(np.hstack([constants(model, len(terms)) for model in models]).T)
+    slopes = np.vstack([slopes_of(model) for model in models])
+    for beta, x in zip(slopes.T, np.asfortranarray(terms).T, strict=True):
+        out += beta[:, None] * x
+    ends = np.cumsum([model.layout.n_predictors for model in models])
+    return [part.T for part in np.split(out, ends[:-1])]
 
 
 def constants(model: FinalModel, n_rows: int) -> Floats:

@@ -25,8 +25,9 @@ from fbed.rules.p_values import Floats
 
 CERTAIN = 1e-3
 """The probability of the other class below which a row may be idle."""
+ROUGHLY = 0.03
+"""Relative width of an interval that is good enough to tell who may be best."""
 
-_ROUGHLY = 0.03  # relative width of an interval that is good enough to tell who may be best
 _MOST_STEPS = 60
 _ARRIVED, _SMALL = 1e-7, 1e-3  # a decrement² and a step after which the next gains the decrement², to 3e-11
 _CONVERGED = 1e-12  # decrement² of coefficients on their way to infinity at which nothing is left to gain
@@ -183,7 +184,7 @@ class Ascent:
 def is_clear(null: float, bar: float, least: float, most: float) -> bool:
     """Whether a statistic fails for certain, or passes and is known well enough to compare it with others."""
     lower, upper = null - most, null - least
-    return upper <= bar * (1.0 - TIE) or (lower > bar * (1.0 + 2.0 * TIE) and upper - lower <= _ROUGHLY * lower)
+    return upper <= bar * (1.0 - TIE) or (lower > bar * (1.0 + 2.0 * TIE) and upper - lower <= ROUGHLY * lower)
 
 
 def is_reliable(step: Step) -> bool:

@@ -13,6 +13,7 @@ pairs of levels. A constant column is in the span of the levels; where there is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,15 +22,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fbed._kernels import sums_by_level
+from fbed._kernels import add_by_level, pair_sums, sums_by_level
 from fbed.matrix.design import Design
 from fbed.rules.p_values import Floats
 
-_SOUND = 1e-5  # smallest pivot, relative, with which a factor of the normal equations is right to 1e-10
-_DIGITS = 1e-14  # relative error of the normal equations; the smallest pivot magnifies it
+SOUND = 1e-5
+"""Smallest pivot, relative, with which a factor of the normal equations is right to 1e-10."""
+DIGITS = 1e-14
+"""Relative error of the normal equations; the smallest pivot magnifies it."""
+INDEPENDENT = 1e-7
+"""Norm² left, relative, of what surely does not depend on others."""
+
 _FLAT = 1e-11  # curvature, relative, below which a direction does not move the rows that count
 _NO_PULL = 1e-22  # squared slope, relative to the curvature, of such a direction: rounding, no more
-_DEPENDENT, _INDEPENDENT = 1e-12, 1e-7  # norm² left, relative: what depends on others, and what surely does not
+_DEPENDENT = 1e-12  # norm² left, relative, of what depends on others
 _DEAD = 1e-16  # curvature of a column, relative to its norm², that rounding may have made: all its rows are certain
 
 _FEW_VALUES = 2**17  # of all columns, with which a matrix product is done sooner than Python with pairs of categories
@@ -48,10 +54,9 @@ class Category:
         """Weighted sums of columns over the rows of each level, levels × columns."""
         return sums_by_level(self.codes, self.n_levels, weight, columns)
 
-    @cached_property
-    def numbers(self) -> NDArray[np.int64]:
-        """The codes in the type that positions in an array have."""
-        return self.codes.astype(np.int64)
+    def add(self, steps: Floats, out: Floats) -> None:
+        """Adds the steps of every row's level (levels × columns) to columns."""
+        add_by_level(self.codes, np.ascontiguousarray(steps), out)
 
 
 def category_of(design: Design, variable: int) -> Category | None:
@@ -69,21 +74,19 @@ class OtherCategory:
     @classmethod
     def of(cls, category: Category, weight: Floats) -> OtherCategory:
         """All levels but the most frequent one."""
-        base = int(np.bincount(category.numbers, weight, category.n_levels).argmax())
+        base = int(np.bincount(category.codes, weight, category.n_levels).argmax())
         return cls(category, base, np.delete(np.arange(category.n_levels), base))
 
     def pairs(self, other: Category, weight: Floats) -> Floats:
         """Weight of every pair of levels, those of the other category × those that are kept."""
-        joint = other.numbers * self.category.n_levels + self.category.numbers
-        size = other.n_levels * self.category.n_levels
-        counts = np.bincount(joint, weight, size).astype(np.float64)
-        return counts.reshape(other.n_levels, self.category.n_levels)[:, self.kept]
+        counts = pair_sums(other.codes, other.n_levels, self.category.codes, self.category.n_levels, weight)
+        return counts if len(self.kept) == self.category.n_levels else counts[:, self.kept]
 
-    def predict(self, steps: Floats) -> Floats:
-        """The step of every row's level."""
-        whole = np.zeros((self.category.n_levels, *steps.shape[1:]))
+    def add(self, steps: Floats, out: Floats) -> None:
+        """Adds the steps of every row's level (levels × columns) to columns."""
+        whole = np.zeros((self.category.n_levels, steps.shape[1]))
         whole[self.kept] = steps
-        return whole[self.category.codes]
+        self.category.add(whole, out)
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,16 @@ class CodedColumns:
             place += len(other.kept)
         return out
 
+    def joined(self, column: Floats) -> CodedColumns:
+        """With one more column of numbers (n × 1)."""
+        out = copy(self)
+        out.__dict__.pop("expanded", None)
+        place = self.columns.shape[1]
+        out.columns = np.asfortranarray(np.hstack([self.columns, column]))
+        out.norms = np.insert(self.norms, place, self.weight @ column[:, 0] ** 2)
+        out.size = self.size + 1
+        return out
+
     def newton(self, residual: Floats, curvature: Floats) -> Step:
         """H⁻¹g for weighted residuals and curvatures of the rows."""
         curve, cross = self.by_level(curvature)
@@ -141,7 +154,7 @@ class CodedColumns:
         alive = curve > _DEAD * self.level_norms
         inverse = np.divide(1.0, curve, out=np.zeros_like(curve), where=alive)
         own = inverse * slope
-        gram, pull = self.gram(curvature), self.inner(residual)
+        gram, pull = self.gram(curvature), self.inner(residual[:, None])[:, 0]
         moving = np.flatnonzero(np.diag(gram) > _DEAD * self.norms)
         steps = np.zeros(self.size)
         some = gram if len(moving) == self.size else gram[np.ix_(moving, moving)]
@@ -154,7 +167,7 @@ class CodedColumns:
         if (pull**2 > _NO_PULL * self.norms).any():
             error = np.inf
         by_level = own - inverse * (cross @ steps)
-        move = by_level[self.levels.codes] + self.predict(steps)
+        move = self.predict(by_level[:, None], steps[:, None])[:, 0]
         return Step(move, by_level, steps, decrement + float(slope @ own), error)
 
     def by_level(self, weight: Floats) -> tuple[Floats, Floats]:
@@ -165,25 +178,29 @@ class CodedColumns:
         return self.levels.sums(weight, self.ones)[:, 0], np.hstack(parts)
 
     def inner(self, rows: Floats) -> Floats:
-        """Sums over the rows of every column beside the levels."""
-        return self.cross(rows, self.ones)[:, 0]
+        """Sums over the rows of every column beside the levels, times those of columns of numbers (column-major)."""
+        if self.expanded is not None:
+            return np.asarray(self.expanded.T @ rows)
+        one = self.ones[:, 0]
+        return np.vstack(
+            [self.columns.T @ rows, *(other.category.sums(one, rows)[other.kept] for other in self.others)]
+        )
 
     def cross(self, weight: Floats, columns: Floats) -> Floats:
         """Weighted products of everything beside the levels with columns of numbers (column-major)."""
-        if self.expanded is not None:
-            return np.asarray(self.expanded.T @ (weight[:, None] * columns))
-        parts = [other.category.sums(weight, columns)[other.kept] for other in self.others]
-        return np.vstack([self.columns.T @ (weight[:, None] * columns), *parts])
+        return self.inner(weight[:, None] * columns)
 
-    def predict(self, steps: Floats) -> Floats:
-        """The change of the predictors by a step of everything beside the levels, or by several, one a column."""
-        if self.expanded is not None:
-            return np.asarray(self.expanded @ steps)
+    def predict(self, by_level: Floats, beside: Floats) -> Floats:
+        """The change of the predictors by steps of the levels and of everything beside them, one a column."""
         place = self.columns.shape[1]
-        out = self.columns @ steps[:place]
-        for other in self.others:
-            out += other.predict(steps[place : place + len(other.kept)])
-            place += len(other.kept)
+        if self.expanded is not None:
+            out = (beside.T @ self.expanded.T).T
+        else:
+            out = (beside[:place].T @ self.columns.T).T
+            for other in self.others:
+                other.add(beside[place : place + len(other.kept)], out)
+                place += len(other.kept)
+        self.levels.add(by_level, out)
         return np.asarray(out)
 
     def only(self, kept: NDArray[np.intp]) -> CodedColumns:
@@ -199,7 +216,7 @@ class CodedColumns:
     def independent(self) -> NDArray[np.intp] | None:
         """Columns and levels that span the model beside the eliminated ones; None where that is doubtful."""
         kept, weakest = self.ranked()
-        return kept if weakest >= _INDEPENDENT else None
+        return kept if weakest >= INDEPENDENT else None
 
     def ranked(self) -> tuple[NDArray[np.intp], float]:
         """The same whatever the doubt, and what the weakest of them adds to the others, relative to its norm²."""
@@ -248,7 +265,7 @@ def solved(matrix: Floats, size: Floats, right: Floats) -> tuple[Floats, float, 
     are left out, which is right when nothing pulls at them.
     """
     if len(right) == 0:
-        return right, 0.0, _DIGITS
+        return right, 0.0, DIGITS
     unit = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
     scaled, pull = matrix * (unit[:, None] * unit), unit * right
     if not (np.isfinite(scaled).all() and np.isfinite(pull).all()):
@@ -256,9 +273,9 @@ def solved(matrix: Floats, size: Floats, right: Floats) -> tuple[Floats, float, 
     try:
         factor = np.linalg.cholesky(scaled)
         weakest = float(np.diag(factor).min()) ** 2
-        if weakest > _SOUND:
+        if weakest > SOUND:
             steps = linalg.cho_solve((factor, True), pull, check_finite=False)
-            return unit * steps, float(pull @ steps), _DIGITS / weakest
+            return unit * steps, float(pull @ steps), DIGITS / weakest
     except np.linalg.LinAlgError:
         pass
     curvature, direction = np.linalg.eigh(scaled)
@@ -266,7 +283,7 @@ def solved(matrix: Floats, size: Floats, right: Floats) -> tuple[Floats, float, 
     flat = curvature <= _FLAT
     kept = np.where(flat, 0.0, along / np.where(flat, 1.0, curvature))
     sound = float(along[flat] @ along[flat]) <= _NO_PULL * max(1.0, float(along @ along))
-    error = _DIGITS / float(curvature[~flat].min(initial=1.0)) if sound else np.inf
+    error = DIGITS / float(curvature[~flat].min(initial=1.0)) if sound else np.inf
     return unit * (direction @ kept), float(along @ kept), error
 
 
@@ -277,13 +294,13 @@ def inverted(scaled: Floats) -> tuple[Floats, float]:
     """
     size = len(scaled)
     if size == 0:
-        return scaled, _DIGITS
+        return scaled, DIGITS
     factor, failed = linalg.lapack.dpotrf(scaled, lower=1)
     weakest = 0.0 if failed else float(np.diag(factor).min()) ** 2
-    if weakest > _SOUND:
+    if weakest > SOUND:
         lower = linalg.lapack.dpotri(factor, lower=1)[0]
-        return np.tril(lower) + np.tril(lower, -1).T, _DIGITS / weakest
+        return np.tril(lower) + np.tril(lower, -1).T, DIGITS / weakest
     curvature, direction = np.linalg.eigh(scaled)
     kept = curvature > _FLAT
     root = direction[:, kept] / np.sqrt(curvature[kept])
-    return root @ root.T, _DIGITS / float(curvature[kept].min(initial=1.0))
+    return root @ root.T, DIGITS / float(curvature[kept].min(initial=1.0))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 from fbed._kernels import logistic_rows
 from fbed.matrix.design import Design
@@ -52,7 +54,8 @@ class CodedDescription:
         if covariance is None:
             return None
         terms = ("(intercept)", *(label for v in self.selected for label in self.design.labels(v)))
-        shown = Estimates(terms, change @ parameters, change @ covariance @ change.T, change, recession)
+        few = sparse.csr_array(change)  # next to all of it is 0
+        shown = Estimates(terms, few @ parameters, few @ (few @ covariance).T, change, recession)
         return shown.fitted("binomial", deviance, null_deviance)
 
     def _rank(self, weight: Floats) -> int:
@@ -67,20 +70,20 @@ class CodedDescription:
         The reference of a category beside the eliminated one is none of them here.
         """
         size = self.n_levels + self.columns.size
-        heading = np.zeros(size)
+        heading, empty = np.zeros(size), np.zeros(size, dtype=bool)
         place = self.n_levels + self.columns.columns.shape[1]
-        heading[: self.n_levels] = _class_of_pure(self.columns.levels, y, weight)
+        heading[: self.n_levels], empty[: self.n_levels] = _without_rows(self.columns.levels, y, weight)
         for other in self.columns.others:
-            pure = _class_of_pure(other.category, y, weight)
-            heading[place : place + len(other.kept)] = pure[other.kept]
+            pure, none_left = _without_rows(other.category, y, weight)
+            here = slice(place, place + len(other.kept))
+            heading[here], empty[here] = pure[other.kept], none_left[other.kept]
             if pure[other.base]:
                 return None
             place += len(other.kept)
         if not heading.any():
             return none(size) if rank == size else None
-        infinite = np.flatnonzero(heading)
-        if rank == size - len(infinite):
-            return Recession(np.eye(size)[:, infinite], heading)
+        if rank == size - int(empty.sum()):
+            return Recession(np.eye(size)[:, empty], heading)
         moved, directions = np.linalg.eigh(self._information(weight / weight.max()))
         return Recession(directions[:, : size - rank], heading) if moved[size - rank] > _MOVES else None
 
@@ -127,8 +130,9 @@ def _same(one: Category, other: Category) -> bool:
     return one.codes is other.codes
 
 
-def _class_of_pure(category: Category, y: Floats, weight: Floats) -> Floats:
-    """1 for a level of successes, −1 for one of failures among rows that are explained, 0 for one with rows left."""
+def _without_rows(category: Category, y: Floats, weight: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Levels whose rows are all explained, and their class: 1 where successes are more, −1 where failures are."""
     columns = np.asfortranarray(np.column_stack([np.ones_like(y), weight > 0, 2.0 * y - 1.0]))
     rows, left, sign = category.sums(np.ones_like(y), columns).T
-    return np.where((rows > 0) & (left == 0), np.sign(sign), 0.0)
+    empty = (rows > 0) & (left == 0)
+    return np.where(empty, np.sign(sign), 0.0), empty

@@ -2,39 +2,29 @@
 
 A basis of orthogonal columns would take n·L numbers and n·L² operations for L levels. Here Newton's steps eliminate the
 levels of the largest category and count pairs of levels for the others (`coded_columns`), fits and candidates are
-enclosed on the way up (`ascent`), and blocks of numeric candidates are bounded from the fit as everywhere: with x̃ the
-column less its projection on the model in the metric of the curvature, u = x̃·U/I and z its change of the log mean,
-
-    score·P(z_max)  ≤  LR  ≤  (score + N²)·P(z_min(u) + z_min(f)),       score = U²/I,
-
-where f is the step that the fit is short of its maximum and N² its squared decrement.
+enclosed on the way up (`ascent`), and candidates of few columns are bounded from the rows of the fit (`fitted_rows`). A
+fit with one more column of numbers takes over what the fit before has factorised, as long as the weights of the rows
+have not moved far.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import logistic_divergence, logistic_reach, logistic_rows
+from fbed._kernels import logistic_rows
 from fbed.matrix.design import Design
 from fbed.models.base import COLLINEAR, Bounds, FittedModel, Indices, Span
-from fbed.models.engines.bound_functions import P
-from fbed.models.engines.categories.ascent import (
-    CERTAIN,
-    Ascent,
-    Enclosed,
-    Settled,
-    is_clear,
-    is_reliable,
-    levels_of_one_class,
-)
-from fbed.models.engines.categories.coded_columns import Category, CodedColumns, category_of, inverted
+from fbed.models.engines.categories.ascent import Ascent, Settled, is_clear, levels_of_one_class
+from fbed.models.engines.categories.coded_columns import INDEPENDENT, Category, CodedColumns, category_of
 from fbed.models.engines.categories.coded_description import CodedDescription
+from fbed.models.engines.categories.coded_projection import Projection
+from fbed.models.engines.categories.fitted_rows import RESOLVED, FittedRows
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
 
@@ -42,27 +32,19 @@ if TYPE_CHECKING:
     from fbed.models.engines.binomial import Binomial, BinomialFit
 
 MANY_LEVELS = 16
-"""Levels from which a category in the model is worth to stay codes."""
+"""Levels of all categories in the model from which they are worth to stay codes."""
 
 _SATURATED = 1e-6  # part of the null deviance below which nothing is left to explain
 _MOST_PAIRS = 2**24  # of levels of two categories
-_RESOLVED = 5e-11  # relative width at which an interval is a number
-_IDLE = 1e-9  # what a row may have left to be only bounded
-_SHORT = -0.5  # z of the step that a fit is short of, beyond which rows on their way to infinity are left out
-_SUSPECT = 1e-7  # norm² left after the model, relative, below which a column may be collinear
-_ROUNDING = 1e-8
-_MOST_STEPS = 25  # with the curvature of another point
 
 
 def is_worth_coding(design: Design, y: Floats, selected: Sequence[int]) -> bool:
-    """Whether some variable is a category with many levels, or with a level of one class, which Newton cannot reach."""
-    categories = np.flatnonzero(~design.numeric[np.asarray(selected, dtype=np.intp)]).tolist()
-    return any(_is_worth_coding(design, y, selected[i]) for i in categories)
-
-
-def _is_worth_coding(design: Design, y: Floats, variable: int) -> bool:
-    category = category_of(design, variable)
-    return category is not None and (category.n_levels > MANY_LEVELS or bool(levels_of_one_class(category, y).any()))
+    """Whether categories have many levels together, or one has a level of one class, which Newton cannot reach."""
+    several = np.flatnonzero(~design.numeric[np.asarray(selected, dtype=np.intp)]).tolist()
+    categories = [found for i in several if (found := category_of(design, selected[i])) is not None]
+    if sum(category.n_levels for category in categories) > MANY_LEVELS:
+        return True
+    return any(bool(levels_of_one_class(category, y).any()) for category in categories)
 
 
 @dataclass(frozen=True)
@@ -91,17 +73,25 @@ def arranged(design: Design, selected: Sequence[int], own: Floats | None = None)
     return Arrangement(columns, columns.n_levels + columns.size)
 
 
-def coded_fit(model: Binomial, selected: Sequence[int], starts: Sequence[Floats]) -> CodedBinomialFit | None:
+def coded_fit(
+    model: Binomial, selected: Sequence[int], starts: Sequence[Floats], near: object = None
+) -> CodedBinomialFit | None:
     """The fit on a set of variables; None where orthogonal columns are needed."""
+    best = min(starts, key=lambda eta: logistic_rows(eta, model.y, model.design.weights)[0])
+    larger = near.extended(tuple(selected), best) if isinstance(near, CodedBinomialFit) else None
+    if larger is not None:
+        return larger
     arrangement = arranged(model.design, selected)
     if arrangement is None:
         return None
-    best = min(starts, key=lambda eta: logistic_rows(eta, model.y, model.design.weights)[0])
+    if isinstance(near, CodedBinomialFit) and set(selected) < set(near.selected):
+        best = near.within(arrangement.columns)
     for start in (best, starts[-1]):
         ascent = Ascent(arrangement.columns, model.y, model.design.weights, start)
         found = ascent.enclose(lambda least, most: False)
         if found.settled:
-            return CodedBinomialFit(model, tuple(int(v) for v in selected), arrangement, ascent, found.most)
+            chosen = tuple(int(v) for v in selected)
+            return CodedBinomialFit(model, chosen, arrangement, ascent.weight, ascent.hint(), found.most)
     return None
 
 
@@ -112,12 +102,45 @@ class CodedBinomialFit:
     bounds_are_cheap, looks_are_dear = True, False
 
     def __init__(
-        self, model: Binomial, selected: tuple[int, ...], arrangement: Arrangement, ascent: Ascent, deviance: float
+        self,
+        model: Binomial,
+        selected: tuple[int, ...],
+        arrangement: Arrangement,
+        weight: Floats,
+        predictor: Floats,
+        deviance: float,
     ) -> None:
         self.model, self.selected, self.arrangement = model, selected, arrangement
-        self.columns, self.weight = arrangement.columns, ascent.weight
-        self.predictor, self.deviance = ascent.hint(), deviance
+        self.columns, self.weight = arrangement.columns, weight
+        self.predictor, self.deviance = predictor, deviance
         self.hints = {frozenset(selected): self.predictor}
+
+    def extended(self, selected: tuple[int, ...], start: Floats) -> CodedBinomialFit | None:
+        """The fit with one more column of numbers, by the factor of this one; None where it does not serve."""
+        design = self.model.design
+        if selected[:-1] != self.selected or not design.varying[selected[-1]] or "_null" not in self.__dict__:
+            return None
+        column = np.asfortranarray(design.block([selected[-1]]))
+        joined = self._null.joined(selected[-1], column)
+        if joined is None or not self._is_new(selected[-1]):
+            return None
+        projection, left = joined
+        rows = FittedRows.arrived(projection, start, self.model.y, self.weight)
+        if rows is None:
+            return None
+        arrangement = Arrangement(projection.columns, self.arrangement.rank + 1)
+        out = CodedBinomialFit(self.model, selected, arrangement, self.weight, rows.predictor, rows.deviance)
+        out._null = replace(rows, before=left)
+        return out
+
+    def _is_new(self, candidate: int) -> bool:
+        """Whether a column is certain to be no combination of the model's, from what is left of it at the fit.
+
+        Under prior weights a projection leaves at least as much as under smaller ones; a curvature is a quarter of its
+        prior weight at most.
+        """
+        left = self._null.left(self.model.design, np.array([candidate], dtype=np.intp)).columns[:, 0]
+        return 4.0 * float(self._null.projection.weight @ left**2) > INDEPENDENT * self.model.design.n
 
     @cached_property
     def span(self) -> Span:
@@ -166,14 +189,24 @@ class CodedBinomialFit:
         numeric, bar = np.flatnonzero(design.varying[candidates]), float(critical(np.ones(1))[0])
         for start in range(0, len(numeric), design.block_size):
             some = numeric[start : start + design.block_size]
-            block = design.block(candidates[some])
-            lower[some], upper[some], suspect = self._null.brackets(block, self.deviance, bar)
+            lower[some], upper[some], suspect = self._null.brackets(design, candidates[some], self.deviance, bar)
             df[some] = 1.0
             for i in some[suspect | _is_open(lower[some], upper[some], bar)]:
                 lower[i], upper[i], df[i] = self._one(int(candidates[i]), critical)
         for i in np.flatnonzero(~design.varying[candidates] & (design.width[candidates] > 0)):
-            lower[i], upper[i], df[i] = self._one(int(candidates[i]), critical)
+            lower[i], upper[i], df[i] = self._group(int(candidates[i]), critical)
         return Bounds(lower, upper, df, self.reference)
+
+    def _group(self, candidate: int, critical: Callable[[Floats], Floats]) -> tuple[float, float, int]:
+        """An interval for several columns, by what they have beside the model where that is enough."""
+        directions = self._null.own_directions(self.model.design, candidate) if self._null.is_sound else None
+        if directions is not None:
+            df = directions.shape[1]
+            bar = float(critical(np.array([float(df)]))[0])
+            found = self._null.enclose(directions, self.deviance, partial(is_clear, self.deviance, bar))
+            if found is not None:
+                return max(0.0, self.deviance - found.most), max(0.0, self.deviance - found.least), df
+        return self._one(candidate, critical)
 
     def _one(self, candidate: int, critical: Callable[[Floats], Floats]) -> tuple[float, float, int]:
         """An interval for one candidate that is clear of its critical value, and its df."""
@@ -195,9 +228,7 @@ class CodedBinomialFit:
         column = design.block([candidate])
         if self._left_over(column) <= COLLINEAR:
             return self.arrangement
-        c = self.columns
-        joined = CodedColumns(c.levels, np.hstack([c.columns, column]), design.weights, c.others)
-        return Arrangement(joined, self.arrangement.rank + 1)
+        return Arrangement(self.columns.joined(column), self.arrangement.rank + 1)
 
     def _left_over(self, column: Floats) -> float:
         """Part of a column's norm² that the model leaves under the prior weights; projected twice against rounding."""
@@ -219,22 +250,20 @@ class CodedBinomialFit:
 
     def resolve(self, candidate: int, floor: float) -> tuple[float, float, Floats | None]:
         """The statistic of adding a variable, or an interval below `floor`; and the predictors of that model."""
+
+        def is_known(least: float, most: float) -> bool:
+            return self.deviance - least < floor or most - least <= RESOLVED * max(1.0, self.deviance - most)
+
+        directions = self._null.own_directions(self.model.design, candidate) if self._null.is_sound else None
+        if directions is not None and (not self.model.design.varying[candidate] or self._is_new(candidate)):
+            found = self._null.enclose(directions, self.deviance, is_known)
+            if found is not None:
+                return self.deviance - found.most, self.deviance - found.least, found.predictor
         larger = self._with(candidate)
         if larger is None:
             exact = float(self.dense.gains(np.array([candidate], dtype=np.intp)).statistic[0])
             return exact, exact, None
-
-        def is_known(least: float, most: float) -> bool:
-            return self.deviance - least < floor or most - least <= _RESOLVED * max(1.0, self.deviance - most)
-
-        if larger is self.arrangement:
-            return 0.0, 0.0, None
-        if self.model.design.varying[candidate]:
-            left = self._null.projection.without_model(self.model.design.block([candidate]))[:, 0]
-            found = self._null.enclose(left, self.deviance, is_known)
-            if found is not None:
-                return self.deviance - found.most, self.deviance - found.least, found.predictor
-        return self._enclosed(candidate, larger, is_known)
+        return (0.0, 0.0, None) if larger is self.arrangement else self._enclosed(candidate, larger, is_known)
 
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Contenders one by one, until each is a number or out of the race."""
@@ -287,7 +316,7 @@ class CodedBinomialFit:
                 least = max(0.0, found.least - self.deviance)
                 return (least, worth) if least > enough else (worth, worth)
         smaller = self._without(variable)
-        for start in (self._near(smaller.columns), self.model.null_predictors()) if smaller is not None else ():
+        for start in (self.within(smaller.columns), self.model.null_predictors()) if smaller is not None else ():
             assert smaller is not None
             ascent = Ascent(smaller.columns, self.model.y, design.weights, start)
             found = ascent.enclose(lambda least, most: least - self.deviance > enough)
@@ -319,7 +348,7 @@ class CodedBinomialFit:
         first = np.cumsum(width) - width
         return {v: int(place) for v, place, single in zip(plain, first, width == 1, strict=True) if single}
 
-    def _near(self, columns: CodedColumns) -> Floats:
+    def within(self, columns: CodedColumns) -> Floats:
         """Predictors of a smaller model that are close to those of this one where rows are undecided."""
         null = self._null
         target = self.model.without_offset(np.clip(self.predictor, -30.0, 30.0))
@@ -328,168 +357,9 @@ class CodedBinomialFit:
         return fitted if self.model.offset is None else fitted + self.model.offset
 
 
-@dataclass(frozen=True)
-class Projection:
-    """Projections on coded columns under given weights of the rows."""
-
-    columns: CodedColumns
-    weight: Floats
-    inverse: Floats  # of the weight of each level
-    cross: Floats
-    inner: Floats  # inverse of what the other columns have after the levels
-    error: float
-
-    @classmethod
-    def of(cls, columns: CodedColumns, weight: Floats) -> Projection:
-        """What all columns that are projected share."""
-        total, cross = columns.by_level(weight)
-        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-        gram = columns.gram(weight)
-        size = np.diag(gram)
-        unit = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
-        root = np.sqrt(inverse)[:, None] * cross
-        left = (gram - root.T @ root) * (unit[:, None] * unit)
-        inner, error = inverted(left)
-        return cls(columns, weight, inverse, cross, unit[:, None] * inner * unit, error)
-
-    def step(self, residual: Floats) -> tuple[Floats, float]:
-        """The step of the predictors within the model that weighted residuals ask for."""
-        by_level = self.columns.levels.sums(residual, self.columns.ones)[:, 0]
-        along = self.inner @ (self.columns.inner(residual) - self.cross.T @ (self.inverse * by_level))
-        level = self.inverse * (by_level - self.cross @ along)
-        move = level[self.columns.levels.codes] + self.columns.predict(along)
-        return np.asarray(move), float(residual @ move)
-
-    def own(self, place: int) -> tuple[Floats, float]:
-        """g of one of the columns of numbers: gᵀw is 1 with it and 0 with all other columns; and gᵀwg."""
-        along = self.inner[:, place]
-        level = -self.inverse * (self.cross @ along)
-        return np.asarray(level[self.columns.levels.codes] + self.columns.predict(along)), float(along[place])
-
-    def without_model(self, X: Floats) -> Floats:
-        """Columns less their projections."""
-        X = np.asfortranarray(X)
-        by_level = self.columns.levels.sums(self.weight, X)
-        along = self.inner @ (self.columns.cross(self.weight, X) - self.cross.T @ (self.inverse[:, None] * by_level))
-        level = self.inverse[:, None] * (by_level - self.cross @ along)
-        return np.asarray(X - level[self.columns.levels.codes] - self.columns.predict(along))
-
-
-@dataclass(frozen=True)
-class FittedRows:
-    """The rows at a fit, and what it is short of a maximum."""
-
-    projection: Projection
-    y: Floats
-    weight: Floats
-    predictor: Floats
-    mean: Floats
-    residual: Floats
-    curvature: Floats
-    short: float
-    reach: float  # z_min of the step that is missing; −inf where there are no upper bounds
-    idle_cost: float
-
-    @classmethod
-    def of(cls, columns: CodedColumns, predictor: Floats, y: Floats, weight: Floats) -> FittedRows:
-        """Rows that are on their way to infinity are idle where they would make bounds useless."""
-        _, _, _, mean, residual, curvature = logistic_rows(predictor, y, weight)
-        cost = 0.0
-        for attempt in range(2):
-            step = columns.newton(residual, curvature)
-            low = logistic_reach(mean, step.move, curvature)[0]
-            sound = is_reliable(step) and low > _SHORT
-            if sound or attempt:
-                break
-            left = 2.0 * np.abs(residual)
-            idle = (left < _IDLE) & (np.abs(y - mean) < CERTAIN)
-            residual, curvature = np.where(idle, 0.0, residual), np.where(idle, 0.0, curvature)
-            cost = float(left[idle].sum()) * (1.0 + 2.0 * CERTAIN)
-        projection = Projection.of(columns, curvature)
-        reach = low if sound else -np.inf
-        rows = (y, weight, predictor, mean, residual, curvature)
-        return cls(projection, *rows, step.decrement, reach, cost)
-
-    def brackets(self, X: Floats, deviance: float, bar: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Lower and upper bounds for columns of numbers, and who may depend on the model.
-
-        They are looked at more closely where they reach the bar: those may pass, and may be best.
-        """
-        left = self.projection.without_model(X)
-        slope, norm = self.residual @ left, self.curvature @ left**2
-        total = self.curvature @ X**2
-        suspect = ~(norm > _SUSPECT * total) | ~(total > 0)
-        safe = np.where(suspect, 1.0, norm)
-        score = np.where(suspect, 0.0, slope**2 / safe)
-        u = left * np.where(suspect, 0.0, slope / safe)
-        u[self.curvature == 0] = 0.0
-        success, failure = (1.0 - self.mean)[:, None] * u, -self.mean[:, None] * u
-        high = np.maximum(success, failure).max(axis=0, initial=0.0)
-        low = np.minimum(success, failure).min(axis=0, initial=0.0) + self.reach
-        slack = _ROUNDING + self.projection.error
-        inside = low > -1.0 + slack
-        most = (score + self.short) * P(np.where(inside, low * (1.0 + slack), 0.0)) * (1.0 + slack) + self.idle_cost
-        upper = np.minimum(np.where(inside & ~suspect, most, np.inf), deviance)
-        lower = score * P(high * (1.0 + slack)) * (1.0 - slack) if self.idle_cost == 0.0 else np.zeros_like(score)
-        lower = np.where(suspect, 0.0, np.minimum(lower, upper))
-        for j in np.flatnonzero((upper > bar) & ~suspect):
-            found = self.enclose(left[:, j], deviance, partial(is_clear, deviance, bar))
-            if found is not None:
-                lower[j] = max(lower[j], deviance - found.most)
-                upper[j] = max(lower[j], min(upper[j], deviance - found.least))
-        return lower, upper, suspect
-
-    def enclose(self, left: Floats, deviance: float, settled: Settled) -> Enclosed | None:
-        """The deviance with one more column, given what the model leaves of it, by steps with the curvature of the fit.
-
-        Such a step v from means μ suggests the means μ + w₀v, and their divergence from μ bounds what is to be gained,
-        whatever w₀ is. None where that does not settle it.
-        """
-        norm = float(self.curvature @ left**2)
-        if not norm > 0.0:
-            return None
-        start = self.predictor + left * (float(self.residual @ left) / norm)
-        return self._enclosed(start, lambda residual: left * (float(residual @ left) / norm), deviance, settled)
-
-    def enclose_without(self, place: int, coefficient: float, settled: Settled) -> Enclosed | None:
-        """The deviance without a column of numbers, given its coefficient.
-
-        What the model has of its own in that column is a direction g of its span, with gᵀwx = 1 and gᵀwz = 0 for all
-        other columns z. It has the coefficient gᵀwg, so that g·coefficient/gᵀwg is what is to be taken away.
-        """
-        direction, norm = self.projection.own(place)
-        if not norm > 0.0:
-            return None
-        start = self.predictor - direction * (coefficient / norm)
-        back = -1.0 / norm
-        return self._enclosed(start, lambda residual: direction * (float(residual @ direction) * back), np.inf, settled)
-
-    def _enclosed(
-        self, predictor: Floats, further: Callable[[Floats], Floats], deviance: float, settled: Settled
-    ) -> Enclosed | None:
-        """Steps within the model, and `further` what residuals ask for beside it."""
-        if self.idle_cost > 0.0 or not np.isfinite(self.reach):
-            return None
-        rows = logistic_rows(predictor, self.y, self.weight)
-        least, most, slack = 0.0, deviance, _ROUNDING + self.projection.error
-        for _ in range(_MOST_STEPS):
-            if not rows[0] <= most * (1.0 + 1e-12):
-                return None
-            most = min(most, rows[0])
-            move, _ = self.projection.step(rows[4])
-            move = move + further(rows[4])
-            gain = logistic_divergence(rows[3], self.curvature * move, self.weight)
-            least = min(max(least, rows[0] - gain * (1.0 + slack) - 1e-14 * rows[0]), most)
-            if settled(least, most):
-                return Enclosed(least, most, predictor, True)
-            predictor = predictor + move
-            rows = logistic_rows(predictor, self.y, self.weight)
-        return None
-
-
 def _is_lost(deviance: float, enough: float, least: float, most: float) -> bool:
     """Whether removing something is certain to cost more than `enough`, or what it costs is a number."""
-    return least - deviance > enough or most - least <= _RESOLVED * max(1.0, most - deviance)
+    return least - deviance > enough or most - least <= RESOLVED * max(1.0, most - deviance)
 
 
 def _is_open(lower: Floats, upper: Floats, bar: float) -> NDArray[np.bool_]:

@@ -168,7 +168,7 @@ class ManyLevelsFit:
         return Evidence(statistic, df, log_p, ChiSquare())
 
     def _one_without(self, variable: int) -> Evidence:
-        others = self.model.fit([s for s in self.selected if s != variable])
+        others = self.model.fit([s for s in self.selected if s != variable], self)
         return others._paired(np.array([variable], dtype=np.intp))
 
 

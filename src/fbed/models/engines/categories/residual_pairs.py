@@ -38,11 +38,12 @@ _WORK = 1e8  # products that the third moments may take; beyond, some of the row
 _NO_PAIRS = 1e-9  # of levels with two rows that count; a level of two equal rows has half of one
 _SINGULAR = 1e-10  # part of the largest variance below which scores do not vary in a direction
 _NOTHING, _SOMETHING = 1e-11, 1e-8  # part of a direction that differences of products say is left: rounding, and not
+_CLEAR = 1e-5  # smallest pivot, relative, of an inverse that is right to 1e-9
 _SOUND = 1e-6  # smallest pivot with which products tell what columns span
 
 
 class Spanning(Protocol):
-    """Columns with unit mean squares, unrelated to each other, that span S and the intercept."""
+    """Columns that span S and the intercept; nothing that is asked about them depends on which columns do."""
 
     @property
     def size(self) -> int:
@@ -54,12 +55,15 @@ class Spanning(Protocol):
     def by_level(self, codes: Codes, n_levels: int, weight: Floats) -> Floats:
         """Weighted sums over the rows of each level of a category, levels × columns."""
 
+    def inverse(self, information: Floats) -> Floats:
+        """The inverse of weighted products of them, without directions that have next to nothing of it."""
+
     def varying_within(self, codes: Codes, n_levels: int, weight: Floats) -> int:
-        """How many of their directions vary within levels."""
+        """How many of their directions vary within levels, for weights that are the frequencies of the rows."""
 
 
 class Basis:
-    """Columns that are written out."""
+    """Columns with unit mean squares, unrelated to each other, that are written out."""
 
     def __init__(self, Z: Floats) -> None:
         self.Z, self.size = np.asfortranarray(Z), Z.shape[1]
@@ -71,6 +75,10 @@ class Basis:
     def by_level(self, codes: Codes, n_levels: int, weight: Floats) -> Floats:
         """Weighted sums over the rows of each level of a category, levels × columns."""
         return sums_by_level(np.ascontiguousarray(codes), n_levels, weight, self.Z)
+
+    def inverse(self, information: Floats) -> Floats:
+        """The inverse of weighted products of them, without directions that have next to nothing of it."""
+        return _pseudo_inverse(information)
 
     def varying_within(self, codes: Codes, n_levels: int, weight: Floats) -> int:
         """How many of their directions vary within levels."""
@@ -98,19 +106,34 @@ class CountedBasis:
 
     def gram(self, weight: Floats) -> Floats:
         """Weighted products of them."""
-        half = linalg.solve_triangular(self.lower, self.columns.gram(weight), lower=True)
-        return np.asarray(linalg.solve_triangular(self.lower, half.T, lower=True))
+        return self.columns.gram(weight)
 
     def by_level(self, codes: Codes, n_levels: int, weight: Floats) -> Floats:
         """Weighted sums over the rows of each level of a category, levels × columns."""
-        found = self.columns.by_level(np.ascontiguousarray(codes), n_levels, weight)
-        return np.asarray(linalg.solve_triangular(self.lower, found.T, lower=True).T)
+        return self.columns.by_level(np.ascontiguousarray(codes), n_levels, weight)
+
+    def inverse(self, information: Floats) -> Floats:
+        """By pivots where they tell what counts; else of columns that are unrelated to each other."""
+        found = _inverse_by_pivots(information)
+        if found is not None:
+            return found
+        inside = _pseudo_inverse(self._unrelated(self._unrelated(information).T))
+        half = linalg.solve_triangular(self.lower, inside, lower=True, trans="T")
+        return np.asarray(linalg.solve_triangular(self.lower, half.T, lower=True, trans="T"))
+
+    def _unrelated(self, products: Floats) -> Floats:
+        """Products with columns that are unrelated to each other and have unit mean squares."""
+        return np.asarray(linalg.solve_triangular(self.lower, products, lower=True))
 
     def varying_within(self, codes: Codes, n_levels: int, weight: Floats) -> int:
         """How many of their directions vary within levels."""
-        sums, count = self.by_level(codes, n_levels, weight), np.bincount(codes, weight, n_levels)
+        sums, count = self._unrelated(self.by_level(codes, n_levels, weight).T).T, np.bincount(codes, weight, n_levels)
         between = sums.T @ (sums / count[:, None])
-        left = np.linalg.eigvalsh(self.gram(weight) - between) / weight.sum()
+        within = np.eye(self.size) - between / weight.sum()
+        factor, _, rank, _ = linalg.lapack.dpstrf(within, tol=_NOTHING, lower=1)
+        if np.diag(factor)[:rank].min(initial=1.0) ** 2 > _CLEAR:
+            return int(rank)
+        left = np.linalg.eigvalsh(within)
         if ((left > _NOTHING) & (left < _SOMETHING)).any():
             return self.written_out().varying_within(codes, n_levels, weight)
         return int((left >= _SOMETHING).sum())
@@ -169,8 +192,7 @@ class RowScores:
     @cached_property
     def inverse_information(self) -> Floats:
         """(ZᵀVZ)⁻¹."""
-        information = self.span.gram(self.frequencies * self.variances)
-        return np.asarray(np.linalg.pinv(information, rcond=_SINGULAR, hermitian=True), dtype=np.float64)
+        return self.span.inverse(self.span.gram(self.frequencies * self.variances))
 
     def log_p(self, codes: Codes, n_levels: int) -> float:
         """Log p-value of a category."""
@@ -246,7 +268,25 @@ class Cells:
         s, t = (span.by_level(self.codes, self.n_levels, rows.frequencies * v**power) for power in (1, 2))
         own = weight[self.codes] * rows.frequencies * v**2
         KB = G @ (s.T @ (weight[:, None] * s) - span.gram(own))
-        crossed = (s * (weight**2)[:, None]).T @ t
-        KVK = s.T @ ((weight**2 * self.V)[:, None] * s) - crossed - crossed.T + span.gram(own * weight[self.codes] * v)
-        lost = 2.0 * np.trace(G @ KVK) - np.trace(KB @ KB)
-        return -float(np.trace(KB)), float(lost)
+        by_level = weight**2 * np.einsum("ij,ij->i", s @ G, self.V[:, None] * s - 2.0 * t)
+        KVKB = float(by_level.sum()) + float((G * span.gram(own * weight[self.codes] * v)).sum())
+        lost = 2.0 * KVKB - float((KB * KB.T).sum())
+        return -float(np.trace(KB)), lost
+
+
+def _pseudo_inverse(information: Floats) -> Floats:
+    return np.asarray(np.linalg.pinv(information, rcond=_SINGULAR, hermitian=True), dtype=np.float64)
+
+
+def _inverse_by_pivots(information: Floats) -> Floats | None:
+    """The inverse on columns that are independent, 0 on those that depend on them; None where pivots leave a doubt."""
+    size = np.diag(information)
+    unit = np.divide(1.0, np.sqrt(size), out=np.zeros_like(size), where=size > _SINGULAR * size.max(initial=0.0))
+    factor, order, rank, _ = linalg.lapack.dpstrf(information * (unit[:, None] * unit), tol=_NOTHING, lower=1)
+    if not np.diag(factor)[:rank].min(initial=1.0) ** 2 > _CLEAR:
+        return None
+    kept = order[:rank] - 1
+    lower = linalg.lapack.dpotri(factor[:rank, :rank], lower=1)[0]
+    out = np.zeros_like(information)
+    out[np.ix_(kept, kept)] = np.tril(lower) + np.tril(lower, -1).T
+    return np.asarray(out * (unit[:, None] * unit))

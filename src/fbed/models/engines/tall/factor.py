@@ -7,6 +7,7 @@ from scipy import linalg
 
 from fbed.rules.p_values import Floats
 
+_CLEAR = 1e-3  # smallest pivot with which columns are far from dependent
 _PIVOT = 1e-7  # of the scaled information: below, the model is next to collinear or separated
 
 
@@ -33,3 +34,17 @@ class Factor:
         """H⁻¹ times a vector or the columns of a matrix."""
         unit = self.unit if right.ndim == 1 else self.unit[:, None]
         return np.asarray(unit * linalg.cho_solve((self.lower, True), unit * right, check_finite=False))
+
+    def inverse(self) -> Floats:
+        """H⁻¹."""
+        lower = linalg.lapack.dpotri(self.lower, lower=1)[0]
+        return np.asarray((np.tril(lower) + np.tril(lower, -1).T) * (self.unit * self.unit[:, None]))
+
+
+def solved_by_pivots(left: Floats, score: Floats, least: float) -> Floats | None:
+    """I⁻¹U of columns scaled to 1, by eigenvectors where pivots leave a doubt; None where one has too little."""
+    factor, failed = linalg.lapack.dpotrf(left, lower=1)
+    if not failed and float(np.diag(factor).min()) ** 2 > _CLEAR:
+        return np.asarray(linalg.cho_solve((factor, True), score, check_finite=False))
+    values, vectors = np.linalg.eigh(left)
+    return None if values[0] <= least else np.asarray(vectors @ ((vectors.T @ score) / values))

@@ -29,7 +29,8 @@ from fbed.matrix.candidate_steps import left_over
 from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
-from fbed.models.engines.tall.factor import Factor, NotTall
+from fbed.models.engines.single_answers import gain_of, loss_of
+from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
 from fbed.models.engines.tall.row_questions import ScoredVerbs, Verbs
 from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.models.engines.tall.screen import EarlierVerbs, Here, Screen
@@ -96,6 +97,8 @@ class TallModel:
         known = near.known(selected) if isinstance(near, TallFit) else None
         if known is not None:
             return known
+        if _needs_care(near, selected):
+            return self.careful.fit(selected, near)
         try:
             return TallFit(self, selected, near.start(selected) if isinstance(near, TallFit) else None)
         except NotTall:
@@ -108,6 +111,14 @@ class TallModel:
 
     def _null(self) -> TallFit:
         return TallFit(self, (), None)
+
+
+def _needs_care(near: Fit | None, selected: tuple[int, ...]) -> bool:
+    """Whether a part of S was fitted with care already: a maximum at infinity stays there, whatever joins the model."""
+    if near is None or isinstance(near, TallFit):
+        return False
+    known = near if hasattr(near, "selected") else getattr(near, "span", None)
+    return set(getattr(known, "selected", ())) <= set(selected) if known is not None else False
 
 
 class TallFit:
@@ -353,10 +364,10 @@ class TallFit:
             return None
         unit = 1.0 / np.sqrt(own)
         left = (looked.own - looked.cross.T @ gamma) * unit * unit[:, None]
-        values, vectors = np.linalg.eigh((left + left.T) / 2.0)
-        if values[0] <= _DELICATE:
+        solved = solved_by_pivots((left + left.T) / 2.0, unit * score, _DELICATE)
+        if solved is None:
             return None
-        delta = unit * (vectors @ ((vectors.T @ (unit * score)) / values))
+        delta = unit * solved
         return delta, gamma @ delta, float(score @ delta)
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
@@ -418,9 +429,13 @@ class TallFit:
             return 0.0, 0.0
         larger = self._with(variable) if single or not doubtful else None
         if larger is None:
-            evidence = self.model.careful.fit(self.selected).gains(np.array([variable], dtype=np.intp))
-            return float(evidence.statistic[0]), float(evidence.df[0])
+            return gain_of(self._with_care, variable)
         return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
+
+    @cached_property
+    def _with_care(self) -> Fit:
+        """The same fit of the ordinary model."""
+        return self.model.careful.fit(self.selected)
 
     def _left_of(self, variable: int) -> float:
         """Part of a column that S leaves."""
@@ -457,11 +472,7 @@ class TallFit:
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, by a fit."""
         fit = self._without(variable)
-        if fit is None:
-            evidence = self.model.careful.fit(self.selected).losses(np.array([variable], dtype=np.intp))
-            found = float(evidence.statistic[0])
-        else:
-            found = max(0.0, fit.deviance - self.deviance)
+        found = loss_of(self._with_care, variable) if fit is None else max(0.0, fit.deviance - self.deviance)
         return found, found
 
     def _without(self, variable: int) -> TallFit | None:
@@ -483,7 +494,7 @@ class TallFit:
 
     @cached_property
     def _covariance(self) -> Floats:
-        return self.factor.solve(np.eye(len(self.coefficients)))
+        return self.factor.inverse()
 
     def _place(self, variable: int) -> slice:
         """Coefficients that belong to a variable."""
