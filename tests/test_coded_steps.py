@@ -17,7 +17,7 @@ from fbed._kernels import (
     logistic_divergences,
     logistic_rows,
 )
-from fbed.models.engines.categories.coded_columns import Category, CodedColumns
+from fbed.models.engines.categories.coded_columns import Category, CodedColumns, OtherCategory
 from fbed.models.engines.categories.coded_fit import CodedBinomialFit
 from fbed.models.engines.categories.coded_projection import Projection
 from fbed.models.engines.categories.residual_pairs import _inverse_by_pivots, _pseudo_inverse
@@ -99,15 +99,20 @@ def test_a_projection_that_grows_is_the_projection(seed):
     others = [Category(rng.integers(0, size, n).astype(np.int16), size) for size in ((), (5,), (5, 3))[seed % 3]]
     columns = CodedColumns(levels, rng.normal(size=(n, seed // 3 * 2)), np.ones(n), others)
     grown = Projection.of(columns, weight)
-    for _ in range(3):
+    for _ in range(2):
         grown = grown.joined(rng.normal(size=(n, 1)))
+    added = OtherCategory.of(Category(rng.integers(0, 6, n).astype(np.int8), 6), np.ones(n))
+    grown = grown.joined_by(added).joined(rng.normal(size=(n, 1)))
     whole = Projection.of(grown.columns, weight)
     assert_allclose(grown.inner, whole.inner, atol=1e-12)
     assert_allclose(grown.cross, whole.cross, atol=1e-12)
     X = np.asfortranarray(rng.normal(size=(n, 2)))
     assert_allclose(grown.without_model(X), whole.without_model(X), atol=1e-11)
     assert_allclose(grown.steps(X), whole.steps(X), atol=1e-11)
-    assert_allclose(grown.columns.norms, CodedColumns(levels, grown.columns.columns, np.ones(n), others).norms)
+    again = CodedColumns(levels, grown.columns.columns, np.ones(n), [*others, added])
+    assert_allclose(grown.columns.norms, again.norms)
+    assert grown.columns.size == again.size
+    assert grown.joined_by(added) is None
     inside = whole.columns.predict(rng.normal(size=(8, 1)), rng.normal(size=(whole.columns.size, 1)))
     assert grown.joined(inside) is None
 
@@ -160,7 +165,7 @@ def test_weights_of_steps_before_bound_the_same_statistics(seed, monkeypatch):
     model = read_problem(X, y, [fbed.BIC()], family="binomial", offset=rng.normal(size=n) * (seed % 2)).model
     critical = lambda df: np.full(df.shape, 3.84)  # noqa: E731
     fit, grown = model.fit([0]), 0
-    for variable in (2, 3, 4):
+    for variable in (2, 1, 3, 4):
         fit.gain_bounds(np.arange(1, 8), critical)
         larger = fit.extended((*fit.selected, variable), fit.predictor)
         grown += larger is not None

@@ -135,7 +135,7 @@ public:
             if (c + 1 < s.n_classes) low = std::min(low, least(threshold(step, c), 1.0, from, to, above.data()));
             if (c > 0) low = std::min(low, least(threshold(step, c - 1), -1.0, from, to, below.data()));
         }
-        return {0.0, low > -1.0 ? std::max(P(low), gap_factor(gap)) : kInfinite, 0.0, kInfinite};
+        return {0.0, low > -1.0 ? std::max(P(low), gap_factor(gap)) : kInfinite, kInfinite};
     }
 
 private:

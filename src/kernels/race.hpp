@@ -27,10 +27,10 @@ namespace fbed {
 
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
-// By decrement λ², 2[ℓ* − ℓ] lies between λ²·below and λ²·above; `safe` is a part of the step that gains λ²·below. `move`
-// is how far predictors go; infinite where that does not tell how far the step goes.
+// By decrement λ², 2[ℓ* − ℓ] lies between λ²·below and λ²·above. `move` is how far predictors go; infinite where that does
+// not tell how far the step goes.
 struct Reach {
-    double below = 0, above = kInfinite, safe = 0, move = kInfinite;
+    double below = 0, above = kInfinite, move = kInfinite;
 };
 
 struct Enclosed {
@@ -92,7 +92,7 @@ public:
             found.lower = std::max(found.lower, gained - kRounding * std::abs(gained));
             narrow(found, gained, 0.0, reach);
             if (decrement <= kNearly && reach.move <= kSmallStep) {
-                advance(parameters, 1.0);
+                advance(parameters);
                 return certain(gained + decrement);
             }
             if (arrived(value, careful)) return certain(gained);
@@ -124,8 +124,8 @@ private:
         if (descend(parameters, value, false)) found.lower = std::max(found.lower, std::min(found.upper, model.null_deviance - value));
     }
 
-    void advance(std::vector<double>& parameters, double part) const {
-        for (size_t i = 0; i < step.size(); ++i) parameters[i] += part * step[i];
+    void advance(std::vector<double>& parameters) const {
+        for (size_t i = 0; i < step.size(); ++i) parameters[i] += step[i];
     }
 
     // Whether there is nothing left to gain.

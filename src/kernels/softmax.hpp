@@ -181,8 +181,7 @@ public:
                 far = std::max(far, away[i]);
             }
         }
-        const double safe = high > 1e-8 ? std::log1p(high) / high : 1.0;
-        return {P(high), low > -1.0 ? P(low) : kInfinite, safe, far};
+        return {P(high), low > -1.0 ? P(low) : kInfinite, far};
     }
 
     // Derivatives are taken at probabilities p̃ from now on: those whose z is below `bar` are set to 0, the others raised in

@@ -147,6 +147,15 @@ class CodedColumns:
         out.size = self.size + 1
         return out
 
+    def joined_by(self, other: OtherCategory) -> CodedColumns:
+        """With one more category."""
+        out = copy(self)
+        out.__dict__.pop("expanded", None)
+        out.others = [*self.others, other]
+        out.norms = np.append(self.norms, other.category.sums(self.weight, self.ones)[other.kept, 0])
+        out.size = self.size + len(other.kept)
+        return out
+
     def newton(self, residual: Floats, curvature: Floats) -> Step:
         """H⁻¹g for weighted residuals and curvatures of the rows."""
         curve, cross = self.by_level(curvature)

@@ -3,8 +3,8 @@
 A basis of orthogonal columns would take n·L numbers and n·L² operations for L levels. Here Newton's steps eliminate the
 levels of the largest category and count pairs of levels for the others (`coded_columns`), fits and candidates are
 enclosed on the way up (`ascent`), and candidates of few columns are bounded from the rows of the fit (`fitted_rows`). A
-fit with one more column of numbers takes over what the fit before has factorised, as long as the weights of the rows
-have not moved far.
+fit with one more variable takes over what the fit before has factorised, as long as the weights of the rows have not
+moved far.
 """
 
 from __future__ import annotations
@@ -116,31 +116,33 @@ class CodedBinomialFit:
         self.hints = {frozenset(selected): self.predictor}
 
     def extended(self, selected: tuple[int, ...], start: Floats) -> CodedBinomialFit | None:
-        """The fit with one more column of numbers, by the factor of this one; None where it does not serve."""
-        design = self.model.design
-        if selected[:-1] != self.selected or not design.varying[selected[-1]] or "_null" not in self.__dict__:
+        """The fit with one more variable, by the factor of this one; None where it does not serve."""
+        if selected[:-1] != self.selected or "_null" not in self.__dict__:
             return None
-        column = np.asfortranarray(design.block([selected[-1]]))
-        joined = self._null.joined(selected[-1], column)
+        joined = self._null.joined(self.model.design, selected[-1])
         if joined is None or not self._is_new(selected[-1]):
             return None
         projection, left = joined
         rows = FittedRows.arrived(projection, start, self.model.y, self.weight)
         if rows is None:
             return None
-        arrangement = Arrangement(projection.columns, self.arrangement.rank + 1)
+        rank = self.arrangement.rank + projection.columns.size - self.columns.size
+        arrangement = Arrangement(projection.columns, rank)
         out = CodedBinomialFit(self.model, selected, arrangement, self.weight, rows.predictor, rows.deviance)
         out._null = replace(rows, before=left)
         return out
 
-    def _is_new(self, candidate: int) -> bool:
-        """Whether a column is certain to be no combination of the model's, from what is left of it at the fit.
+    def _is_new(self, variable: int) -> bool:
+        """Whether columns are certain to be no combination of the model's, from what is left of them at the fit.
 
         Under prior weights a projection leaves at least as much as under smaller ones; a curvature is a quarter of its
         prior weight at most.
         """
-        left = self._null.left(self.model.design, np.array([candidate], dtype=np.intp)).columns[:, 0]
-        return 4.0 * float(self._null.projection.weight @ left**2) > INDEPENDENT * self.model.design.n
+        left = self._null.left_of(self.model.design, variable)
+        if left is None:
+            return False
+        least = np.linalg.eigvalsh(left.columns.T @ (self._null.projection.weight[:, None] * left.columns))[0]
+        return bool(4.0 * least > INDEPENDENT * self.model.design.n)
 
     @cached_property
     def span(self) -> Span:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import linalg
 
-from fbed.models.engines.categories.coded_columns import DIGITS, SOUND, CodedColumns, inverted
+from fbed.models.engines.categories.coded_columns import DIGITS, SOUND, CodedColumns, OtherCategory, inverted
 from fbed.rules.p_values import Floats
 
 
@@ -35,24 +36,30 @@ class Projection:
         return cls(columns, weight, inverse, cross, unit[:, None] * inner * unit, error)
 
     def joined(self, column: Floats) -> Projection | None:
-        """With one more column of numbers (n × 1), by bordering the inverse; None where little is left of it."""
-        by_level, along = self._products(self.weight[:, None] * column)
-        left = (column - self._predicted(by_level, along))[:, 0]
-        norm, total = float(self.weight @ left**2), float(self.weight @ column[:, 0] ** 2)
-        if not norm > SOUND * total:
+        """With one more column of numbers (n × 1); None where little is left of it."""
+        return self._bordered(self.columns.joined(column), column, self.columns.columns.shape[1])
+
+    def joined_by(self, other: OtherCategory) -> Projection | None:
+        """With one more category of few levels; None where little is left of some combination of them."""
+        indicators = np.equal(other.category.codes[:, None], other.kept).astype(np.float64, order="F")
+        return self._bordered(self.columns.joined_by(other), indicators, self.columns.size)
+
+    def _bordered(self, columns: CodedColumns, new: Floats, place: int) -> Projection | None:
+        """With new columns, which come before those from `place` on, by bordering the inverse."""
+        by_level, along = self._products(self.weight[:, None] * new)
+        left = new - self._predicted(by_level, along)
+        gram, total = left.T @ (self.weight[:, None] * left), self.weight @ new**2
+        inside, weakest = _inverse(gram, total)
+        if inside is None:
             return None
-        place, size = self.columns.columns.shape[1], self.columns.size
-        before, after = slice(0, place), slice(place + 1, size + 1)
-        own = np.insert(along[:, 0], place, -1.0)
-        inner = np.empty((size + 1, size + 1))
-        inner[place] = inner[:, place] = 0.0
-        for here, h in ((before, slice(0, place)), (after, slice(place, size))):
-            for there, t in ((before, slice(0, place)), (after, slice(place, size))):
-                inner[here, there] = self.inner[h, t]
-        inner += np.multiply.outer(own / norm, own)
-        cross = np.insert(self.cross, place, by_level[:, 0], axis=1)
-        error = self.error + DIGITS * total / norm
-        return Projection(self.columns.joined(column), self.weight, self.inverse, cross, inner, error)
+        size, count = self.columns.size, new.shape[1]
+        old = np.r_[0:place, place + count : size + count]
+        own = np.empty((size + count, count))
+        own[old], own[place : place + count] = along, -np.eye(count)
+        inner = own @ inside @ own.T
+        inner[np.ix_(old, old)] += self.inner
+        cross = np.hstack([self.cross[:, :place], by_level, self.cross[:, place:]])
+        return Projection(columns, self.weight, self.inverse, cross, inner, self.error + DIGITS / weakest)
 
     def steps(self, residuals: Floats) -> Floats:
         """The steps of the predictors within the model that weighted residuals ask for, one a column."""
@@ -76,3 +83,14 @@ class Projection:
 
     def _predicted(self, by_level: Floats, along: Floats) -> Floats:
         return self.columns.predict(self.inverse[:, None] * (by_level - self.cross @ along), along)
+
+
+def _inverse(gram: Floats, total: Floats) -> tuple[Floats | None, float]:
+    """The inverse of what is left of columns with these squares before, if it is sound; and the smallest pivot."""
+    unit = np.divide(1.0, np.sqrt(total), out=np.zeros_like(total), where=total > 0)
+    factor, failed = linalg.lapack.dpotrf(gram * (unit[:, None] * unit), lower=1)
+    weakest = 0.0 if failed else float(np.diag(factor).min()) ** 2
+    if not weakest > SOUND:
+        return None, weakest
+    lower = np.tril(linalg.lapack.dpotri(factor, lower=1)[0])
+    return (lower + np.tril(lower, -1).T) * (unit[:, None] * unit), weakest

@@ -32,7 +32,7 @@ from fbed.models.engines.categories.ascent import (
     is_reliable,
     levels_of_one_class,
 )
-from fbed.models.engines.categories.coded_columns import SOUND, CodedColumns, category_of
+from fbed.models.engines.categories.coded_columns import SOUND, CodedColumns, OtherCategory, category_of
 from fbed.models.engines.categories.coded_projection import Projection
 from fbed.models.engines.categories.walks import (
     ROUNDING,
@@ -55,7 +55,7 @@ _SHORT = -0.5  # z of the step that a fit is short of, beyond which rows on thei
 _SUSPECT = 1e-7  # norm² left after the model, relative, below which a column may be collinear
 _ARRIVED = 1e-11  # what a fit may be short of its maximum
 _LOOSE = 1.2  # what the spread of w₀/w may cost upper bounds, roughly, before everything is taken anew
-_KEPT_VALUES = 2**23  # of what the model leaves of candidates, kept for the next step
+_KEPT_VALUES = 2**22  # of what the model leaves of candidates, kept for the next step
 _WIDEST = 64  # columns of a group that are projected as columns
 _NEARLY_BEST = 6  # candidates of a block that are looked at closely: the best, and who comes after it
 
@@ -67,9 +67,9 @@ class Left:
     columns: Floats
     total: Floats
 
-    def without(self, unit: Floats, weighted: Floats) -> Left:
-        """After one more column of the model, of which a unit vector was left."""
-        return Left(self.columns - np.multiply.outer(weighted @ self.columns, unit).T, self.total)
+    def without(self, directions: Floats, weighted: Floats) -> Left:
+        """After one more variable of the model, of which unit vectors were left."""
+        return Left(self.columns - (self.columns.T @ weighted @ directions.T).T, self.total)
 
 
 @dataclass(frozen=True)
@@ -161,15 +161,27 @@ class FittedRows:
     def _kept(self) -> dict[int, Left]:
         return {}
 
-    def joined(self, variable: int, column: Floats) -> tuple[Projection, dict[int, Left]] | None:
-        """The projection with one more column of numbers, and what it leaves of those who may be next."""
-        projection = self.projection.joined(column) if self.is_sound else None
+    @cached_property
+    def _room(self) -> list[int]:
+        """Values that may still be kept."""
+        return [_KEPT_VALUES]
+
+    def joined(self, design: Design, variable: int) -> tuple[Projection, dict[int, Left]] | None:
+        """The projection with one more variable, and what it leaves of those who may be next."""
+        directions = self.own_directions(design, variable) if self.is_sound else None
+        if directions is None:
+            return None
+        category = category_of(design, variable)
+        if design.varying[variable]:
+            projection = self.projection.joined(design.block([variable]))
+        elif category is not None and category.n_levels <= self.projection.columns.levels.n_levels:
+            projection = self.projection.joined_by(OtherCategory.of(category, self.projection.columns.weight))
+        else:
+            return None
         if projection is None:
             return None
-        direction, norm = projection.own(self.projection.columns.columns.shape[1])
-        unit = direction / np.sqrt(norm)
-        weighted = self.projection.weight * unit
-        return projection, {v: kept.without(unit, weighted) for v, kept in self._kept.items() if v != variable}
+        weighted = self.projection.weight[:, None] * directions
+        return projection, {v: kept.without(directions, weighted) for v, kept in self._kept.items() if v != variable}
 
     def left(self, design: Design, variables: NDArray[np.intp]) -> Left:
         """What the model leaves of single columns of numbers."""
@@ -187,7 +199,8 @@ class FittedRows:
 
     def keep(self, variable: int, left: Left) -> None:
         """Remember what the model leaves of a candidate that may be asked for again."""
-        if (len(self._kept) + 1) * left.columns.size <= _KEPT_VALUES:
+        if variable not in self._kept and self._room[0] >= left.columns.size:
+            self._room[0] -= left.columns.size
             self._kept[variable] = left
 
     def brackets(
@@ -219,18 +232,14 @@ class FittedRows:
             lower[which] = np.maximum(lower[which], deviance - most)
             upper[which] = np.maximum(lower[which], np.minimum(upper[which], deviance - least))
         for j in np.flatnonzero((upper > bar) & ~suspect):
-            self.keep(int(variables[j]), Left(left.columns[:, j : j + 1], left.total[j : j + 1]))
+            self.keep(int(variables[j]), Left(left.columns[:, [j]], left.total[[j]]))
         return lower, upper, suspect
 
     def own_directions(self, design: Design, variable: int) -> Floats | None:
         """What a variable has beside the model, as unit vectors; None where some of it depends on the model."""
-        if design.varying[variable]:
-            found = self.left(design, np.array([variable], dtype=np.intp))
-        else:
-            known = self._kept.get(variable) or self.before.get(variable) or self._group(design, variable)
-            if known is None:
-                return None
-            found = known
+        found = self.left_of(design, variable)
+        if found is None:
+            return None
         weighted = self.projection.weight[:, None] * found.columns
         if not (np.diag(gram := found.columns.T @ weighted) > SOUND * found.total).all():
             return None
@@ -241,8 +250,14 @@ class FittedRows:
         self.keep(variable, found)
         return np.asfortranarray(linalg.solve_triangular(factor, (found.columns * unit).T, lower=True).T)
 
+    def left_of(self, design: Design, variable: int) -> Left | None:
+        """What the model leaves of a variable; None where it has many columns, or levels of one class only."""
+        if design.varying[variable]:
+            return self.left(design, np.array([variable], dtype=np.intp))
+        return self._kept.get(variable) or self.before.get(variable) or self._group(design, variable)
+
     def _group(self, design: Design, variable: int) -> Left | None:
-        """What the model leaves of a category or a group of few columns; None where levels have one class only."""
+        """What the model leaves of a category or a group of few columns."""
         width = int(design.width[variable])
         if width > _WIDEST or width * len(self.y) > _KEPT_VALUES:
             return None
