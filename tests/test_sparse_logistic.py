@@ -14,7 +14,9 @@ import fbed
 from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, trail_of
 from fbed._kernels import LogisticNull, SparseColumns, SparseModel, fit_logistic
 from fbed.models.engines import sparse_logistic
+from fbed.models.engines.binomial import CertifiedBinomialFit
 from test_certified import assert_same, combination
+from test_kernels import Fitted
 from word_cases import outliers, trails
 
 N_SEEDS = 6
@@ -197,3 +199,38 @@ def test_columns_that_are_close_to_each_other_where_rows_count(apart):
     assert null.free.shape[1] == 0
     basis = np.column_stack([np.ones(80), X]) @ null.whitener
     np.testing.assert_allclose(basis.T @ (null.curvature[:, None] * basis), np.eye(7), atol=1e-8)
+
+
+def test_a_model_that_a_contest_had_to_fit_is_gone_on_from(monkeypatch, always):
+    """Near separation certificates end short of a number; the fit that tells it is the next scan's, not made again."""
+    kept = []
+    of_engine = CertifiedBinomialFit.of_engine
+
+    def counted(model, engine):
+        kept.append(engine)
+        return of_engine(model, engine)
+
+    monkeypatch.setattr(CertifiedBinomialFit, "of_engine", counted)
+    for seed in range(4):
+        X, y = documents(Corpus(150, 80, 25.0, topics=2), seed)
+        case = Case(X, y, None, ())
+        assert_same(*(trail_of(case, "binomial", CRITERIA[0], engine, k=1) for engine in ("exhaustive", "certified")))
+    assert kept
+    for engine in kept:
+        again = sparse_logistic.SparseLogistic(engine.model, engine.span, [engine.model.null_predictors()])
+        _ = again.null  # the deviance is that of the limit
+        assert engine.deviance == pytest.approx(again.deviance, rel=1e-9, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_quick_look_holds_the_statistics(seed, always):
+    """Who gains enough alone is not looked at any closer, unless he may be best: his interval is wide, and holds."""
+    X, y = documents(Corpus(160, 60, 15.0, topics=2), seed)
+    fitted = Fitted(Case(X, y), [int(j) for j in np.argsort(-np.diff(X.indptr))[: 2 + seed]])
+    design, engine = fitted.fit.model.design, fitted.fit.engine
+    which = design.positions(fitted.others)
+    asked = (design.matrix, which, design.center, design.scale, design.mostly_zero[which])
+    for critical in (0.1, 0.5, 2.0):
+        lower, upper, _ = engine.null.kernel.brackets(*asked, critical, False, False, False)
+        fitted.assert_holds(lower, upper)
+        assert ((lower > critical) & (upper == engine.null.kernel.deviance)).any()

@@ -311,11 +311,7 @@ class Fitter {
                 slope[l] -= row[l] * own;
                 size[l] += std::abs(row[l] * own);
             }
-            for (int64_t i = j + 1; i < r; ++i) {
-                if (row[i] == 0.0) continue;
-                const int64_t start = i / kLanes * kLanes;
-                add_row(factor_.data() + i * stride + start, -row[i], row + start, stride - start);
-            }
+            take_off(factor_.data(), r, stride, j);
         }
         for (int64_t i = r; i-- > 0;) {
             const double* row = factor_.data() + i * stride;

@@ -99,6 +99,25 @@ FBED_INLINE void subtract_rows(double* out, const double* t, const double* g, in
             out[q] = (((out[q] - t[0] * g[q]) - t[1] * g1[q]) - t[2] * g2[q]) - t[3] * g3[q];
 }
 
+// Rows of a factor that are taken off those after them together, so that these are read a quarter as often.
+constexpr int64_t kPanel = 4;
+
+// Row j of a transposed factor is known: off the others of its panel with it, and off all others with the panel's last row.
+FBED_INLINE void take_off(double* U, int64_t k, int64_t stride, int64_t j) {
+    const int64_t first = j / kPanel * kPanel, last = std::min(first + kPanel, k);
+    const double *row = U + j * stride, *panel = U + first * stride;
+    for (int64_t i = j + 1; i < last; ++i) {
+        const int64_t start = i / kLanes * kLanes;
+        add_row(U + i * stride + start, -row[i], row + start, stride - start);
+    }
+    for (int64_t i = last; j + 1 == last && i < k; ++i) {
+        const int64_t start = i / kLanes * kLanes;
+        const double t[kPanel] = {panel[i], panel[stride + i], panel[2 * stride + i], panel[3 * stride + i]};
+        if (t[0] == 0.0 && t[1] == 0.0 && t[2] == 0.0 && t[3] == 0.0) continue;
+        subtract_rows(U + i * stride + start, t, panel + start, stride, stride - start);
+    }
+}
+
 FBED_HOT inline double cholesky(double* A, int64_t k) {
     // the transposed factor, row after row
     const int64_t stride = whole(k);
@@ -108,7 +127,6 @@ FBED_HOT inline double cholesky(double* A, int64_t k) {
     for (int64_t i = 0; i < k; ++i)
         for (int64_t j = 0; j <= i; ++j) U[j * stride + i] = A[i * k + j];
     double weakest = 1.0;
-    constexpr int64_t kPanel = 4;  // rows that are taken off the others together, so that these are read a quarter as often
     for (int64_t j = 0; j < k; ++j) {
         double* row = U + j * stride;
         const double diagonal = A[j * k + j], least = diagonal > 0 ? kLifted * diagonal : 1.0;  // 1: do not move along it
@@ -117,16 +135,7 @@ FBED_HOT inline double cholesky(double* A, int64_t k) {
         const double root = std::sqrt(pivot > least ? pivot : least), unit = 1.0 / root;
         for (int64_t l = j; l < k; ++l) row[l] *= unit;
         row[j] = root;
-        const int64_t first = j / kPanel * kPanel, last = std::min(first + kPanel, k);
-        for (int64_t i = j + 1; i < last; ++i) {
-            const int64_t start = i / kLanes * kLanes;
-            add_row(U + i * stride + start, -row[i], row + start, stride - start);
-        }
-        for (int64_t i = last; j + 1 == last && i < k; ++i) {
-            const int64_t start = i / kLanes * kLanes;
-            const double *panel = U + first * stride, t[kPanel] = {panel[i], panel[stride + i], panel[2 * stride + i], panel[3 * stride + i]};
-            subtract_rows(U + i * stride + start, t, panel + start, stride, stride - start);
-        }
+        take_off(U, k, stride, j);
     }
     for (int64_t i = 0; i < k; ++i)
         for (int64_t j = 0; j <= i; ++j) A[i * k + j] = U[j * stride + i];
@@ -136,16 +145,17 @@ FBED_HOT inline double cholesky(double* A, int64_t k) {
 // Pivots above this leave a solution that is right to 1e-10, since a Gram matrix is right to 1e-15 or so.
 constexpr double kSound = 1e-4;
 
-inline void cholesky_solve(const double* L, int64_t k, double* b) {
+FBED_HOT inline void cholesky_solve(const double* L, int64_t k, double* b) {
     for (int64_t i = 0; i < k; ++i) {
-        double s = b[i];
-        for (int64_t l = 0; l < i; ++l) s -= L[i * k + l] * b[l];
-        b[i] = s / L[i * k + i];
+        double s = 0;
+#pragma omp simd reduction(+ : s)
+        for (int64_t l = 0; l < i; ++l) s += L[i * k + l] * b[l];
+        b[i] = (b[i] - s) / L[i * k + i];
     }
     for (int64_t i = k; i-- > 0;) {
-        const double* row = L + i * k;
-        b[i] /= row[i];
-        for (int64_t l = 0; l < i; ++l) b[l] -= row[l] * b[i];
+        const double *row = L + i * k, t = b[i] /= row[i];
+#pragma omp simd
+        for (int64_t l = 0; l < i; ++l) b[l] -= row[l] * t;
     }
 }
 

@@ -42,6 +42,7 @@ struct Question {
     bool refine = true;  // whether to go beyond brackets at all
     bool spare_wide = false;  // whether to leave columns with many entries to others
     double bar = std::numeric_limits<double>::infinity();  // who may reach the best so far is looked at a little closer
+    double leader = 0;  // the largest lower bound so far
     static constexpr double precision = 1e-10;
 
     // An upper bound below this settles it.
@@ -50,11 +51,17 @@ struct Question {
     // Who promises far less than the best so far has need of a closer look only when he comes to be ranked.
     bool contends(const Interval& v, double promise) const { return v.upper >= bar && v.lower > critical && promise > 0.5 * bar; }
 
+    // A look that goes no further than brackets asks who passes; about those who may be best it asks more, and about those who
+    // gain so little that they may be in the span of the model.
+    bool quickly_passed(double lower) const {
+        return !refine && !resolve && lower > std::max(critical * (1.0 + 2e-9), 1e-3) && lower < 0.7 * leader;
+    }
+
     bool settled(const Interval& v) const {
-        if (v.upper <= critical * (1.0 - 1e-9)) return true;
+        if (v.upper <= critical * (1.0 - 1e-9) || (resolve && v.upper < floor)) return true;
         if (v.upper - v.lower <= precision * std::max(v.lower, 1e-3)) return true;
         if (v.lower <= critical * (1.0 + 2e-9)) return false;
-        return !resolve || v.upper < floor;
+        return !resolve;
     }
 };
 

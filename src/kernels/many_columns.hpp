@@ -123,13 +123,12 @@ struct LogisticNull : OneColumn {
         Work work(f, all_rows());
         Explained explained;
         Question q{critical, 0.0, false, refine, spare_wide};
-        double best = 0;
         for (size_t j = 0; j < count; ++j) {
             if (j % kColumnsALook == 0) look_up();
             const Interval v = column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left[j], nullptr, explained);
             lower[j] = v.lower, upper[j] = v.upper;
-            best = std::max(best, v.lower);
-            if (ranked) q.bar = best;
+            q.leader = std::max(q.leader, v.lower);
+            if (ranked) q.bar = q.leader;
         }
         return {l, u, e};
     }

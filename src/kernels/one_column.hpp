@@ -107,7 +107,7 @@ struct OneColumn : Prepared {
             const Interval known = is_indicator(s) ? two_groups(s, left) : beside_intercept(s, left);
             if (q.settled(known)) return known;
         }
-        const double most = q.resolve ? std::numeric_limits<double>::infinity() : without_rows(s);
+        const double most = without_rows(s);
         if (most < q.aim()) {
             left = std::numeric_limits<double>::infinity();
             return {0.0, most};
@@ -129,6 +129,8 @@ struct OneColumn : Prepared {
     // The same where sums of what each row has do not settle it.
     Interval closer_look(Support& s, Work& work, const Question& q, double& left, double* predictor, Explained& explained) const {
         along_support(f, s, work.buffer.data());
+        left = std::numeric_limits<double>::infinity();
+        if (const double alone = gained_alone(f, s); q.quickly_passed(alone)) return {alone, f.deviance};
         Interval out = bracket_support(f, s, q.aim(), work.grad.data());
         left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();
         if (q.settled(out) && !q.contends(out, s.promise)) return out;

@@ -133,24 +133,24 @@ struct Prepared {
         std::vector<double> gathered, curvature(f.n);
         for (int64_t i = 0; i < f.n; ++i) curvature[i] = a[i] * w[i];
         if (model.terms) {
-            if (whitened)
-                basis = *whitened;
-            else if (f.n == model.n)
-                basis = model.terms->whitened(curvature.data());
-            else
-                basis = model.terms->part(place, f.n, model.terms->all()).whitened(curvature.data());
-            if (!basis.alive.empty()) return span_sparsely(*model.terms);
+            std::shared_ptr<const SparseTerms> here = model.terms;
+            if (f.n < model.n) here = std::make_shared<const SparseTerms>(model.terms->part(place, f.n, model.terms->all()));
+            basis = whitened ? *whitened : here->whitened(curvature.data());
+            if (!basis.alive.empty()) {
+                const bool all = here->is_all(basis.alive);
+                return span_sparsely(all ? here : std::make_shared<const SparseTerms>(model.terms->part(place, f.n, basis.alive)));
+            }
         }
         const double* columns = columns_of(model, gathered);
         if (!model.terms) basis = whitened ? *whitened : whiten(columns, f.n, model.r, curvature.data());
         span_densely(columns, model.r);
     }
 
-    void span_sparsely(const SparseTerms& columns) {
+    void span_sparsely(std::shared_ptr<const SparseTerms> columns) {
         f.r = basis.kept;
         f.stride = whole(f.r);
         G.assign(f.n * f.stride, 0.0);
-        sparse.emplace(columns.part(place, f.n, basis.alive), basis);
+        sparse.emplace(std::move(columns), basis);
         sparse->rows(G.data());
         f.G = G.data(), f.sparse = &*sparse;
     }
@@ -263,9 +263,8 @@ struct Prepared {
                 const int64_t row = order[i];
                 by_norm.a[i] = a[row], by_norm.mu[i] = mu[row], by_norm.norm[i] = norm[row];
             }
-            for (int64_t k = 0; k < f.r; ++k)
-                for (int64_t i = 0; i < count; ++i)
-                    by_norm.T[k * by_norm.length + i] = f.sparse ? G[order[i] * f.stride + k] : T[k * f.n + order[i]];
+            for (int64_t i = 0; i < count; ++i)
+                for (int64_t k = 0; k < f.r; ++k) by_norm.T[k * by_norm.length + i] = G[order[i] * f.stride + k];
         });
     }
 

@@ -98,6 +98,20 @@ FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
 // A difference of sums that has kept less than this part of them has lost more digits than kSlack forgives.
 constexpr double kCancelled = 1e-5;
 
+// How far b moves idle rows.
+inline double idle_step_along(const Null& f, const Support& s) {
+    double most = 0;
+    for (int64_t i = 0; f.has_idle && !s.pure && i < s.m; ++i)
+        if (f.a[s.rows[i]] == 0.0) most = std::max(most, std::abs(s.b * s.x[i]));
+    return most;
+}
+
+// What x gains alone, without a look at what refitting the model around it can add.
+inline double gained_alone(const Null& f, const Support& s) {
+    if (s.conflict) return 0.0;
+    return std::max(2.0 * s.gain * (1.0 - kSlack) - f.idle_loss(idle_step_along(f, s)), 0.0);
+}
+
 // 2KL_T + what refitting the model around it can add; needs the rows of T to hold less than all of its information. An
 // upper bound below the aim is enough.
 FBED_HOT inline Interval bracket_support(const Null& f, Support& s, double aim, double* sum) {
@@ -142,11 +156,7 @@ FBED_HOT inline Interval bracket_support(const Null& f, Support& s, double aim, 
             idle_step = f.idle_kappa * sigma2 * sigma / curvature;
         }
     }
-    double along_idle = 0;
-    if (f.has_idle && !s.pure)
-        for (int64_t i = 0; i < s.m; ++i)
-            if (f.a[s.rows[i]] == 0.0) along_idle = std::max(along_idle, std::abs(s.b * s.x[i]));
-    idle_step += along_idle;
+    idle_step += idle_step_along(f, s);
     out.lower = std::max(out.lower * (1.0 - kSlack) - f.idle_loss(idle_step), 0.0);
     if (s.conflict) out.lower = 0.0;
     out.lower = std::min(out.lower, out.upper);
@@ -154,15 +164,16 @@ FBED_HOT inline Interval bracket_support(const Null& f, Support& s, double aim, 
 }
 
 // Extremes of z of a step along G. |z| is at most |g||e|, so the rows with large norms decide: what has been seen must be at
-// least what is left on both sides.
+// least what is left on both sides, unless that is no more than `harmless`.
 // False where the rows that are at hand do not decide.
-FBED_HOT inline bool look_by_norm(const Null& f, const double* e, double size, double& z_min, double& z_max, double& idle_step) {
+FBED_HOT inline bool look_by_norm(const Null& f, const double* e, double size, double harmless, double& z_min, double& z_max,
+                                  double& idle_step) {
     constexpr int64_t kPart = 64;
     double v[kPart];
     const Sorted& s = *f.sorted;
     for (int64_t start = 0; start < s.count; start += kPart) {
         const double rest = s.norm[start] * size;
-        if (rest <= std::min(-z_min, z_max) || rest < 1e-3) {
+        if (rest <= std::min(-z_min, z_max) || rest < 1e-3 || rest <= harmless) {
             z_min = std::min(z_min, -rest);
             z_max = std::max(z_max, rest);
             idle_step = std::max(idle_step, rest);
@@ -208,7 +219,8 @@ class SupportStep {
         if (!usable) return out;
         Extremes z = on_support();
         const bool own_rows_stay = z.min >= -1.0;
-        if (!look_by_norm(f_, work_.step.data(), size(), z.min, z.max, idle_step_)) look_at_all(z);
+        const double spare = own_rows_stay ? harmless(aim) : 0.0;
+        if (!look_by_norm(f_, work_.step.data(), size(), spare, z.min, z.max, idle_step_)) look_at_all(z);
         const double sure = (2.0 * s_.gain + P(z.max) * decrement_) * (1.0 - kSlack) - f_.idle_loss(idle_step_);
         if (z.min >= -1.0)
             out.upper = (2.0 * s_.gain + P(z.min) * decrement_) * (1.0 + kSlack);
@@ -277,10 +289,7 @@ class SupportStep {
         const double* c = work_.theta.data();
         std::fill(C, C + r * stride, 0.0);
         for (int64_t k = 0; k < r; ++k) C[k * stride + k] = 1.0;
-        for (const Change& change : changes_) {  // the lower triangle
-            const double* g = f_.G + change.row * stride;
-            for (int64_t p = 0; p < r; ++p) add_row(C + p * stride, -change.t * g[p], g, whole(p + 1));
-        }
+        subtract_changes(C);  // from the lower triangle
         for (int64_t p = 0; moves_ && p < r; ++p) add_row(C + p * stride, -c[p] / own_, c, whole(p + 1));
         for (int64_t p = 0; p < r; ++p) std::copy_n(C + p * stride, p + 1, H + p * r);
         if (cholesky(H, r) <= 0.0) return false;
@@ -289,6 +298,26 @@ class SupportStep {
         std::copy_n(right, r, e);
         cholesky_solve(H, r, e);
         return true;
+    }
+
+    // Four changes at a time, side by side, so that C is read and written a quarter as often.
+    FBED_INLINE void subtract_changes(double* C) {
+        constexpr size_t kTogether = 4;
+        const int64_t r = f_.r, stride = f_.stride;
+        together_.resize(kTogether * stride);
+        for (size_t first = 0; first < changes_.size(); first += kTogether) {
+            double by[kTogether] = {};
+            for (size_t q = 0; q < kTogether; ++q) {
+                const Change& change = changes_[std::min(first + q, changes_.size() - 1)];
+                by[q] = first + q < changes_.size() ? change.t : 0.0;
+                std::copy_n(f_.G + change.row * stride, stride, together_.data() + q * stride);
+            }
+            for (int64_t p = 0; p < r; ++p) {
+                double t[kTogether];
+                for (size_t q = 0; q < kTogether; ++q) t[q] = by[q] * together_[q * stride + p];
+                subtract_rows(C + p * stride, t, together_.data(), stride, whole(p + 1));
+            }
+        }
     }
 
     // C = I - B'SB with a row of B for each change and S = ±1, so that C⁻¹ = I + B'(S - BB')⁻¹B. Rows that have gained curvature,
@@ -315,8 +344,12 @@ class SupportStep {
         along_.resize(m);
         for (int64_t i = 0; i < m; ++i) along_[i] = row_product(B + i * stride, right, stride);
         for (int64_t i = 0; i < m; ++i) {  // A = LDL', L in place of A; a row is LD until it is divided
-            for (int64_t j = 0; j < i; ++j)
-                for (int64_t l = 0; l < j; ++l) A[i * m + j] -= A[i * m + l] * A[j * m + l];
+            for (int64_t j = 0; j < i; ++j) {
+                double before = 0;
+#pragma omp simd reduction(+ : before)
+                for (int64_t l = 0; l < j; ++l) before += A[i * m + l] * A[j * m + l];
+                A[i * m + j] -= before;
+            }
             for (int64_t j = 0; j < i; ++j) {
                 A[i * m + j] /= A[j * m + j];
                 A[i * m + i] -= A[i * m + j] * A[i * m + j] * A[j * m + j];
@@ -335,6 +368,13 @@ class SupportStep {
 
     double size() const {
         return std::sqrt(std::inner_product(work_.step.begin(), work_.step.begin() + f_.r, work_.step.begin(), 0.0));
+    }
+
+    // How far rows may move and leave the upper bound below the aim; 0 where it is not going to be there.
+    double harmless(double aim) const {
+        for (double z : {1.0, 0.5, 0.2})
+            if (f_.clip((2.0 * s_.gain + P(-z) * decrement_) * (1.0 + kSlack)) < aim) return z;
+        return 0.0;
     }
 
     // Extremes of z on the rows of T that stay; pure ones are at their outcome for good.
@@ -445,7 +485,7 @@ class SupportStep {
     std::vector<double> z_;   // of the rows of T
     std::vector<int64_t> outside_;  // other rows that are left out
     std::vector<Change> changes_;
-    std::vector<double> small_, along_, left_, filled_;
+    std::vector<double> small_, along_, left_, filled_, together_;
 };
 
 }  // namespace fbed

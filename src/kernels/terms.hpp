@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -54,6 +55,7 @@ struct SparseTerms {
     std::vector<int64_t> column_start, row_start;
     std::vector<int32_t> row_of, column_of;
     std::vector<double> by_column, by_row;
+    std::vector<char> full;  // columns with an entry in every row, in order: the intercept most often
 
     // From the entries column after column.
     SparseTerms(int64_t rows, std::vector<int64_t> starts, std::vector<int32_t> where, std::vector<double> values)
@@ -68,6 +70,10 @@ struct SparseTerms {
                 column_of[to] = static_cast<int32_t>(k);
                 by_row[to] = by_column[e];
             }
+        for (int64_t k = 0; k < r; ++k) {
+            const int32_t* rows_of = row_of.data() + column_start[k];
+            full.push_back(n > 0 && column_start[k + 1] - column_start[k] == n && std::is_sorted(rows_of, rows_of + n));
+        }
     }
 
     // With one more column, last.
@@ -98,6 +104,11 @@ struct SparseTerms {
         return SparseTerms(rows, std::move(starts), std::move(where), std::move(values));
     }
 
+    // Whether some columns are all of them, in order.
+    bool is_all(const std::vector<int64_t>& columns) const {
+        return static_cast<int64_t>(columns.size()) == r && std::is_sorted(columns.begin(), columns.end());
+    }
+
     std::vector<int64_t> all() const {
         std::vector<int64_t> out(r);
         std::iota(out.begin(), out.end(), 0);
@@ -124,18 +135,12 @@ struct SparseTerms {
             const double t = c[k];
             if (t == 0.0) continue;
             const double* x = by_column.data();
-            if (is_full(k)) {
+            if (full[k]) {
                 add_full(t, x + column_start[k], out);
                 continue;
             }
             for (int64_t e = column_start[k]; e < column_start[k + 1]; ++e) out[row_of[e]] += t * x[e];
         }
-    }
-
-    // Whether a column has an entry in every row, in order: the intercept most often.
-    bool is_full(int64_t k) const {
-        const int32_t* rows = row_of.data() + column_start[k];
-        return n > 0 && column_start[k + 1] - column_start[k] == n && rows[0] == 0 && std::is_sorted(rows, rows + n);
     }
 
     FBED_HOT void add_full(double t, const double* x, double* out) const {
@@ -146,7 +151,7 @@ struct SparseTerms {
     // The lower triangle of sum over rows of c_i x_i x_i', with one more column where it is given; columns of a row come in
     // order. A first column that is full would double the pairs of short rows: its products are sums over the columns.
     void gram(const double* c, double* H, const double* more = nullptr) const {
-        const int64_t size = more ? r + 1 : r, apart = r > 0 && is_full(0) ? 1 : 0;
+        const int64_t size = more ? r + 1 : r, apart = r > 0 && full[0] ? 1 : 0;
         std::fill(H, H + size * size, 0.0);
         double* border = H + r * size;
         for (int64_t k = 0; apart && k < r; ++k)
@@ -417,11 +422,13 @@ struct SparseTerms {
 
 // A model in a basis: its columns are those of `terms` times an upper triangle U, rows of which are filled up to whole vectors.
 struct SparseBasis {
-    SparseTerms terms;
+    std::shared_ptr<const SparseTerms> columns;
+    const SparseTerms& terms;
     int64_t stride = 0;
     std::vector<double> U;
 
-    SparseBasis(SparseTerms columns, const Whitened& basis) : terms(std::move(columns)), stride(whole(terms.r)), U(terms.r * stride, 0.0) {
+    SparseBasis(std::shared_ptr<const SparseTerms> given, const Whitened& basis)
+        : columns(std::move(given)), terms(*columns), stride(whole(terms.r)), U(terms.r * stride, 0.0) {
         for (int64_t i = 0; i < terms.r; ++i)
             std::copy_n(basis.M.data() + basis.alive[i] * terms.r, terms.r, U.data() + i * stride);
     }
@@ -459,8 +466,10 @@ struct SparseBasis {
     // All rows, filled up to whole vectors.
     FBED_HOT void rows(double* G) const {
         for (int64_t i = 0; i < terms.n; ++i)
-            for (int64_t e = terms.row_start[i]; e < terms.row_start[i + 1]; ++e)
-                add_row(G + i * stride, terms.by_row[e], U.data() + terms.column_of[e] * stride, stride);
+            for (int64_t e = terms.row_start[i]; e < terms.row_start[i + 1]; ++e) {
+                const int64_t k = terms.column_of[e], start = k / kLanes * kLanes;  // before that, U is 0
+                add_row(G + i * stride + start, terms.by_row[e], U.data() + k * stride + start, stride - start);
+            }
     }
 };
 

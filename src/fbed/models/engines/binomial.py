@@ -71,6 +71,9 @@ class Binomial:
             if coded is not None:
                 return coded
         known = near.span if isinstance(near, BinomialFit) else None
+        grown = near.grown if isinstance(near, CertifiedBinomialFit) else None
+        if grown is not None and grown.span.selected == tuple(selected):
+            return CertifiedBinomialFit.of_engine(self, grown)
         sparse = sparse_span(self.design, selected, known) if self.certified and self.offset is None else None
         return self.dense_fit(selected, near) if sparse is None else CertifiedBinomialFit(self, sparse, _hints(near))
 
@@ -224,6 +227,19 @@ class CertifiedBinomialFit(BinomialFit):
         engine = SparseLogistic if isinstance(self.span, SparseSpan) else CertifiedLogistic
         self.engine = engine(self.model, self.span, self.model.starts(self.span.selected, hints))
         self.deviance, self.predictor = self.engine.deviance, self.engine.predictor
+
+    @classmethod
+    def of_engine(cls, model: Binomial, engine: CertifiedLogistic) -> CertifiedBinomialFit:
+        """A fit that has been made already."""
+        out = cls.__new__(cls)
+        out.model, out.span, out.engine = model, engine.span, engine
+        out.deviance, out.predictor = engine.deviance, engine.predictor
+        return out
+
+    @property
+    def grown(self) -> SparseLogistic | None:
+        """The fit with one variable more, where a contest had to make it."""
+        return self.engine.grown if isinstance(self.engine, SparseLogistic) else None
 
     @cached_property
     def coefficients(self) -> Floats:  # type: ignore[override]

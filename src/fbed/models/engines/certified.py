@@ -38,7 +38,7 @@ _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it 
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
-_FAR = 20.0  # linear predictors from which a row may be on its way to infinity
+FAR = 20.0  # linear predictors from which a row may be on its way to infinity
 _ARRIVED = 45.0  # and at which there is nothing left of it in float64
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
 
@@ -290,23 +290,20 @@ class CertifiedLogistic:
         """Refine contenders, given best first, until each is resolved or out of the race.
 
         Also tells who is best, the linear predictor of that model, and where certificates did not close. Most of a
-        crowd is put below the first of them by a coarser look.
+        crowd is put below what the first of them is certain to gain by a coarser look.
         """
         crowded = race and len(candidates) >= (self.crowd if self.coarse is None else min(self.crowd, 2))
         if crowded and self.coarse is None:
             self._look_coarsely(_COARSE)
         if not crowded or self.coarse is None:
             return self._resolved(candidates, lower, upper, race)
-        first = self._resolved(candidates[:1], lower[:1], upper[:1], True)
-        bar = float(first[0][0])
+        bar = float(lower[0])
         which = self.model.design.positions(candidates[1:])
         coarse = self._brackets(self.coarse, which, bar, ranked=False)[1]
-        upper = np.append(first[1], np.maximum(np.minimum(upper[1:], coarse), lower[1:]))
-        lower, is_open = np.append(first[0], lower[1:]), np.append(first[4], np.zeros(len(which), dtype=bool))
+        lower, upper = lower.copy(), np.append(upper[:1], np.maximum(np.minimum(upper[1:], coarse), lower[1:]))
         stay = np.flatnonzero(upper >= bar * (1.0 - 1e-8) - 1e-8)
-        if len(stay) == 1:
-            return lower, upper, 0, first[3], is_open
         found = self._resolved(candidates[stay], lower[stay], upper[stay], True)
+        is_open = np.zeros(len(lower), dtype=bool)
         lower[stay], upper[stay], is_open[stay] = found[0], found[1], found[4]
         return lower, upper, int(stay[found[2]]), found[3], is_open
 
@@ -467,7 +464,7 @@ class CertifiedLogistic:
 
     def _settled(self, Z: Any, found: tuple[Floats, Floats, float, float]) -> float:
         """The deviance of a fit, in the limit where some rows are on their way there."""
-        far = found[2] > 0.0 and float(np.abs(found[1]).max()) > _FAR
+        far = found[2] > 0.0 and float(np.abs(found[1]).max()) > FAR
         return self._in_the_limit(Z, found) if far else found[2]
 
     def _in_the_limit(self, Z: Any, found: tuple[Floats, Floats, float, float]) -> float:

@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 from fbed._kernels import LogisticNull, SparseModel
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
-from fbed.models.engines.certified import _COARSE, _ENOUGH, CertifiedLogistic
+from fbed.models.engines.certified import _COARSE, _ENOUGH, FAR, CertifiedLogistic
 from fbed.models.engines.fitted_logistic import Null
 from fbed.rules.p_values import Floats
 
@@ -109,6 +109,7 @@ class SparseLogistic(CertifiedLogistic):
 
     span: SparseSpan
     crowd = 10
+    grown: SparseLogistic | None = None  # with one variable more, where that had to be fitted
 
     def _begin(self, start: Sequence[Floats]) -> None:
         starts = [self.span.coefficients_of(eta) for eta in start]
@@ -144,12 +145,18 @@ class SparseLogistic(CertifiedLogistic):
     def _in_the_limit(self, columns: SparseModel, found: tuple[Floats, Floats, float, float]) -> float:
         weights, y = self.model.design.weights, self.model.y
         null = LogisticNull.of_sparse_fit(columns, weights, y, found[1], found[0], found[2])
-        rows = null.rows
+        return self._limit(null, columns, found[0])
+
+    def _limit(self, null: LogisticNull, columns: SparseModel, coefficients: Floats) -> float:
+        """The deviance of a fit whose rows on their way to infinity are there.
+
+        Far out, rounding hides how to fit the rows that are not on their way: without the others it does not.
+        """
+        weights, y, rows = self.model.design.weights, self.model.y, null.rows
         if not 0 < len(rows) < len(y):
             return null.deviance
-        # far out, rounding hides how to fit the rows that are not on their way: without the others it does not
         rest = columns.part(rows, np.arange(columns.size))
-        return min(null.deviance, rest.fit(weights[rows], y[rows], found[0][None], _ENOUGH, np.inf)[2])
+        return min(null.deviance, rest.fit(weights[rows], y[rows], coefficients[None], _ENOUGH, np.inf)[2])
 
     def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:
         weights, y = self.model.design.weights, self.model.y
@@ -165,13 +172,25 @@ class SparseLogistic(CertifiedLogistic):
         return functional
 
     def single_gain(self, candidate: int) -> tuple[float, float]:
-        """By a fit on the columns, unless the candidate is close to their span."""
+        """By a fit on the columns, unless the candidate is close to their span.
+
+        A fit that a contest has led to is kept: the search goes on from there.
+        """
         larger = sparse_span(self.model.design, (*self.span.selected, candidate), self.span)
         if larger is None:
             return self._dense.single_gain(candidate)
+        near = self.hints.get(frozenset(larger.selected))
+        if near is not None:
+            self.grown = SparseLogistic(self.model, larger, [near, self.model.null_predictors()])
+            return max(0.0, self.deviance - self.grown.settled()), 1.0
         starts = [np.append(self.coefficients, 0.0), np.append(self._centre(), 0.0)]
         found = self._fitted(larger.columns, starts, _ENOUGH)
         return max(0.0, self.deviance - self._settled(larger.columns, found)), 1.0
+
+    def settled(self) -> float:
+        """The deviance, in the limit where some rows are on their way there."""
+        far = self.deviance > 0.0 and float(np.abs(self.predictor).max()) > FAR
+        return self._limit(self.null.kernel, self.span.columns, self.coefficients) if far else self.deviance
 
     def deviance_with(self, columns: Floats) -> float:
         """Deviance of the model with more columns, which are orthogonal to it."""
