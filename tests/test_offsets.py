@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy import optimize, special
@@ -98,6 +99,22 @@ def test_an_offset_does_not_separate():
         assert result.trace[0].statistic == pytest.approx(expected.null_deviance - expected.deviance, rel=1e-8)
         np.testing.assert_allclose(result.model.coefficients, expected.params, rtol=1e-6)
         np.testing.assert_allclose(result.model.standard_errors, expected.bse, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_offset_does_not_separate_rows_of_categories(seed):
+    """Two rows of the same levels and different classes, which differ in their offsets alone."""
+    rng = np.random.default_rng(seed)
+    n = 240
+    codes = rng.integers(0, 40, (n // 2, 3)).repeat(2, axis=0)  # every row has a twin
+    y = rng.integers(0, 2, n // 2).repeat(2)
+    y[:2] = 0, 1
+    offset = np.where(np.arange(n) < 2, 2.0 * y - 1.0, 0.0)
+    X = pd.DataFrame({f"c{j}": pd.Categorical([f"l{code:02d}" for code in codes[:, j]]) for j in range(3)})
+    both = [fbed.select(X, y, offset=offset, criterion="aic", engine=engine) for engine in ("certified", "exhaustive")]
+    assert both[0].selected == both[1].selected
+    assert both[0].model.deviance > 1.0
+    assert [row.statistic for row in both[0].trace] == pytest.approx([row.statistic for row in both[1].trace], abs=1e-7)
 
 
 @pytest.mark.parametrize("family", ["poisson", "negative_binomial", "gamma"])

@@ -244,6 +244,23 @@ def test_where_a_separated_model_arrived_is_kept_for_predictions():
     assert model.predict(new, "class").tolist()[2] == 0
 
 
+@pytest.mark.parametrize("engine", ["certified", "exhaustive"])
+@pytest.mark.parametrize("family", ["binomial", "multinomial", "ordinal"])
+def test_the_likelihood_of_a_separated_model_is_its_limit(family, engine):
+    """Not that of the coefficients at which the iterations ended."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 3))
+    edges = [0.0] if family == "binomial" else [-0.5, 0.5]
+    some = np.digitize(X[:, 0] + 0.5 * rng.normal(size=60) * (X[:, 1] < 0.5), edges)
+    apart = fbed.select(X, np.digitize(X[:, 0], edges), family=family, engine=engine).model
+    assert apart.log_likelihood == 0.0 and math.copysign(1.0, apart.deviance) == 1.0
+    partly = pd.DataFrame({"x": X[:, 0], "pure": np.where(X[:, 1] > 1.2, "yes", "no")})
+    some[X[:, 1] > 1.2] = len(edges)
+    mixed = fbed.select(partly, some, family=family, engine=engine, alpha=0.9).model
+    assert mixed.infinite and mixed.deviance > 1.0
+    assert mixed.log_likelihood == pytest.approx(-mixed.deviance / 2.0, rel=1e-12)
+
+
 def test_models_saved_before_directions_were_are_read():
     plain = json.loads(partly_separated().to_json())
     del plain["model"]["directions"]

@@ -41,7 +41,7 @@ public:
         double* out;
         OutVector copy = new_vector(found.size(), out);
         std::copy(found.begin(), found.end(), out);
-        return {copy, -value.lower, value.known()};
+        return {copy, 0.0 - value.lower, value.known()};
     }
 
     // Likelihood ratios of models with `width` more columns each, enclosed until it is clear whether they exceed their

@@ -88,6 +88,10 @@ def mixed(seen: Observed, sd_cluster: float, sd_residual: float) -> float:
     return -0.5 * (spread + float(np.log1p(sizes * ratio).sum()))
 
 
+OF_DEVIANCE = ("gaussian", "poisson", "binomial", "multinomial", "ordinal")
+"""Families whose log-likelihood `of_deviance` knows."""
+
+
 def of_deviance(family: str, seen: Observed, deviance: float, null_deviance: float) -> float | None:
     """The log-likelihood without a look at predictions: that of rows explained perfectly, less half the deviance."""
     y, weights, trials = seen.y, seen.weights, seen.trials

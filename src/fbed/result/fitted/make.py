@@ -122,6 +122,8 @@ def _with_fit(problem: Problem, model: FinalModel, selected: Sequence[int]) -> F
     with np.errstate(over="ignore", invalid="ignore"):
         mean = responses.mean(model, eta)
         found = likelihoods.log_likelihood(model.family, eta, mean, seen, known)
+    if model.infinite and model.family in likelihoods.OF_DEVIANCE:  # in the limit, not at the coefficients shown
+        found = likelihoods.of_deviance(model.family, seen, model.deviance, model.null_deviance)
     model = replace(model, log_likelihood=found, null_log_likelihood=_null(model, found))
     return replace(model, checks=tuple(_checks(model, seen, mean)))
 

@@ -87,8 +87,10 @@ def mixed_rows(categories: Sequence[Category], y: Floats, weight: Floats) -> Flo
 class Ascent:
     """Newton's way up the likelihood of a model in coded columns."""
 
-    def __init__(self, columns: CodedColumns, y: Floats, weight: Floats, start: Floats) -> None:
-        self.columns, self.y = columns, y
+    def __init__(
+        self, columns: CodedColumns, y: Floats, weight: Floats, start: Floats, offset: Floats | None = None
+    ) -> None:
+        self.columns, self.y, self.offset = columns, y, offset
         categories = [columns.levels, *(other.category for other in columns.others)]
         self.weight = mixed_rows(categories, y, weight)
         self.explained = (self.weight == 0) & (weight > 0)
@@ -107,7 +109,7 @@ class Ascent:
             if done or settled(self.least, self.most):
                 return self._answer(True)
             deviance, margin, largest, mean, residual, curvature = rows
-            if margin > _CLEAR * max(1.0, largest):  # separated
+            if margin > _CLEAR * max(1.0, largest) and self._separated():
                 self.least = self.most = 0.0
                 return self._answer(True)
             step = self.columns.newton(residual, curvature)
@@ -118,6 +120,13 @@ class Ascent:
                 break
             rows = found
         return self._answer(False)
+
+    def _separated(self) -> bool:
+        """Whether the columns put every row on its side, by themselves: an offset does not grow with them."""
+        if self.offset is None:
+            return True
+        side = ((2.0 * self.y - 1.0) * (self.predictor - self.offset))[self.weight > 0]
+        return bool(side.min() > _CLEAR * max(1.0, float(side.max())))
 
     def _answer(self, settled: bool) -> Enclosed:
         return Enclosed(max(self.least, 0.0), max(self.most, 0.0), self.hint(), settled)

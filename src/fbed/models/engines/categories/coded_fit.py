@@ -87,7 +87,7 @@ def coded_fit(
     if isinstance(near, CodedBinomialFit) and set(selected) < set(near.selected):
         best = near.within(arrangement.columns)
     for start in (best, starts[-1]):
-        ascent = Ascent(arrangement.columns, model.y, model.design.weights, start)
+        ascent = Ascent(arrangement.columns, model.y, model.design.weights, start, model.offset)
         found = ascent.enclose(lambda least, most: False)
         if found.settled:
             chosen = tuple(int(v) for v in selected)
@@ -243,7 +243,7 @@ class CodedBinomialFit:
         return Projection.of(self.columns, self.model.design.weights)
 
     def _enclosed(self, candidate: int, larger: Arrangement, settled: Settled) -> tuple[float, float, Floats | None]:
-        ascent = Ascent(larger.columns, self.model.y, self.model.design.weights, self.predictor)
+        ascent = Ascent(larger.columns, self.model.y, self.model.design.weights, self.predictor, self.model.offset)
         found = ascent.enclose(settled)
         if found.settled:
             return max(0.0, self.deviance - found.most), max(0.0, self.deviance - found.least), found.predictor
@@ -320,7 +320,7 @@ class CodedBinomialFit:
         smaller = self._without(variable)
         for start in (self.within(smaller.columns), self.model.null_predictors()) if smaller is not None else ():
             assert smaller is not None
-            ascent = Ascent(smaller.columns, self.model.y, design.weights, start)
+            ascent = Ascent(smaller.columns, self.model.y, design.weights, start, self.model.offset)
             found = ascent.enclose(lambda least, most: least - self.deviance > enough)
             if found.settled:
                 if found.least == found.most:

@@ -54,7 +54,7 @@ class GroupQuestions:
     def _enclosed(
         self, variable: int, columns: CodedColumns, settled: Callable[[float, float], bool]
     ) -> tuple[float, float, Floats | None]:
-        found: Enclosed = Ascent(columns, self.y, self.design.weights, self.fit.predictor).enclose(settled)
+        found: Enclosed = Ascent(columns, self.y, self.design.weights, self.fit.predictor, self.fit.model.offset).enclose(settled)
         null = self.fit.deviance
         if found.settled:
             return max(0.0, null - found.most), max(0.0, null - found.least), found.predictor
