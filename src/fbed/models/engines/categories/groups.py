@@ -54,7 +54,8 @@ class GroupQuestions:
     def _enclosed(
         self, variable: int, columns: CodedColumns, settled: Callable[[float, float], bool]
     ) -> tuple[float, float, Floats | None]:
-        found: Enclosed = Ascent(columns, self.y, self.design.weights, self.fit.predictor, self.fit.model.offset).enclose(settled)
+        ascent = Ascent(columns, self.y, self.design.weights, self.fit.predictor, self.fit.model.offset)
+        found: Enclosed = ascent.enclose(settled)
         null = self.fit.deviance
         if found.settled:
             return max(0.0, null - found.most), max(0.0, null - found.least), found.predictor
