@@ -4,14 +4,14 @@
 #include "arrays.hpp"
 #include "at_risk.hpp"
 #include "classes.hpp"
-#include "columns.hpp"
+#include "coded_models.hpp"
 #include "concordance.hpp"
 #include "cox_fits.hpp"
 #include "fit.hpp"
 #include "group_gains.hpp"
 #include "linear.hpp"
-#include "levels.hpp"
 #include "many_columns.hpp"
+#include "matrices.hpp"
 #include "python_objects.hpp"
 #include "packed_columns.hpp"
 #include "patterns.hpp"
@@ -22,141 +22,6 @@
 #include "whiten.hpp"
 
 using namespace fbed;
-
-struct DenseColumns {
-    std::vector<Anything> arrays;
-    std::vector<ColumnApart> apart;
-    Dense m;
-
-    explicit DenseColumns(Anything a) : arrays{a} {
-        require(a.ndim() == 2, "expected a matrix");
-        m = Dense{a.data(), kind_of(a.dtype()), static_cast<int64_t>(a.shape(0)), static_cast<int64_t>(a.shape(1)),
-                  a.stride(0), a.stride(1)};
-    }
-
-    // Columns that lie apart, each in its own type.
-    DenseColumns(std::vector<Anything> columns, int64_t n) : arrays(std::move(columns)) {
-        for (const Anything& a : arrays) {
-            require(a.ndim() == 1 && static_cast<int64_t>(a.shape(0)) == n && (n <= 1 || a.stride(0) == 1), "columns");
-            apart.push_back({a.data(), kind_of(a.dtype())});
-        }
-        m = Dense{nullptr, Kind::f64, n, static_cast<int64_t>(apart.size()), 1, n, apart.data()};
-    }
-    DenseColumns(const DenseColumns&) = delete;  // `m` points into `apart`
-    DenseColumns& operator=(const DenseColumns&) = delete;
-
-    OutMatrix stats(Vector weights, double total, int64_t first, int64_t last) const {
-        require(static_cast<int64_t>(weights.shape(0)) == m.n, "one weight a row");
-        require(0 <= first && first <= last && last <= m.p, "column range");
-        // a row-major matrix is read sixteen columns at a time, so that a cache line is used whole
-        constexpr int64_t tile = 16;
-        std::vector<double> values, zeros(m.p, 0.0), ones(m.p, 1.0);
-        std::vector<int64_t> which(tile);
-        int64_t loaded = -1;
-        const bool equal = std::all_of(weights.data(), weights.data() + m.n, [](double w) { return w == 1.0; });
-        const double* weight = equal ? nullptr : weights.data();
-        return stats_of(first, last, [&](int64_t j) {
-            if (const double* column = m.in_place(j)) return moments(column, weight, nullptr, m.n, m.n, total);
-            const int64_t group = (j - first) / tile;
-            if (group != loaded) {
-                const int64_t start = first + group * tile, count = std::min(tile, last - start);
-                for (int64_t q = 0; q < count; ++q) which[q] = start + q;
-                values.resize(m.n * tile);
-                m.gather(which.data(), count, zeros.data(), ones.data(), values.data());
-                loaded = group;
-            }
-            const double* column = values.data() + ((j - first) % tile) * m.n;
-            return moments(column, weight, nullptr, m.n, m.n, total);
-        });
-    }
-
-    OutVector dots(Which which, Vector v) const {
-        check_range(which, m.p);
-        require(static_cast<int64_t>(v.shape(0)) == m.n, "one value a row");
-        double* data;
-        OutVector out = new_vector(which.shape(0), data);
-        nb::gil_scoped_release release;
-        m.dots(which.data(), which.shape(0), v.data(), data);
-        return out;
-    }
-
-    OutMatrix gather(Which which, Vector center, Vector scale) const {
-        return gather_rows(which, center, scale, 0, m.n, false);
-    }
-
-    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last, bool constant) const {
-        check_range(which, m.p);
-        require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
-        double* data;
-        OutMatrix out = new_block(first, last, m.n, which.shape(0), constant, data);
-        nb::gil_scoped_release release;
-        m.rows(first, last).gather(which.data(), which.shape(0), center.data(), scale.data(), data);
-        return out;
-    }
-};
-
-struct SparseColumns {
-    Anything indptr, indices, data;
-    Sparse m;
-
-    SparseColumns(Anything indptr_, Anything indices_, Anything data_, int64_t n)
-        : indptr(indptr_), indices(indices_), data(data_) {
-        const Kind kind = kind_of(indices.dtype());
-        require(kind == kind_of(indptr.dtype()) && (kind == Kind::i32 || kind == Kind::i64), "index types");
-        require(indices.shape(0) == data.shape(0) && indptr.shape(0) >= 1, "CSC arrays");
-        require(n < std::numeric_limits<int32_t>::max(), "too many rows");
-        m = Sparse{data.data(), kind_of(data.dtype()), indices.data(), indptr.data(), kind == Kind::i64, n,
-                   static_cast<int64_t>(indptr.shape(0)) - 1};
-        require(m.begin(m.p) <= static_cast<int64_t>(indices.shape(0)), "CSC arrays");
-    }
-
-    OutMatrix stats(Vector weights, double total, int64_t first, int64_t last) const {
-        require(static_cast<int64_t>(weights.shape(0)) == m.n, "one weight a row");
-        require(0 <= first && first <= last && last <= m.p, "column range");
-        std::vector<double> values(m.n);
-        std::vector<int32_t> rows(m.n);
-        return stats_of(first, last, [&](int64_t j) {
-            const int64_t count = m.column(j, rows.data(), values.data());
-            return moments(values.data(), weights.data(), rows.data(), count, m.n, total);
-        });
-    }
-
-    OutMatrix gather(Which which, Vector center, Vector scale) const {
-        check_range(which, m.p);
-        require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
-        double* data_out;
-        OutMatrix out = new_columns(m.n, which.shape(0), data_out);
-        nb::gil_scoped_release release;
-        m.gather(which.data(), which.shape(0), center.data(), scale.data(), data_out);
-        return out;
-    }
-
-    OutMatrix gather_rows(Which which, Vector center, Vector scale, int64_t first, int64_t last, bool constant) const {
-        check_range(which, m.p);
-        require(static_cast<int64_t>(center.shape(0)) == m.p && static_cast<int64_t>(scale.shape(0)) == m.p, "moments");
-        double* out_data;
-        OutMatrix out = new_block(first, last, m.n, which.shape(0), constant, out_data);
-        nb::gil_scoped_release release;
-        m.gather_rows(which.data(), which.shape(0), center.data(), scale.data(), first, last, out_data);
-        return out;
-    }
-
-    // x'v for every column: one pass over the stored entries.
-    OutVector dots(Which which, Vector v) const {
-        check_range(which, m.p);
-        require(static_cast<int64_t>(v.shape(0)) == m.n, "one value a row");
-        double* out_data;
-        OutVector out = new_vector(which.shape(0), out_data);
-        nb::gil_scoped_release release;
-        std::vector<double> values(m.n);
-        std::vector<int32_t> rows(m.n);
-        for (size_t j = 0; j < which.shape(0); ++j) {
-            const int64_t count = m.column(which.data()[j], rows.data(), values.data());
-            for (int64_t i = 0; i < count; ++i) out_data[j] += values[i] * v.data()[rows[i]];
-        }
-        return out;
-    }
-};
 
 // Coefficients, linear predictors, deviance, what it is at least, decrement, whether separated, iterations.
 using FitAnswer = std::tuple<OutVector, OutVector, double, double, double, bool, int>;
@@ -432,131 +297,6 @@ static void ask_python() {
 }
 
 
-// Runs a loop over codes in the type in which they are stored, after a look at whether every row has one of the levels.
-template <class Loop>
-static void with_codes(const Anything& codes, size_t n, int64_t levels, Loop&& loop) {
-    require(codes.ndim() == 1 && codes.shape(0) == n && (n <= 1 || codes.stride(0) == 1), "one code a row");
-    const auto run = [&](auto* data) {
-        require(are_levels(data, static_cast<int64_t>(n), levels), "codes");
-        loop(data);
-    };
-    switch (kind_of(codes.dtype())) {
-        case Kind::i8: return run(static_cast<const int8_t*>(codes.data()));
-        case Kind::i16: return run(static_cast<const int16_t*>(codes.data()));
-        case Kind::i32: return run(static_cast<const int32_t*>(codes.data()));
-        case Kind::i64: return run(static_cast<const int64_t*>(codes.data()));
-        default: throw std::invalid_argument("codes are signed integers");
-    }
-}
-
-// Sums of weighted columns over the rows of each level, levels × columns.
-static OutMatrix sums_by_level(Anything codes, int64_t levels, Vector weight, ColumnMajor Z) {
-    const size_t n = Z.shape(0), k = Z.shape(1);
-    require(weight.shape(0) == n && levels >= 0, "sizes");
-    std::vector<double> out(levels * k);
-    {
-        nb::gil_scoped_release release;
-        with_codes(codes, n, levels, [&](auto* c) { level_sums(c, n, weight.data(), Z.data(), k, levels, out.data()); });
-    }
-    return new_rows(out, levels, static_cast<int64_t>(k));
-}
-
-// Adds the step of every row's level to columns.
-static void add_by_level(Anything codes, RowMajor steps, InOutColumns out) {
-    const size_t n = out.shape(0);
-    const int64_t levels = static_cast<int64_t>(steps.shape(0)), columns = static_cast<int64_t>(steps.shape(1));
-    require(static_cast<int64_t>(out.shape(1)) == columns, "sizes");
-    nb::gil_scoped_release release;
-    with_codes(codes, n, levels, [&](auto* c) { add_level_steps(c, static_cast<int64_t>(n), steps.data(), levels, columns, out.data()); });
-}
-
-// Sums of weights over the rows of every pair of levels.
-static OutMatrix sums_by_pair(Anything codes, int64_t levels, Anything others, int64_t n_others, Vector weight) {
-    const size_t n = weight.shape(0);
-    require(levels >= 0 && n_others >= 0, "sizes");
-    std::vector<double> out(levels * n_others);
-    {
-        nb::gil_scoped_release release;
-        with_codes(codes, n, levels, [&](auto* a) {
-            with_codes(others, n, n_others, [&](auto* b) { pair_sums(a, b, n_others, n, weight.data(), out.data()); });
-        });
-    }
-    return new_rows(out, levels, n_others);
-}
-
-// See `LevelProfile`.
-static OutVector profile_levels(Anything codes, int64_t levels, Vector eta, Vector y, Vector weight) {
-    const size_t n = eta.shape(0);
-    require(y.shape(0) == n && weight.shape(0) == n && levels >= 0, "sizes");
-    double* shift;
-    OutVector out = new_vector(levels, shift);
-    nb::gil_scoped_release release;
-    with_codes(codes, n, levels, [&](auto* c) { LevelProfile(n, levels).run(c, eta.data(), y.data(), weight.data(), shift); });
-    return out;
-}
-
-// Deviance, smallest and largest margin, and the mean, weighted residual and weighted curvature of every row.
-static std::tuple<double, double, double, OutVector, OutVector, OutVector> rows_of_logistic(Vector eta, Vector y, Vector weight) {
-    const size_t n = eta.shape(0);
-    require(y.shape(0) == n && weight.shape(0) == n, "sizes");
-    double *mean, *residual, *curvature;
-    OutVector m = new_vector(n, mean), r = new_vector(n, residual), c = new_vector(n, curvature);
-    LogisticRows found;
-    {
-        nb::gil_scoped_release release;
-        found = logistic_rows(eta.data(), y.data(), weight.data(), n, mean, residual, curvature);
-    }
-    return {found.deviance, found.least, found.most, m, r, c};
-}
-
-// Deviance; mean, weighted residual and weighted curvature of every row at several predictors, one a column.
-static std::tuple<OutVector, OutMatrix, OutMatrix, OutMatrix> columns_of_logistic(ColumnMajor eta, Vector y, Vector weight) {
-    const size_t n = eta.shape(0), count = eta.shape(1);
-    require(y.shape(0) == n && weight.shape(0) == n, "sizes");
-    double *deviance, *mean, *residual, *curvature;
-    OutVector d = new_vector(count, deviance);
-    OutMatrix m = new_columns(n, count, mean), r = new_columns(n, count, residual), c = new_columns(n, count, curvature);
-    nb::gil_scoped_release release;
-    for (size_t j = 0; j < count; ++j)
-        deviance[j] = logistic_rows(eta.data() + j * n, y.data(), weight.data(), static_cast<int64_t>(n), mean + j * n, residual + j * n, curvature + j * n).deviance;
-    return {d, m, r, c};
-}
-
-// See `Divergence`: of columns, from the means of each or from those that all share.
-static OutVector divergences(ColumnMajor mean, ColumnMajor change, Vector weight) {
-    const size_t n = change.shape(0), count = change.shape(1), step = mean.shape(1) == 1 ? 0 : n;
-    require(mean.shape(0) == n && (step == 0 || mean.shape(1) == count) && weight.shape(0) == n, "sizes");
-    double* out;
-    OutVector found = new_vector(count, out);
-    nb::gil_scoped_release release;
-    Divergence divergence(static_cast<int64_t>(n));
-    for (size_t j = 0; j < count; ++j) out[j] = divergence.of(mean.data() + j * step, change.data() + j * n, weight.data());
-    return found;
-}
-
-// See `CodedLook`: a row for every column.
-static OutMatrix coded_looks(ColumnMajor X, Vector residual, Vector w0, Vector w, Vector ratio, Vector mean) {
-    const size_t n = X.shape(0), count = X.shape(1);
-    for (const Vector& one : {residual, w0, w, ratio, mean}) require(one.shape(0) == n, "sizes");
-    std::vector<double> out(6 * count);
-    {
-        nb::gil_scoped_release release;
-        for (size_t j = 0; j < count; ++j) {
-            const CodedLook one = coded_look(X.data() + j * n, residual.data(), w0.data(), w.data(), ratio.data(), mean.data(), static_cast<int64_t>(n));
-            const double found[] = {one.slope, one.norm, one.dual, one.own, one.low, one.high};
-            std::copy(found, found + 6, out.data() + 6 * j);
-        }
-    }
-    return new_rows(out, static_cast<int64_t>(count), 6);
-}
-
-static std::tuple<double, double, double> reach_of_logistic(Vector mean, Vector step, Vector curvature) {
-    const size_t n = mean.shape(0);
-    require(step.shape(0) == n && curvature.shape(0) == n, "sizes");
-    nb::gil_scoped_release release;
-    const LevelReach found = logistic_reach(mean.data(), step.data(), curvature.data(), n);
-    return {found.min, found.max, found.largest};
-}
 using namespace nb::literals;
 
 NB_MODULE(_kernels, m) {
@@ -564,19 +304,7 @@ NB_MODULE(_kernels, m) {
     m.doc() = "Plain loops over columns; the statistics are in Python.";
     m.def("ask_every", [](int64_t milliseconds) { patience() = milliseconds; });
     m.def("number_objects", &number_objects);
-    nb::class_<DenseColumns>(m, "DenseColumns")
-        .def(nb::init<Anything>())
-        .def(nb::init<std::vector<Anything>, int64_t>())
-        .def("stats", &DenseColumns::stats)
-        .def("dots", &DenseColumns::dots)
-        .def("gather", &DenseColumns::gather)
-        .def("gather_rows", &DenseColumns::gather_rows);
-    nb::class_<SparseColumns>(m, "SparseColumns")
-        .def(nb::init<Anything, Anything, Anything, int64_t>())
-        .def("stats", &SparseColumns::stats)
-        .def("gather", &SparseColumns::gather)
-        .def("gather_rows", &SparseColumns::gather_rows)
-        .def("dots", &SparseColumns::dots);
+    bind_matrices(m);
     nb::class_<PackedColumns>(m, "PackedColumns")
         .def(nb::init<Bytes, int64_t>())
         .def("stats", &PackedColumns::stats)
@@ -650,21 +378,7 @@ NB_MODULE(_kernels, m) {
     m.def("group_gains", &group_gains);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("concordant_pairs", &concordant_pairs);
-    m.def("sums_by_level", &sums_by_level);
-    m.def("pair_sums", &sums_by_pair);
-    m.def("profile_levels", &profile_levels);
-    m.def("logistic_rows", &rows_of_logistic);
-    m.def("logistic_reach", &reach_of_logistic);
-    m.def("coded_looks", &coded_looks);
-    m.def("logistic_divergence", [](Vector mean, Vector change, Vector weight) {
-        const size_t n = mean.shape(0);
-        require(change.shape(0) == n && weight.shape(0) == n, "sizes");
-        nb::gil_scoped_release release;
-        return Divergence(static_cast<int64_t>(n)).of(mean.data(), change.data(), weight.data());
-    });
-    m.def("logistic_divergences", &divergences);
-    m.def("logistic_columns", &columns_of_logistic);
-    m.def("add_by_level", &add_by_level);
+    bind_coded_models(m);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
 }
