@@ -128,19 +128,26 @@ def _glmnet(name: str, quick: bool, turns: int) -> dict[str, Any] | None:
     return {"cpu": min(float(run[0]) for run in runs), "version": runs[0][2]} if runs else None
 
 
+def _cell(one: dict[str, Any], which: str) -> str:
+    """`>` marks a search that the time limit stopped."""
+    stopped = "> " if one["status"][which] == "time_limit" else ""
+    return f"{stopped}{seconds(one['best'][which]['cpu'])} ({one['selected'][which]})"
+
+
 def words(found: dict[str, Any]) -> str:
     rows = []
     for name, one in found["data"].items():
         peer = (one["glmnet"] or {}).get("cpu")
         rows.append(
             [f"{name}, {one['shape'][0]:,} × {one['shape'][1]:,}"]
-            + [f"{seconds(one['best'][which]['cpu'])} ({one['selected'][which]})" for which in SEARCHES]
+            + [_cell(one, which) for which in SEARCHES]
             + [seconds(peer)]
         )
     wrong = [name for name, one in found["data"].items() if not one["right"]]
     return "\n\n".join(
         [
-            "Processor seconds, one thread, variables selected in parentheses; R's glmnet with 100 penalties.",
+            "Processor seconds, one thread, variables selected in parentheses; R's glmnet with 100 penalties. `>` marks "
+            "searches that were stopped.",
             table(["", *SEARCHES, "glmnet (R)"], rows),
             f"WRONG: another selection than by fitting every model for {', '.join(wrong)}"
             if wrong
