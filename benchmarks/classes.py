@@ -146,8 +146,8 @@ def words(found: dict[str, Any]) -> str:
     wrong = [name for name, one in found["data"].items() if not one["right"]]
     return "\n\n".join(
         [
-            "Processor seconds, one thread, variables selected in parentheses; R's glmnet with 100 penalties. `>` marks "
-            "searches that were stopped.",
+            "Processor seconds, one thread, variables selected in parentheses; R's glmnet with 100 penalties. `>` "
+            "marks searches that were stopped.",
             table(["", *SEARCHES, "glmnet (R)"], rows),
             f"WRONG: another selection than by fitting every model for {', '.join(wrong)}"
             if wrong
