@@ -96,11 +96,7 @@ public:
                 return certain(gained + decrement);
             }
             if (arrived(value, careful)) return certain(gained);
-            if (stuck && hidden(value)) return certain(gained);
-            if (stuck) {
-                found.upper = std::min(found.upper, gained + 2.0 * length() * kFar);
-                return found;
-            }
+            if (stuck) return hidden(value) ? certain(gained) : found;
             if (found.lower <= found.upper && asked.answered(found.lower, found.upper)) {
                 if (found.lower > asked.line) go_on(parameters, value, found);
                 return found;

@@ -109,11 +109,7 @@ FBED_HOT inline void factorise_rows(Symmetric& A, int64_t known, const double* d
         double *row = A.row(j), root = row[j];
         if (j >= known) {
             const double least = diagonal[j] > 0 ? kLifted * diagonal[j] : 1.0;  // 1: do not move along it
-            if (!(row[j] > least)) {  // what is left of the row is rounding, too, which must not spread
-                row[j] = least;
-                std::fill(row + j + 1, row + k, 0.0);
-            }
-            root = std::sqrt(row[j]);
+            root = std::sqrt(row[j] > least ? row[j] : least);
             row[j] = root;
         }
         const double unit = 1.0 / root;
