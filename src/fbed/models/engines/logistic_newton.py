@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import linalg, special
 
 from fbed.clock import check_time
+from fbed.models.likelihoods.newton import bordered
 from fbed.rules.p_values import Floats
 
 _CONVERGED = 1e-11  # squared Newton decrement: twice this is about what the deviance can still fall
@@ -121,7 +122,7 @@ def _newton_step(
     hessian = _gram(Z, curvature)
     if x is not None:
         gradient = np.vstack([gradient, np.einsum("ij,ij->j", x, residual)])
-        hessian = _bordered(hessian, Z.T @ (curvature * x), np.einsum("ij,ij->j", x, curvature * x))
+        hessian = bordered(hessian, Z.T @ (curvature * x), np.einsum("ij,ij->j", x, curvature * x))
     diagonal = np.arange(hessian.shape[1])
     own = hessian[:, diagonal, diagonal]
     unit = 1.0 / np.sqrt(own + 1e-300)  # heavy tails: curvatures of very different sizes
@@ -150,15 +151,6 @@ def _gram(Z: Floats, curvature: Floats) -> Floats:
     out = np.empty((curvature.shape[1], k, k))
     out[:, row, column] = packed.T
     out[:, column, row] = packed.T
-    return out
-
-
-def _bordered(hessian: Floats, cross: Floats, corner: Floats) -> Floats:
-    batch, k, _ = hessian.shape
-    out = np.empty((batch, k + 1, k + 1))
-    out[:, :k, :k] = hessian
-    out[:, :k, k] = out[:, k, :k] = cross.T
-    out[:, k, k] = corner
     return out
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fbed.models.likelihoods import few_terms
 from fbed.models.likelihoods.glm import log_intercept
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit
-from fbed.models.likelihoods.newton import Columns, Maximum, climb, told
+from fbed.models.likelihoods.newton import Columns, Maximum, bordered, climb, told
 from fbed.models.presentation import Estimates
 from fbed.models.recession import Constraints, held_further
 from fbed.rules.p_values import Floats
@@ -164,7 +164,7 @@ class NegativeBinomialPoint:
         cross[:, held | ~_is_definite(inner, cross, bend)] = 0.0
         bend = np.where(held, 1.0, np.maximum(np.abs(bend), 1e-300))
         gradient = np.vstack([columns.inner(self.residual()), slope])
-        return gradient, _with_corner(inner, cross, bend)
+        return gradient, bordered(inner, cross, bend)
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """Residuals, and the information that is expected."""
@@ -263,12 +263,3 @@ def _is_definite(inner: Floats, cross: Floats, corner: Floats) -> NDArray[np.boo
     jittered = inner + 1e-12 * np.einsum("bii->b", inner)[:, None, None] / size * np.eye(size)
     solved = np.linalg.solve(jittered, cross.T[:, :, None])[:, :, 0].T
     return corner - np.einsum("ij,ij->j", cross, solved) > 1e-8 * np.abs(corner)
-
-
-def _with_corner(inner: Floats, cross: Floats, corner: Floats) -> Floats:
-    batch, k, _ = inner.shape
-    out = np.empty((batch, k + 1, k + 1))
-    out[:, :k, :k] = inner
-    out[:, :k, k] = out[:, k, :k] = cross.T
-    out[:, k, k] = corner
-    return out

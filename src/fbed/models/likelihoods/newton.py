@@ -86,7 +86,7 @@ class Columns:
         weighted = weight * self.x
         if weight.shape[1] == 1:
             inner = np.broadcast_to(inner, (self.x.shape[1], *inner.shape[1:]))
-        return _bordered(inner, self.Z.T @ weighted, np.einsum("ij,ij->j", self.x, weighted))
+        return bordered(inner, self.Z.T @ weighted, np.einsum("ij,ij->j", self.x, weighted))
 
     def _shared_gram(self, weight: Floats) -> Floats:
         """ZᵀW_bZ of every model b, as one matrix product of the weights with all products of two columns."""
@@ -290,7 +290,8 @@ def _damped(
         size[worse] = np.where(size[worse] > LEAST_STEP, size[worse] / 2.0, 0.0)
 
 
-def _bordered(inner: Floats, cross: Floats, corner: Floats) -> Floats:
+def bordered(inner: Floats, cross: Floats, corner: Floats) -> Floats:
+    """The Hessians of models with one column more each."""
     batch, k, _ = inner.shape
     out = np.empty((batch, k + 1, k + 1))
     out[:, :k, :k] = inner
