@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -24,22 +27,64 @@ def however_short(monkeypatch):
     monkeypatch.setattr(sources, "ROWS", 1)
 
 
+class Cluster:
+    """A scheduler and workers, each a process of its own that nothing restarts: one that is killed stays dead."""
+
+    def __init__(self, folder):
+        self.file = folder / "scheduler.json"
+        self.scheduler = self._started("scheduler", "--host=127.0.0.1", "--port=0")
+        self.workers = []
+
+    @property
+    def scheduler_address(self):
+        return json.loads(self.file.read_text())["address"]
+
+    def scale(self, number):
+        alive = [worker for worker in self.workers if worker.poll() is None]
+        options = ("--host=127.0.0.1", "--nthreads=1", "--memory-limit=1GB", "--no-nanny")
+        new = [self._started("worker", *options) for _ in range(number - len(alive))]
+        stopped(alive[number:])
+        self.workers = alive[:number] + new
+
+    def close(self):
+        stopped([*self.workers, self.scheduler])
+
+    def _started(self, part, *options):
+        command = [
+            sys.executable,
+            "-m",
+            f"distributed.cli.dask_{part}",
+            f"--scheduler-file={self.file}",
+            "--no-dashboard",
+        ]
+        return subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def stopped(processes):
+    for process in processes:
+        process.kill()
+    for process in processes:
+        process.wait()
+
+
 @pytest.fixture(scope="module")
-def cluster():
-    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": "1GB", "host": "127.0.0.1"}
-    with distributed.LocalCluster(n_workers=1, protocol="tcp://", **options) as made:
-        yield made
+def cluster(tmp_path_factory):
+    made = Cluster(tmp_path_factory.mktemp("cluster"))
+    made.scale(1)
+    yield made
+    made.close()
 
 
 @pytest.fixture
 def client(cluster):
-    with distributed.Client(cluster) as made:
+    with distributed.Client(scheduler_file=str(cluster.file), timeout=60) as made:
+        made.wait_for_workers(1, timeout=60)
         yield made
 
 
 def scaled(cluster, client, workers):
     cluster.scale(workers)
-    client.wait_for_workers(workers)
+    client.wait_for_workers(workers, timeout=60)
     return sorted(client.run(os.getpid, on_error="ignore").values())  # one that goes may still be listed
 
 
