@@ -216,6 +216,15 @@ class Design:
         parts = [self._moments(j) for j in self.table.columns(variable)]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
+    def moments_of(self, variables: Sequence[int]) -> tuple[Floats, Floats]:
+        """Those of the columns of several variables, one after another."""
+        which = np.asarray(variables, dtype=np.intp)
+        if self.varying[which].all():
+            places = self.table.position[which]
+            return self.center[places], self.scale[places]
+        parts = [self.moments(variable) for variable in which.tolist()]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
     def _moments(self, j: int) -> tuple[Floats, Floats]:
         if j in self.table.factors:
             return self._factor_moments(j)

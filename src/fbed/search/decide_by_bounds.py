@@ -54,6 +54,10 @@ class Intervals:
         self.lower[rows], self.upper[rows] = lower, upper
         if df is not None:
             self.df[rows] = df
+        self.keep(rows)
+
+    def keep(self, rows: Indices | slice) -> None:
+        """Tell other searches what is known of some candidates."""
         if self.memory is not None:
             self.memory.remember(self.candidates[rows], self.lower[rows], self.upper[rows], self.df[rows])
 
@@ -198,8 +202,9 @@ def worst_by_intervals(
         lower = np.minimum(np.maximum(bounds.lower, at_least), bounds.upper)
         known.put(everybody, lower, bounds.upper, bounds.df)
     bar = rule.critical(known.df, k, known.fit.reference, staying=True)
-    for i in np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper)):
-        known.put(everybody[[i]], *_loss(known, i, enough=float(bar[i])))
+    unsure = np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper))
+    for i in unsure.tolist():
+        _resolve_loss(known, i, enough=float(bar[i]))
         check_time()
     while not exceeds(known.lower, bar).all():
         low = rule.merit(known.evidence(known.lower, everybody), k)
@@ -208,12 +213,13 @@ def worst_by_intervals(
         contenders = np.flatnonzero((low <= worst + TIE * max(1.0, abs(worst))) & (known.lower < known.upper))
         if len(contenders) == 0:
             break
-        i = contenders[int(np.argmin(low[contenders]))]
-        known.put(everybody[[i]], *_loss(known, i, enough=np.inf))
+        _resolve_loss(known, int(contenders[np.argmin(low[contenders])]), enough=np.inf)
         check_time()
+    known.keep(everybody)
     return known.evidence(known.lower, everybody)
 
 
-def _loss(known: Intervals, i: np.intp, enough: float) -> tuple[Floats, Floats]:
-    lower, upper = known.fit.resolve_loss(int(known.candidates[i]), enough)
-    return np.array([max(lower, known.lower[i])]), np.array([upper])
+def _resolve_loss(known: Intervals, i: int, enough: float) -> None:
+    """Narrow the interval of one variable."""
+    lower, known.upper[i] = known.fit.resolve_loss(int(known.candidates[i]), enough)
+    known.lower[i] = max(lower, known.lower[i])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -61,6 +61,16 @@ class Scan:
     critical: Callable[[Floats], Floats] | None = None
     reference: Reference | None = None
     log_p: Floats | None = None
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all candidates that could be tested have the same df."""
+        return _alike(self.df)
+
+    @cached_property
+    def largest_df(self) -> float:
+        """Of any candidate."""
+        return float(self.df.max())
 
 
 Part = TypeVar("Part")
@@ -132,7 +142,7 @@ class Scanner:
         scan = self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
         self._last_gain = (tuple(selected), scan)
         if shared is not None and self._passes_for_certain(scan, k):
-            ranking = None if _alike(scan.df) else ranking_of(self.rule, k)
+            ranking = None if scan.alike else ranking_of(self.rule, k)
             shared.best.get((frozenset(selected), ranking), lambda: scan, 24 * len(candidates))
         return scan
 
@@ -151,16 +161,16 @@ class Scanner:
         """Whether the best of a scan passes, and so does everybody who ties with him."""
         if scan.chosen is None or scan.reference is None:
             return False
-        df = np.array([scan.chosen.df, scan.df.max()])
+        df = np.array([scan.chosen.df, scan.largest_df])
         own, largest = np.maximum(self.rule.critical(df, k, scan.reference), 0.0)
-        return bool(scan.chosen.statistic > own + (2.0 * TIE * own if _alike(scan.df) else _CLEAR * largest))
+        return bool(scan.chosen.statistic > own + (2.0 * TIE * own if scan.alike else _CLEAR * largest))
 
     def _best_before(self, selected: Sequence[int], candidates: Indices) -> Indices | None:
         """Positions of candidates who were best in the scan that led to S, if it was asked and all had the same df."""
         before, scan = self._last_gain or ((), None)
         if scan is None or scan.chosen is None or tuple(selected) != (*before, scan.chosen.variable):
             return None
-        if not _alike(scan.df):
+        if not scan.alike:
             return None
         return np.flatnonzero(np.isin(candidates, scan.candidates[_favourites(scan.lower, scan.upper)]))
 
@@ -190,8 +200,9 @@ class Scanner:
             evidence = self._computed(fit.losses, variables, self.memo.losses(selected) if self.memo else None)
             known = Intervals.exact(variables, evidence)
         keeps = self.rule.passes(evidence, k, staying=True)
-        order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
-        scan = self._answer(known, keeps, order, not keeps[order[0]], k, staying=True)
+        looked_at = not self.decides_only or not keeps.all()
+        order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables) if looked_at else []
+        scan = self._answer(known, keeps, order, bool(order) and not keeps[order[0]], k, staying=True)
         self._last_loss = (frozenset(selected), scan)
         return scan
 

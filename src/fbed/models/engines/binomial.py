@@ -22,7 +22,7 @@ from fbed.models.engines.certified import CertifiedLogistic, Hints
 from fbed.models.engines.logistic_newton import deviance, maximise
 from fbed.models.engines.sparse_logistic import SparseLogistic, SparseSpan, sparse_span
 from fbed.models.likelihoods.glm import logit_intercept
-from fbed.models.presentation import ONE_PREDICTOR, on_users_scale
+from fbed.models.presentation import ONE_PREDICTOR, Estimates, on_users_scale, scaled_to_users_scale
 from fbed.models.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
@@ -102,7 +102,10 @@ class Binomial:
             if described is not None:
                 return described
             fit = fit.dense
-        known = not with_errors and isinstance(fit, CertifiedBinomialFit) and fit.has_recession
+        certified = isinstance(fit, CertifiedBinomialFit)
+        if certified and not with_errors and (told := fit.on_columns()) is not None:
+            return told.fitted("binomial", fit.deviance, self.null_deviance)
+        known = not with_errors and certified and fit.has_recession
         covariance, found = None, every(fit.coefficients) if known else fit.recession
         if with_errors:
             curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
@@ -153,13 +156,18 @@ class BinomialFit:
         mean, weights = special.expit(self.predictor), self.model.design.weights
         return (weights * (self.model.y - mean))[:, None], weights * mean * special.expit(-self.predictor)
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether no row can be on its way to probability 0 or 1."""
+        return float(((2.0 * self.model.y - 1.0) * self.predictor).max()) < UNDECIDED
+
     @cached_property
     def recession(self) -> Recession:
         """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
         if self.deviance == 0.0:
             return every(self.coefficients)
         sign = 2.0 * self.model.y - 1.0
-        if float((sign * self.predictor).max()) < UNDECIDED:
+        if self.is_undecided:
             return none(len(self.coefficients))
         return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
 
@@ -240,6 +248,15 @@ class CertifiedBinomialFit(BinomialFit):
     def has_recession(self) -> bool:
         """Whether rows that are explained for good tell so, without a search for all directions."""
         return self.deviance > 0.0 and len(self.engine.null.rows) < self.model.design.n_rows
+
+    def on_columns(self) -> Estimates | None:
+        """Estimates of a model without a basis, unless one is needed to tell which of them are infinite."""
+        if not isinstance(self.engine, SparseLogistic):
+            return None
+        coefficients = self.engine.coefficients
+        if self.deviance == 0.0 or self.has_recession:
+            return scaled_to_users_scale(self.span, coefficients, every(coefficients))
+        return scaled_to_users_scale(self.span, coefficients, none(len(coefficients))) if self.is_undecided else None
 
     def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Factor the curvature."""

@@ -356,17 +356,15 @@ class CertifiedLogistic:
         whatever its quality, and only looked at where the lower bound does not settle it.
         """
         lower, upper = np.zeros(len(variables)), np.full(len(variables), most)
-        found = [self._shortest_way_without(int(variable)) for variable in variables]
-        known = np.array([i for i, way in enumerate(found) if way is not None], dtype=np.intp)
+        known, ways, wald = self._shortest_ways_without(variables)
         if len(known) == 0:
             return lower, upper
-        ways, wald = zip(*(way for way in found if way is not None), strict=True)
-        steps = self._moved(self.null.whitener @ np.column_stack(ways))
+        steps = self._moved(self.null.whitener @ ways)
         active = self.null.curvature > 0
         mean, moved = (self.mean, steps) if active.all() else (self.mean[active], steps[active])
         mean = mean[:, None]
         z_min = np.minimum(np.minimum((mean - 1.0) * moved, mean * moved).min(axis=0, initial=0.0), 0.0)
-        lower[known] = np.maximum(self._surely_lost(np.array(wald), z_min), 0.0)
+        lower[known] = np.maximum(self._surely_lost(wald, z_min), 0.0)
         unsure = lower[known] <= critical * (1.0 + 2e-9)
         sign = (1.0 - 2.0 * self.model.y)[:, None]
         without = np.logaddexp(0.0, sign * (self.predictor[:, None] - steps[:, unsure]))
@@ -407,10 +405,9 @@ class CertifiedLogistic:
 
     def _functional(self, variable: int) -> Floats:
         """The functionals alone: those of single columns are found together."""
-        place = self.span.place(variable)
-        if place.stop - place.start > 1:
+        if self.span.rank_of[variable] > 1:
             return self._without(variable)[0]
-        return self._functionals[:, place]
+        return self._functionals[:, self.span.place(variable)]
 
     @cached_property
     def _functionals(self) -> Floats:
@@ -421,6 +418,28 @@ class CertifiedLogistic:
     @cached_property
     def _triangle(self) -> Floats:
         return self.span.triangle()
+
+    def _shortest_ways_without(self, variables: Indices) -> tuple[Indices, Floats, Floats]:
+        """Which variables have such a way; the ways, a column each; and their Wald statistics."""
+        selected = variables.tolist()
+        if all(self.span.rank_of[variable] == 1 for variable in selected):
+            return self._single_ways_without([self.span.place(variable).start for variable in selected])
+        found = [self._shortest_way_without(variable) for variable in selected]
+        known = np.array([i for i, way in enumerate(found) if way is not None], dtype=np.intp)
+        there = [way for way in found if way is not None]
+        ways = np.column_stack([way for way, _ in there]) if there else np.empty((0, 0))
+        return known, ways, np.array([wald for _, wald in there])
+
+    def _single_ways_without(self, places: list[int]) -> tuple[Indices, Floats, Floats]:
+        """The same for single columns of the model, all in one go."""
+        functionals, free = self._functionals[:, places], self.null.free
+        known = np.arange(len(places), dtype=np.intp)
+        if free.shape[1]:
+            known = np.flatnonzero(np.abs(free.T @ functionals).max(axis=0) <= 1e-9)
+            functionals = functionals[:, known]
+        whitened, coefficients = self.null.whitener.T @ functionals, self.coefficients @ functionals
+        dual = coefficients / np.einsum("ij,ij->j", whitened, whitened)
+        return known, whitened * dual, coefficients * dual
 
     def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
         """Step (on G) to the nearest model without the variable, in the curvature's metric; and Wald's statistic."""
