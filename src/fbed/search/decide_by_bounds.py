@@ -148,16 +148,32 @@ def _raised(
     known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped, favourites: Indices | None
 ) -> Callable[[Floats], Floats]:
     """Critical values that leave out those who lose to a candidate who seems to be best; ties with it stay in."""
-    first = _seen_first(known, mapped) if favourites is None else favourites
-    if len(first) == 0:
-        return critical
-    bounds = known.fit.gain_bounds(known.candidates[first], critical)  # a closer look may find a column degenerate
-    known.put(first, bounds.lower, bounds.upper, bounds.df)
-    first = first[np.argsort(-bounds.lower, kind="stable")]
-    known.put(first, *known.fit.contest(known.candidates[first], known.lower[first], known.upper[first], True))
-    statistic = float(known.lower[first].max())
+    leader = None if favourites is None else _leader(known, favourites)
+    if leader is None:
+        first = _seen_first(known, mapped) if favourites is None else favourites
+        if len(first) == 0:
+            return critical
+        _look_closer(known, first, critical)  # which may find a column degenerate
+        first = first[np.argsort(-known.lower[first], kind="stable")]
+        known.put(first, *known.fit.contest(known.candidates[first], known.lower[first], known.upper[first], True))
+        leader = first[int(np.argmax(known.lower[first]))]
+    statistic = float(known.lower[leader])
     bar = statistic - 4.0 * TIE * max(1.0, statistic)
     return lambda df: np.maximum(critical(df), bar)
+
+
+def _leader(known: Intervals, favourites: Indices) -> np.intp | None:
+    """Who is known, from searches that came to the same set before, to be better than all favourites."""
+    leader = np.argmax(known.lower)
+    rivals = favourites[favourites != leader]
+    alike = known.df[rivals] == known.df[leader]  # who is not known is not
+    certain = len(favourites) > 0 and bool((alike & (known.upper[rivals] < known.lower[leader])).all())
+    return leader if certain and known.lower[leader] > 0.0 else None
+
+
+def _look_closer(known: Intervals, rows: Indices, critical: Callable[[Floats], Floats]) -> None:
+    bounds = known.fit.gain_bounds(known.candidates[rows], critical)
+    known.put(rows, bounds.lower, bounds.upper, bounds.df)
 
 
 def _seen_first(known: Intervals, mapped: Mapped) -> Indices:

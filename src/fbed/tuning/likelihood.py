@@ -149,9 +149,10 @@ class Standardised:
         """Whether products of columns suffice to see that all of them are independent."""
         if self._whole.shape[1] >= len(self._whole):
             return False
-        X = np.sqrt(self.problem.design.weights)[:, None] * self._whole
+        design, X = self.problem.design, self._whole
+        X = X if design.unit_weights else np.sqrt(design.weights)[:, None] * X
         try:
-            triangle = np.linalg.cholesky(X.T @ X / self.problem.design.n)
+            triangle = np.linalg.cholesky(X.T @ X / design.n)
         except np.linalg.LinAlgError:
             return False
         return bool((np.diag(triangle) ** 2 > _FAR).all())
@@ -171,7 +172,7 @@ class Standardised:
         """Parameters of the null model, or near it."""
         return self.likelihood.start(self.columns.size)
 
-    @property
+    @cached_property
     def is_slope(self) -> NDArray[np.bool_]:
         """Which parameters are coefficients of columns."""
         like = self.likelihood

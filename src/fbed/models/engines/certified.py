@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, special
+from scipy import special
+from scipy.linalg import lapack
 
 from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
 from fbed.models.base import Indices, Span
@@ -412,7 +413,7 @@ class CertifiedLogistic:
     @cached_property
     def _functionals(self) -> Floats:
         """F with RᵀF diagonal: each column vanishes on all columns of the triangle but one."""
-        F = linalg.solve_triangular(self._triangle, np.eye(self.span.rank), trans="T", check_finite=False)
+        F = lapack.dtrtri(self._triangle)[0].T
         return np.asarray(F / np.sqrt(np.einsum("ij,ij->j", F, F)))
 
     @cached_property
