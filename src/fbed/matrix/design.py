@@ -129,7 +129,7 @@ class Design:
 
     def positions(self, variables: Sequence[int] | NDArray[np.intp]) -> NDArray[np.int64]:
         """Where numeric variables are in the table's matrix."""
-        return self.table.position[np.asarray(variables, dtype=np.intp)].astype(np.int64)
+        return self.table.position[np.asarray(variables, dtype=np.intp)].astype(np.int64, copy=False)
 
     def columns(self, variable: int) -> Floats:
         """All design columns of one variable, n × width."""

@@ -111,6 +111,8 @@ def best_by_intervals(
         known.put(rows, lower, upper)
     tied = np.flatnonzero(tied_with_best(value(lower), lower) if not race else lower >= _near(float(lower.max())))
     winner = int(tied[np.argmin(known.candidates[rows[tied]])])
+    if n_runners_up == 0:
+        return [int(rows[winner])]
     others = np.argsort(-value(upper), kind="stable")[: n_runners_up + 1].tolist()
     return [int(rows[i]) for i in (winner, *(i for i in others if i != winner))][: n_runners_up + 1]
 

@@ -255,8 +255,9 @@ class Scanner:
         How they are cut does not depend on the number of threads: a matrix product may round differently when it has
         other columns beside it.
         """
-        share = -(-len(variables) // (self.model.block_size * _PARTS))
-        size = self.model.block_size * max(1, min(_BLOCKS_A_CHECK, share))
+        own = self.model.block_size
+        share = -(-len(variables) // (own * _PARTS))
+        size = own * max(1, min(_BLOCKS_A_CHECK, share))
         blocks = [variables[i : i + size] for i in range(0, len(variables), size)]
         parts = []
         for part in spread(evaluate, blocks, self.n_threads):
@@ -274,17 +275,12 @@ class Scanner:
         staying: bool = False,
     ) -> Scan:
         """`order` holds the positions of the best few; the first is chosen when that is allowed."""
-        few = np.array(order, dtype=np.intp)
-        statistic, upper, df = known.lower[few], known.upper[few], known.df[few]
-        log_p = np.full(len(few), np.nan) if self.decides_only else known.log_p(few)
         reference = known.reference
 
         def critical(df: Floats) -> Floats:
             return self.rule.critical(df, k, reference or ChiSquare(), staying)
 
-        score = np.full(len(few), np.nan) if self.decides_only else statistic - critical(df)
-        columns = (known.candidates[few], statistic, df, log_p, score, upper)
-        findings = tuple(Finding(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+        findings = _undescribed(known, order) if self.decides_only else _described(known, order, critical)
         chosen = findings[0] if allowed else None
         return Scan(
             known.candidates,
@@ -298,6 +294,23 @@ class Scanner:
             reference,
             known.exact_log_p if reference is None else None,
         )
+
+
+def _described(known: Intervals, order: Sequence[int], critical: Callable[[Floats], Floats]) -> tuple[Finding, ...]:
+    """All there is to tell about some candidates."""
+    few = np.array(order, dtype=np.intp)
+    statistic, df = known.lower[few], known.df[few]
+    score = statistic - critical(df)
+    columns = (known.candidates[few], statistic, df, known.log_p(few), score, known.upper[few])
+    return tuple(Finding(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _undescribed(known: Intervals, order: Sequence[int]) -> tuple[Finding, ...]:
+    """The same where nobody looks at p-values and scores."""
+    candidates, lower, df, upper = known.candidates, known.lower, known.df, known.upper
+    return tuple(
+        Finding(int(candidates[i]), float(lower[i]), float(df[i]), np.nan, np.nan, float(upper[i])) for i in order
+    )
 
 
 def _may_be_best(statistic: Floats, df: Floats) -> NDArray[np.bool_]:

@@ -300,9 +300,11 @@ class CertifiedBinomialFit(BinomialFit):
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Contenders by refinement, by fits of their own where certificates do not close."""
         lower, upper = lower.copy(), upper.copy()
-        numeric = self.model.design.numeric[candidates]
-        self._contest_numeric(candidates, lower, upper, np.flatnonzero(numeric & (lower < upper)), race)
-        wide = np.flatnonzero(~numeric & (lower < upper))
+        numeric, unknown = self.model.design.numeric[candidates], lower < upper
+        self._contest_numeric(candidates, lower, upper, np.flatnonzero(numeric & unknown), race)
+        if numeric.all():
+            return lower, upper
+        wide = np.flatnonzero(~numeric & unknown)
         best = contested(self._groups.resolve, candidates, lower, upper, wide, race)
         if best is not None:
             self.engine.hints[frozenset((*self.span.selected, best[0]))] = best[1]
@@ -312,12 +314,22 @@ class CertifiedBinomialFit(BinomialFit):
         """Narrow the intervals of single columns of numbers in place."""
         if len(numeric) == 0:
             return
+        told = race and self._is_known(int(candidates[0]), float(lower[0]), float(upper[0]))
+        if told and numeric[0] > 0:
+            numeric = np.append(0, numeric)
         contenders = candidates[numeric]
-        found = self.engine.contest(contenders, lower[numeric], upper[numeric], race)
+        found = self.engine.contest(contenders, lower[numeric], upper[numeric], race, told)
         lower[numeric], upper[numeric], best, predictor, is_open = found
-        self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
+        if best > 0 or not told:
+            self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
         for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
+
+    def _is_known(self, candidate: int, lower: float, upper: float) -> bool:
+        """Whether nothing more is to be learned of a column of numbers: its statistic, or where the model with it ends."""
+        if not self.model.design.numeric[candidate] or upper - lower > TIE * max(1.0, lower):
+            return False
+        return lower == upper or frozenset((*self.span.selected, candidate)) in self.engine.hints
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added, by fits of their own."""

@@ -286,9 +286,9 @@ class CertifiedLogistic:
         return np.where(shifted, 0.0, lower), np.where(shifted, np.inf, upper)
 
     def contest(
-        self, candidates: Indices, lower: Floats, upper: Floats, race: bool
+        self, candidates: Indices, lower: Floats, upper: Floats, race: bool, first_is_known: bool = False
     ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
-        """Refine contenders, given best first, until each is resolved or out of the race.
+        """Refine contenders, given best first, until each is resolved or out of the race; the first may be known.
 
         Also tells who is best, the linear predictor of that model, and where certificates did not close. Most of a
         crowd is put below what the first of them is certain to gain by a coarser look.
@@ -297,24 +297,32 @@ class CertifiedLogistic:
         if crowded and self.coarse is None:
             self._look_coarsely(_COARSE)
         if not crowded or self.coarse is None:
-            return self._resolved(candidates, lower, upper, race)
+            return self._resolved(candidates, lower, upper, race, first_is_known)
         bar = float(lower[0])
         which = self.model.design.positions(candidates[1:])
         coarse = self._brackets(self.coarse, which, bar, ranked=False)[1]
         lower, upper = lower.copy(), np.append(upper[:1], np.maximum(np.minimum(upper[1:], coarse), lower[1:]))
         stay = np.flatnonzero(upper >= bar * (1.0 - 1e-8) - 1e-8)
-        found = self._resolved(candidates[stay], lower[stay], upper[stay], True)
+        found = self._resolved(candidates[stay], lower[stay], upper[stay], True, first_is_known)
         is_open = np.zeros(len(lower), dtype=bool)
         lower[stay], upper[stay], is_open[stay] = found[0], found[1], found[4]
         return lower, upper, int(stay[found[2]]), found[3], is_open
 
     def _resolved(
-        self, candidates: Indices, lower: Floats, upper: Floats, race: bool
+        self, candidates: Indices, lower: Floats, upper: Floats, race: bool, first_is_known: bool
     ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
         design = self.model.design
         which = design.positions(candidates)
         return self.null.kernel.contest(
-            design.matrix, which, design.center, design.scale, design.mostly_zero[which], lower, upper, race
+            design.matrix,
+            which,
+            design.center,
+            design.scale,
+            design.mostly_zero[which],
+            lower,
+            upper,
+            race,
+            first_is_known,
         )
 
     def single_gain(self, candidate: int) -> tuple[float, float]:
