@@ -151,7 +151,7 @@ class _Worker:
 
     @cached_property
     def _any_plan(self) -> Plan:
-        """What all settings search, without columns that are constant here: they fail every test, which nobody counts."""
+        """What all search, without columns that are constant here: they fail every test, which nobody counts."""
         plan = self.searches.plan(self.problem, self.searches.settings[0])
         return replace(plan, candidates=plan.candidates[self.problem.design.width[plan.candidates] > 0])
 

@@ -102,10 +102,12 @@ class Binomial:
             if described is not None:
                 return described
             fit = fit.dense
-        certified = isinstance(fit, CertifiedBinomialFit)
-        if certified and not with_errors and (told := fit.on_columns()) is not None:
-            return told.fitted("binomial", fit.deviance, self.null_deviance)
-        known = not with_errors and certified and fit.has_recession
+        known = False
+        if not with_errors and isinstance(fit, CertifiedBinomialFit):
+            told = fit.on_columns()
+            if told is not None:
+                return told.fitted("binomial", fit.deviance, self.null_deviance)
+            known = fit.has_recession
         covariance, found = None, every(fit.coefficients) if known else fit.recession
         if with_errors:
             curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
@@ -326,7 +328,7 @@ class CertifiedBinomialFit(BinomialFit):
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
 
     def _is_known(self, candidate: int, lower: float, upper: float) -> bool:
-        """Whether nothing more is to be learned of a column of numbers: its statistic, or where the model with it ends."""
+        """Whether there is nothing to be learned of a column of numbers: its statistic, or where its model ends."""
         if not self.model.design.numeric[candidate] or upper - lower > TIE * max(1.0, lower):
             return False
         return lower == upper or frozenset((*self.span.selected, candidate)) in self.engine.hints

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
-from scipy.linalg import lapack
 
-from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
+from fbed._kernels import LogisticNull, fit_logistic, pattern_deviances
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
 from fbed.models.engines.fitted_logistic import Null, as_stored
+from fbed.models.engines.functionals import Functionals
 from fbed.models.engines.some_rows import SomeRows
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.likelihoods.newton import Columns, maximise
@@ -64,7 +64,6 @@ class CertifiedLogistic:
         self._spared = 0.0  # what its rows may leave out
         self.some_rows: SomeRows | None = None  # the same, for many candidates
         self.crowded = False  # whether many candidates are being asked about, block after block
-        self._without_known: dict[int, tuple[Floats, Floats]] = {}
 
     def _begin(self, start: Sequence[Floats]) -> None:
         """Fit the model, from linear predictors that may be near."""
@@ -398,35 +397,10 @@ class CertifiedLogistic:
         least = E(z_min - null.reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
         return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
 
-    def _without(self, variable: int) -> tuple[Floats, Floats]:
-        """Orthonormal functionals of the coefficients on Z that vanish on models without the variable; and a basis of
-        those models.
-
-        From the triangle with the variable's columns taken out, not from its inverse: coefficients may be on their way
-        to infinity, and the least part of the variable that a rounded basis left in would grow with them.
-        """
-        if variable not in self._without_known:
-            place = self.span.place(variable)
-            basis = basis_without(self._triangle, place.start, place.stop)
-            kept = self.span.rank - (place.stop - place.start)
-            self._without_known[variable] = basis[:, kept:], basis[:, :kept]
-        return self._without_known[variable]
-
-    def _functional(self, variable: int) -> Floats:
-        """The functionals alone: those of single columns are found together."""
-        if self.span.rank_of[variable] > 1:
-            return self._without(variable)[0]
-        return self._functionals[:, self.span.place(variable)]
-
     @cached_property
-    def _functionals(self) -> Floats:
-        """F with RᵀF diagonal: each column vanishes on all columns of the triangle but one."""
-        F = lapack.dtrtri(self._triangle)[0].T
-        return np.asarray(F / np.sqrt(np.einsum("ij,ij->j", F, F)))
-
-    @cached_property
-    def _triangle(self) -> Floats:
-        return self.span.triangle()
+    def functionals(self) -> Functionals:
+        """What vanishes on models without a variable."""
+        return Functionals(self.span)
 
     def _shortest_ways_without(self, variables: Indices) -> tuple[Indices, Floats, Floats]:
         """Which variables have such a way; the ways, a column each; and their Wald statistics."""
@@ -441,7 +415,7 @@ class CertifiedLogistic:
 
     def _single_ways_without(self, places: list[int]) -> tuple[Indices, Floats, Floats]:
         """The same for single columns of the model, all in one go."""
-        functionals, free = self._functionals[:, places], self.null.free
+        functionals, free = self.functionals.single[:, places], self.null.free
         known = np.arange(len(places), dtype=np.intp)
         if free.shape[1]:
             known = np.flatnonzero(np.abs(free.T @ functionals).max(axis=0) <= 1e-9)
@@ -452,7 +426,7 @@ class CertifiedLogistic:
 
     def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
         """Step (on G) to the nearest model without the variable, in the curvature's metric; and Wald's statistic."""
-        functional = self._functional(variable)
+        functional = self.functionals.of(variable)
         if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9:
             return None
         whitened = self.null.whitener.T @ functional
@@ -462,12 +436,12 @@ class CertifiedLogistic:
 
     def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
         """Deviance of the model without one variable, from a start close by; or an interval that is above `enough`."""
-        functional, rest = self._without(variable)
+        functional, rest = self.functionals.without(variable)
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         if near is not None:
             start = self.coefficients - self.null.whitener @ near[0]
         else:
-            own = self._triangle[:, self.span.place(variable)]
+            own = self.functionals.triangle[:, self.span.place(variable)]
             start = self.coefficients - own @ _solved(functional.T @ own, functional.T @ self.coefficients)
         starts = [part * (rest.T @ start) for part in self._parts(near is not None)] + [rest.T @ self._centre()]
         Z = (rest.T @ self.Z.T).T

@@ -20,6 +20,7 @@ from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
 from fbed.models.engines.certified import _COARSE, _ENOUGH, FAR, CertifiedLogistic
 from fbed.models.engines.fitted_logistic import Null
+from fbed.models.engines.functionals import OwnFunctionals
 from fbed.rules.p_values import Floats
 
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
@@ -167,9 +168,9 @@ class SparseLogistic(CertifiedLogistic):
         return self.span.columns.moved(np.asfortranarray(coefficients))
 
     @cached_property
-    def _functionals(self) -> Floats:
-        """The coefficients of the columns themselves."""
-        return np.eye(self.span.rank)
+    def functionals(self) -> OwnFunctionals:
+        """What vanishes on models without a variable."""
+        return OwnFunctionals(self.span)
 
     def single_gain(self, candidate: int) -> tuple[float, float]:
         """By a fit on the columns, unless the candidate is close to their span.
