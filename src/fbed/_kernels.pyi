@@ -237,9 +237,10 @@ class LogisticNull:
         lower: Floats,
         upper: Floats,
         race: bool,
+        first_is_known: bool,
     ) -> tuple[Floats, Floats, int, Floats, Flags]:
-        """Refine contenders; their bounds, the position of the best, the linear predictor of its model, and who is
-        neither resolved nor out of the race."""
+        """Refine contenders; their bounds, the position of the best, the linear predictor of its model (unless that is
+        the first, and known), and who is neither resolved nor out of the race."""
 
 def model_rows(
     counts: bool,
