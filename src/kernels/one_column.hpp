@@ -12,6 +12,7 @@
 
 #include "prepared.hpp"
 #include "refine.hpp"
+#include "score_step.hpp"
 #include "support.hpp"
 
 namespace fbed {
@@ -25,6 +26,9 @@ struct Explained {
 
 // Entries of a column times columns of the model, beside the rows, from which it is looked at with all of its rows at once.
 constexpr int64_t kWide = 2;
+
+// The same, from which it is looked at by its score first: one product with the model costs less than a look by the support.
+static const double kScored = getenv("KS") ? atof(getenv("KS")) : 0.5;
 
 struct OneColumn : Prepared {
     using Prepared::Prepared;
@@ -45,6 +49,12 @@ struct OneColumn : Prepared {
         known.upper = std::max(known.lower, std::min(known.upper, b.upper));
         counts[2]++;
         if (q.settled(known) || !q.refine) return known;
+        if (!q.resolve && known.lower <= q.critical) {
+            ScoreStep score(f, work, norm);
+            score.take_first_step();
+            known.upper = std::max(known.lower, std::min(known.upper, score.without_rows(q.aim())));
+            if (q.settled(known)) return known;
+        }
         counts[3]++;
         Refinement refinement(f, work, f.a, work.x.data(), norm, 0.0);
         const Interval out = refinement.run(q, known);
@@ -111,6 +121,11 @@ struct OneColumn : Prepared {
         if (most < q.aim()) {
             left = std::numeric_limits<double>::infinity();
             return {0.0, most};
+        }
+        if (!q.resolve && std::isfinite(q.critical) && s.m * f.r > kScored * f.n) {
+            const double high = ScoreStep(f, work, s).upper(q.aim());
+            left = std::numeric_limits<double>::infinity();
+            if (high < q.aim()) return {0.0, high};
         }
         if (q.spare_wide && std::isfinite(q.critical) && s.m * f.r > kWide * f.n) {  // a look by the support rarely settles it
             left = std::numeric_limits<double>::quiet_NaN();
