@@ -28,7 +28,7 @@ struct Explained {
 constexpr int64_t kWide = 2;
 
 // The same, from which it is looked at by its score first: one product with the model costs less than a look by the support.
-static const double kScored = getenv("KS") ? atof(getenv("KS")) : 0.5;
+constexpr double kScored = 0.5;
 
 struct OneColumn : Prepared {
     using Prepared::Prepared;
@@ -94,10 +94,9 @@ struct OneColumn : Prepared {
         return out;
     }
 
-    // The column in units of its spread: the sums with it are then of the same size as those with G.
+    // What a column is not 0 in, in units of its spread: the sums with it are then of the same size as those with G.
     template <class Matrix>
-    Interval support_column(const Matrix& m, int64_t j, double scale, Work& work, const Question& q, double& left,
-                            double* predictor, Explained& explained) const {
+    Support support_of(const Matrix& m, int64_t j, double scale, Work& work) const {
         Support s;
         const int64_t stored = m.support(j, work.support.data(), work.column.data());
         for (int64_t i = 0; i < stored; ++i) {
@@ -108,6 +107,13 @@ struct OneColumn : Prepared {
         }
         s.rows = work.support.data();
         s.x = work.column.data();
+        return s;
+    }
+
+    template <class Matrix>
+    Interval support_column(const Matrix& m, int64_t j, double scale, Work& work, const Question& q, double& left,
+                            double* predictor, Explained& explained) const {
+        Support s = support_of(m, j, scale, work);
         counts[0]++;
         if (s.m == f.n && is_indicator(s)) {  // the intercept, on the rows that are known
             left = std::numeric_limits<double>::infinity();
@@ -254,6 +260,11 @@ struct OneColumn : Prepared {
         if (mostly_zero) {
             const Interval out = support_column(columns.m, j, scale.data()[j], work, q, left, predictor, explained);
             if (!q.spare_wide || !std::isnan(left)) return out;
+        }
+        if (!mostly_zero && q.spare_wide && f.sparse && std::isfinite(q.critical)) {
+            const double high = ScoreStep(f, work, support_of(columns.m, j, scale.data()[j], work)).upper(q.aim());
+            left = std::numeric_limits<double>::infinity();
+            if (high < q.aim()) return {0.0, high};
         }
         left = std::numeric_limits<double>::quiet_NaN();
         if (q.spare_wide) return {0.0, std::numeric_limits<double>::infinity()};

@@ -76,7 +76,18 @@ class ScoreStep {
         return rest_ > kCancelled * total_ && f_.clip((slope_ * slope_ / rest_ + f_.inexact) * (1.0 + kSlack)) < aim;
     }
 
-    FBED_HOT void project() {
+    void project() {
+        is_quick_by_terms() ? project_by_terms() : project_by_rows();
+        rest_ = total_;
+        for (int64_t k = 0; k < f_.r; ++k) {
+            rest_ -= c_[k] * c_[k];
+            slope_ -= c_[k] * f_.g0[k];  // what the fit itself has left is no merit of x
+        }
+    }
+
+    bool is_quick_by_terms() const { return f_.sparse && support_->m * f_.stride > f_.n + f_.sparse->terms.stored() + f_.r * f_.r; }
+
+    FBED_HOT void project_by_rows() {
         const Support& s = *support_;
         double* c = c_.data();
         for (int64_t i = 0; i < s.m; ++i) {
@@ -86,11 +97,19 @@ class ScoreStep {
             total_ += t * s.x[i];
             add_row(c, t, f_.G + row * f_.stride, f_.stride);
         }
-        rest_ = total_;
-        for (int64_t k = 0; k < f_.r; ++k) {
-            rest_ -= c[k] * c[k];
-            slope_ -= c[k] * f_.g0[k];  // what the fit itself has left is no merit of x
+    }
+
+    void project_by_terms() {
+        const Support& s = *support_;
+        std::fill(v_, v_ + f_.n, 0.0);
+        for (int64_t i = 0; i < s.m; ++i) {
+            const int64_t row = s.rows[i];
+            const double t = f_.a[row] * f_.w[row] * s.x[i];
+            slope_ += f_.a[row] * f_.res[row] * s.x[i];
+            total_ += t * s.x[i];
+            v_[row] = t;
         }
+        f_.products(v_, c_.data());
     }
 
     // x side by side with all rows.
