@@ -11,9 +11,10 @@ from scipy import special
 import fbed
 from category_cases import category_case, differ
 from fbed._kernels import logistic_divergence, logistic_reach, logistic_rows, profile_levels, sums_by_level
-from fbed.models.engines.categories.ascent import Ascent, mixed_rows
+from fbed.models.engines.categories.ascent import Ascent, unexplained
 from fbed.models.engines.categories.coded_columns import Category, CodedColumns
-from fbed.models.engines.categories.coded_fit import CodedBinomialFit
+from fbed.models.engines.categories.coded_fit import CodedFit
+from fbed.models.engines.categories.row_likelihoods import BinaryRows
 from problem_cases import read_problem
 
 RNG = np.random.default_rng(20)
@@ -115,8 +116,8 @@ def test_rows_of_levels_of_one_class_are_no_part_of_the_question():
     one = Category(np.array([0, 0, 1, 1, 2, 2], dtype=np.int8), 3)
     two = Category(np.array([0, 1, 0, 1, 1, 1], dtype=np.int8), 2)
     y = np.array([1.0, 1, 0, 1, 0, 1])  # level 0 of `one` is pure, and without its rows level 0 of `two` is
-    assert_array_equal(mixed_rows([one], y, np.ones(6)), [0, 0, 1, 1, 1, 1])
-    assert_array_equal(mixed_rows([one, two], y, np.ones(6)), [0, 0, 0, 0, 1, 1])
+    assert_array_equal(unexplained([one], BinaryRows(y), np.ones(6)), [0, 0, 1, 1, 1, 1])
+    assert_array_equal(unexplained([one, two], BinaryRows(y), np.ones(6)), [0, 0, 0, 0, 1, 1])
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -127,7 +128,7 @@ def test_every_interval_on_the_way_up_holds_the_deviance(seed):
     y = (signal + rng.logistic(size=len(signal)) > 0).astype(float)
     start = np.zeros(len(y))
     seen = []
-    found = Ascent(columns, y, weight, start).enclose(lambda least, most: seen.append((least, most)))
+    found = Ascent(columns, BinaryRows(y), weight, start).enclose(lambda least, most: seen.append((least, most)))
     assert found.settled
     assert found.least == found.most
     for least, most in seen:
@@ -162,7 +163,7 @@ def test_a_model_in_codes_is_described_as_one_in_columns(pure):
     table, y = many_levels(pure=pure)
     model = read_problem(table, y, [fbed.BIC()]).model
     fit = model.fit([0, 1, 2])
-    assert isinstance(fit, CodedBinomialFit)
+    assert isinstance(fit, CodedFit)
     coded = fit.describe()
     dense = model.dense_fit([0, 1, 2])
     assert fit.deviance == pytest.approx(dense.deviance, abs=1e-7)
@@ -224,7 +225,7 @@ def test_removals_beside_codes_are_enclosed(seed):
     model = read_problem(X, y, [fbed.BIC()], family="binomial", **options).model
     selected = [0, 2, 3, 4] if seed % 2 else [0, 1, 2, 3, 4]
     fit = model.fit(selected)
-    assert isinstance(fit, CodedBinomialFit)
+    assert isinstance(fit, CodedFit)
     variables = np.array([2, 3, 4])
     bounds = fit.loss_bounds(variables, lambda df: np.full(df.shape, 3.84))
     assert bounds.df.tolist() == [1, 1, 1]
