@@ -12,7 +12,7 @@ import fbed
 from category_cases import category_case, differ
 from fbed._kernels import logistic_divergence, logistic_reach, logistic_rows, profile_levels, sums_by_level
 from fbed.models.engines.categories.ascent import Ascent, unexplained
-from fbed.models.engines.categories.coded_columns import Category, CodedColumns
+from fbed.models.engines.categories.coded_columns import Category, CodedColumns, pivoted
 from fbed.models.engines.categories.coded_fit import CodedFit
 from fbed.models.engines.categories.row_likelihoods import BinaryRows
 from problem_cases import read_problem
@@ -110,6 +110,17 @@ def test_what_depends_on_levels_is_left_out():
     )
     assert_array_equal(columns.independent(), [1])
     assert columns.only(np.array([1])).size == 1
+
+
+def test_a_category_that_adds_nothing_leaves_no_doubt():
+    """All that is left of nested levels is rounding, which is no pivot, not even the first."""
+    rng = np.random.default_rng(5)
+    fine, weight = rng.integers(0, 40, 600).astype(np.int8), 10 ** rng.uniform(-1, 1, 600)
+    columns = CodedColumns(Category(fine, 40), np.zeros((600, 0)), weight, [Category(fine // 4, 10)])
+    assert_array_equal(columns.independent(), [])
+    factor, kept = pivoted(np.diag([1e-16, 1e-17]), 1e-12)
+    assert factor.shape == (0, 0)
+    assert len(kept) == 0
 
 
 def test_rows_of_levels_of_one_class_are_no_part_of_the_question():
@@ -264,3 +275,51 @@ def test_columns_that_are_multiplied_are_those_that_are_counted(seed, monkeypatc
         lambda c: c.ranked()[0],
     ):
         assert_allclose(ask(dense), ask(counted), atol=1e-10)
+
+
+def skewed_classes(seed=30947):
+    """Classes that five categories of up to thirty levels explain nearly all of, with weights of 0 to 3."""
+    rng = np.random.default_rng(seed)
+    n, columns = int(rng.integers(40, 500)), {}
+    for j in range(rng.integers(1, 6)):
+        n_levels = min(int(rng.choice([2, 3, 5, 12, 30])), n // 2)
+        part = 1 / (np.arange(n_levels) + rng.uniform(0.5, 5))
+        columns[f"c{j}"] = pd.Categorical([f"l{code:03d}" for code in rng.choice(n_levels, n, p=part / part.sum())])
+    for j in range(rng.integers(0, 8)):
+        kind = rng.integers(4)
+        if kind < 2:
+            columns[f"x{j}"] = rng.poisson(0.3, n).astype(float) if kind else rng.normal(size=n)
+        else:
+            columns[f"x{j}"] = (
+                (rng.random(n) < 0.1) * 1.0 if kind == 2 else rng.normal(size=n) * 10.0 ** rng.integers(-5, 6)
+            )
+    if rng.random() < 0.3 and "x0" in columns:
+        columns["dup"] = columns["x0"] * 2 + 1
+    if rng.random() < 0.3:
+        columns["cdup"] = columns["c0"].rename_categories(lambda level: level + "b")
+    X, signal = pd.DataFrame(columns), np.zeros(n)
+    for name in X:
+        column = X[name]
+        if column.dtype.name == "category":
+            effects = rng.normal(size=len(column.cat.categories)) * rng.choice([0, 0.3, 1, 3])
+            signal = signal + effects[column.cat.codes]
+        else:
+            signal = signal + rng.choice([0, 0.5, 2]) * (column - column.mean()) / (column.std() + 1e-300)
+    rng.choice(6)  # which family
+    utility = np.column_stack(
+        [np.asarray(signal) * rng.normal() + rng.gumbel(size=n) for _ in range(rng.integers(3, 7))]
+    )
+    y = np.array([f"k{best}" for best in utility.argmax(axis=1)])
+    assert rng.random() < 0.3
+    return X, y, rng.integers(0, 4, n).astype(float)
+
+
+def test_classes_that_categories_explain_nearly_all_of():
+    """Flat directions that are coupled with others: cut loose from them, a fit would end short of its maximum."""
+    X, y, weight = skewed_classes()
+    how = {"family": "multinomial", "criterion": "aic", "k": 1, "sample_weight": weight}
+    fast, slow = (fbed.select(X, y, engine=engine, **how) for engine in ("certified", "exhaustive"))
+    assert fast.selected == slow.selected == ("c4", "c2", "c3", "c0", "x0")
+    assert fast.n_tests == slow.n_tests
+    assert_allclose([row.statistic for row in fast.trace[:5]], [row.statistic for row in slow.trace[:5]], rtol=1e-9)
+    assert fast.model.deviance == pytest.approx(416.395213145, rel=1e-9)
