@@ -186,7 +186,7 @@ def _glm(request: Request, distribution: Distribution) -> Model:
             return Counts(request.design, glm)
         return _regression(request, glm)
 
-    if distribution is not GAMMA and _is_tall(request, keeps_codes=distribution is POISSON):
+    if distribution is not GAMMA and _is_tall(request):
         return _tall(distribution.name, request, y, weights, careful)
     return careful()
 
