@@ -12,11 +12,13 @@ import fbed
 from category_cases import answers
 from fbed._kernels import poisson_columns, poisson_divergences
 from fbed.models.engines.categories.ascent import Ascent, unexplained
-from fbed.models.engines.categories.coded_columns import Category, CodedColumns
+from fbed.models.engines.categories.coded_columns import Category, CodedColumns, inverted
 from fbed.models.engines.categories.coded_fit import CodedFit
 from fbed.models.engines.categories.residual_pairs import _inverse_by_pivots
 from fbed.models.engines.categories.row_likelihoods import BinaryRows, CountRows
 from fbed.models.engines.counts import Counts
+from fbed.models.engines.tall.factor import Factor
+from fbed.result import overview
 from problem_cases import read_problem
 
 RNG = np.random.default_rng(43)
@@ -158,6 +160,11 @@ def test_counts_in_codes_are_described_as_those_in_columns(empty):
     assert_allclose(coded.standard_errors, expected.standard_errors, rtol=1e-6)
 
 
-def test_pairs_of_rows_say_nothing_without_an_error_where_no_row_varies(capfd):
+def test_nothing_is_inverted_without_complaint(capfd):
+    """LAPACK writes to the terminal of whoever gives it a matrix without rows."""
+    none = np.zeros((0, 0))
     assert_array_equal(_inverse_by_pivots(np.zeros((3, 3))), np.zeros((3, 3)))
-    assert capfd.readouterr().err == ""
+    for found in (overview._inverse(none), overview._inverse_root(none), Factor(none).inverse(), inverted(none)[0]):
+        assert found.shape == (0, 0)
+    told = capfd.readouterr()
+    assert told.out == told.err == ""
