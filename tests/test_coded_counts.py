@@ -16,7 +16,7 @@ from fbed.models.engines.categories.coded_columns import Category, CodedColumns,
 from fbed.models.engines.categories.coded_fit import CodedFit
 from fbed.models.engines.categories.residual_pairs import _inverse_by_pivots
 from fbed.models.engines.categories.row_likelihoods import BinaryRows, CountRows
-from fbed.models.engines.counts import Counts
+from fbed.models.engines.coded_regression import Counts
 from fbed.models.engines.tall.factor import Factor
 from fbed.result import overview
 from problem_cases import read_problem

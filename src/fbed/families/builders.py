@@ -19,7 +19,7 @@ from fbed.matrix.stored_blocks import PackedBlocks, blocks_of
 from fbed.models.base import Model
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.bounded import BoundedFit
-from fbed.models.engines.counts import Counts
+from fbed.models.engines.coded_regression import Classes, Counts
 from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.tall.array_sums import ArraySums
@@ -237,7 +237,10 @@ def _multinomial(request: Request) -> Model:
     slow = _slow_classes(request, len(labels))
     for note in slow:
         warnings.warn(note, SlowSearch, stacklevel=2)
-    return _with_notes(_regression(request, Multinomial(codes, labels, request.design.weights)), slow)
+    likelihood = Multinomial(codes, labels, request.design.weights)
+    if _answers_by_bounds(request) and not request.design.is_stored:
+        return _with_notes(Classes(request.design, likelihood), slow)
+    return _with_notes(_regression(request, likelihood), slow)
 
 
 def _slow_classes(request: Request, n_classes: int) -> list[str]:

@@ -13,8 +13,10 @@ question.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,39 +82,47 @@ def idle_rows(outcome: RowLikelihood, rows: Rows, threshold: float) -> tuple[NDA
     return idle, float(left[idle].sum()) * (1.0 + 2.0 * CERTAIN)
 
 
-class Ascent:
-    """Newton's way up the likelihood of a model in coded columns."""
+class Enclosing(ABC):
+    """Newton's way up a likelihood: the deviance of the maximum is enclosed after every step."""
 
-    def __init__(
-        self,
-        columns: CodedColumns,
-        outcome: RowLikelihood,
-        weight: Floats,
-        start: Floats,
-        offset: Floats | None = None,
-    ) -> None:
-        self.columns, self.outcome, self.offset = columns, outcome, offset
-        categories = [columns.levels, *(other.category for other in columns.others)]
-        self.weight = unexplained(categories, outcome, weight)
-        self.explained = (self.weight == 0) & (weight > 0)
-        shift = outcome.profiled(columns.levels, start, self.weight)
-        self.predictor = start + shift[columns.levels.codes]
-        self.least, self.most = 0.0, np.inf
+    predictor: Floats
+    least, most = 0.0, np.inf
+
+    @abstractmethod
+    def rows(self) -> Any:
+        """The rows at the predictors: at least their `deviance`, `margin` and `largest`, see `Rows`."""
+
+    @abstractmethod
+    def step(self, rows: Any) -> Step:
+        """Newton's step."""
+
+    @abstractmethod
+    def reach(self, rows: Any, step: Step) -> tuple[float, float, float]:
+        """Least and largest z of a step, and how far it moves a predictor."""
+
+    @abstractmethod
+    def without_idle(self, rows: Any, threshold: float) -> tuple[float, Step, float]:
+        """The deviance without what is next to nothing, at most so much a row; the step of the rest, and its least z."""
+
+    @abstractmethod
+    def hint(self) -> Floats:
+        """The predictors, also of explained rows, which are on their way to infinity."""
+
+    def is_separated(self) -> bool:
+        """Whether predictors that put every row on its side do so for columns that can grow."""
+        return True
 
     def enclose(self, settled: Settled) -> Enclosed:
         """Steps until the interval is settled; it may not get there."""
-        done = not self.weight.any()
-        if done:
-            self.most = 0.0
-        rows = self.outcome.at(self.predictor, self.weight)
+        rows = self.rows()
         for _ in range(_MOST_STEPS):
             check_time()
-            if done or settled(self.least, self.most):
+            if settled(self.least, self.most):
                 return self._answer(True)
-            if rows.margin > _CLEAR * max(1.0, rows.largest) and self._separated():
+            if rows.margin > _CLEAR * max(1.0, rows.largest) and self.is_separated():
                 self.least = self.most = 0.0
                 return self._answer(True)
-            step = self.columns.newton(rows.residual, rows.curvature)
+            step = self.step(rows)
             if self._bounded(rows, step, settled):
                 return self._answer(True)
             found = self._advanced(rows.deviance, step.move)
@@ -121,24 +131,12 @@ class Ascent:
             rows = found
         return self._answer(False)
 
-    def _separated(self) -> bool:
-        """Whether the columns put every row on its side, by themselves: an offset does not grow with them."""
-        if self.offset is None:
-            return True
-        side = (self.outcome.sides * (self.predictor - self.offset))[self.weight > 0]
-        return bool(side.min() > _CLEAR * max(1.0, float(side.max())))
-
     def _answer(self, settled: bool) -> Enclosed:
         return Enclosed(max(self.least, 0.0), max(self.most, 0.0), self.hint(), settled)
 
-    def hint(self) -> Floats:
-        """The predictors, also of explained rows, which are on their way to infinity."""
-        near = np.clip(self.predictor, -_HINT, _HINT) + self.outcome.sides * _HINT
-        return np.where(self.explained, near, self.predictor)
-
-    def _bounded(self, rows: Rows, step: Step, settled: Settled) -> bool:
+    def _bounded(self, rows: Any, step: Step, settled: Settled) -> bool:
         """Narrow the interval by what the step tells; whether it is settled now."""
-        low, high, largest = self.outcome.reach(rows.mean, step.move, rows.curvature)
+        low, high, largest = self.reach(rows, step)
         deviance, gain = rows.deviance, step.decrement
         self.most = min(self.most, deviance)
         if not is_reliable(step):
@@ -154,34 +152,83 @@ class Ascent:
         elif gain < 1.0:
             for threshold in _IDLE:
                 if not settled(self.least, self.most):
-                    self._without_idle(rows, threshold)
+                    left, step, low = self.without_idle(rows, threshold)
+                    if is_reliable(step) and low * (1.0 + step.error) > -1.0:
+                        self._at_least(left - _at_most(step, low))
         return settled(self.least, self.most)
-
-    def _without_idle(self, rows: Rows, threshold: float) -> None:
-        """The lower end from the rows that still count, with the others at their outcome."""
-        idle, cost = idle_rows(self.outcome, rows, threshold)
-        curvature = np.where(idle, 0.0, rows.curvature)
-        step = self.columns.newton(np.where(idle, 0.0, rows.residual), curvature)
-        low, _, _ = self.outcome.reach(rows.mean, step.move, curvature)
-        if is_reliable(step) and low * (1.0 + step.error) > -1.0:
-            self._at_least(rows.deviance - cost - _at_most(step, low))
 
     def _at_least(self, deviance: float) -> None:
         self.least = min(max(self.least, deviance), self.most)
 
-    def _advanced(self, deviance: float, move: Floats) -> Rows | None:
-        """The rows after the longest part of the step that makes the deviance fall."""
+    def _advanced(self, deviance: float, move: Floats) -> Any:
+        """The rows after the longest part of the step that makes the deviance fall; None where none does."""
         if not np.isfinite(move).all():
             return None
-        part = min(1.0, _FARTHEST / max(float(np.abs(move).max()), 1e-300))
+        part, before = min(1.0, _FARTHEST / max(float(np.abs(move).max()), 1e-300)), self.predictor
         while part > 1e-3:
-            predictor = self.predictor + part * move
-            rows = self.outcome.at(predictor, self.weight)
+            self.predictor = before + part * move
+            rows = self.rows()
             if rows.deviance <= deviance * (1.0 + 1e-15):
-                self.predictor = predictor
                 return rows
             part /= 2.0
+        self.predictor = before
         return None
+
+
+class Ascent(Enclosing):
+    """The way up the likelihood of a model in coded columns, with one predictor a row."""
+
+    def __init__(
+        self,
+        columns: CodedColumns,
+        outcome: RowLikelihood,
+        weight: Floats,
+        start: Floats,
+        offset: Floats | None = None,
+    ) -> None:
+        self.columns, self.outcome, self.offset = columns, outcome, offset
+        categories = [columns.levels, *(other.category for other in columns.others)]
+        self.weight = unexplained(categories, outcome, weight)
+        self.explained = (self.weight == 0) & (weight > 0)
+        shift = outcome.profiled(columns.levels, start, self.weight)
+        self.predictor = start + shift[columns.levels.codes]
+
+    def enclose(self, settled: Settled) -> Enclosed:
+        """Steps until the interval is settled; nothing is left where levels explain all rows."""
+        if not self.weight.any():
+            return Enclosed(0.0, 0.0, self.hint(), True)
+        return super().enclose(settled)
+
+    def rows(self) -> Rows:
+        """The rows at the predictors."""
+        return self.outcome.at(self.predictor, self.weight)
+
+    def step(self, rows: Rows) -> Step:
+        """Newton's step."""
+        return self.columns.newton(rows.residual, rows.curvature)
+
+    def reach(self, rows: Rows, step: Step) -> tuple[float, float, float]:
+        """Least and largest z of a step, and how far it moves a predictor."""
+        return self.outcome.reach(rows.mean, step.move, rows.curvature)
+
+    def is_separated(self) -> bool:
+        """Whether the columns put every row on its side, by themselves: an offset does not grow with them."""
+        if self.offset is None:
+            return True
+        side = (self.outcome.sides * (self.predictor - self.offset))[self.weight > 0]
+        return bool(side.min() > _CLEAR * max(1.0, float(side.max())))
+
+    def hint(self) -> Floats:
+        """The predictors, also of explained rows, which are on their way to infinity."""
+        near = np.clip(self.predictor, -_HINT, _HINT) + self.outcome.sides * _HINT
+        return np.where(self.explained, near, self.predictor)
+
+    def without_idle(self, rows: Rows, threshold: float) -> tuple[float, Step, float]:
+        """From the rows that still count, with the others at their outcome."""
+        idle, cost = idle_rows(self.outcome, rows, threshold)
+        curvature = np.where(idle, 0.0, rows.curvature)
+        step = self.columns.newton(np.where(idle, 0.0, rows.residual), curvature)
+        return rows.deviance - cost, step, self.outcome.reach(rows.mean, step.move, curvature)[0]
 
 
 def is_clear(null: float, bar: float, least: float, most: float) -> bool:

@@ -71,10 +71,14 @@ def arranged(design: Design, selected: Sequence[int], own: Floats | None = None)
 
 
 def coded_fit(
-    model: CodedModel, selected: Sequence[int], starts: Sequence[Floats], near: object = None
+    model: CodedModel,
+    selected: Sequence[int],
+    starts: Sequence[Floats],
+    near: object = None,
+    kind: type[CodedFit] | None = None,
 ) -> CodedFit | None:
     """The fit on a set of variables; None where orthogonal columns are needed."""
-    best = min(starts, key=lambda eta: model.outcome.at(eta, model.design.weights).deviance)
+    best = min(starts, key=model.deviance_at)
     larger = near.extended(tuple(selected), best) if isinstance(near, CodedFit) else None
     if larger is not None:
         return larger
@@ -88,7 +92,7 @@ def coded_fit(
         found = ascent.enclose(lambda least, most: False)
         if found.settled:
             chosen = tuple(int(v) for v in selected)
-            return CodedFit(model, chosen, arrangement, ascent.weight, ascent.hint(), found.most)
+            return (kind or CodedFit)(model, chosen, arrangement, ascent.weight, ascent.hint(), found.most)
     return None
 
 
@@ -97,6 +101,7 @@ class CodedFit:
 
     reference = ChiSquare()
     bounds_are_cheap, looks_are_dear = True, False
+    parameters = np.zeros(0)  # none beside those of the predictors
 
     def __init__(
         self,
@@ -152,6 +157,10 @@ class CodedFit:
         """The same fit by orthogonal columns."""
         return self.model.dense_fit(self.selected, self)
 
+    def predictors(self) -> Floats:
+        """Linear predictors without the offset, n × predictors."""
+        return self.model.without_offset(self.predictor).reshape(len(self.predictor), -1)
+
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """y − μ and the variance of y, weighted; 0 on rows that levels explain."""
         rows = self.model.outcome.at(self.predictor, self.weight)
@@ -186,11 +195,12 @@ class CodedFit:
         """Blocks of numeric columns by the bracket at the fit, everything else on the way up."""
         design = self.model.design
         lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
-        numeric, bar = np.flatnonzero(design.varying[candidates]), float(critical(np.ones(1))[0])
+        one = float(self.model.n_predictors)
+        numeric, bar = np.flatnonzero(design.varying[candidates]), float(critical(np.array([one]))[0])
         for start in range(0, len(numeric), design.block_size):
             some = numeric[start : start + design.block_size]
             lower[some], upper[some], suspect = self._null.brackets(design, candidates[some], self.deviance, bar)
-            df[some] = 1.0
+            df[some] = one
             for i in some[suspect | _is_open(lower[some], upper[some], bar)]:
                 lower[i], upper[i], df[i] = self._one(int(candidates[i]), critical)
         for i in np.flatnonzero(~design.varying[candidates] & (design.width[candidates] > 0)):
@@ -199,7 +209,7 @@ class CodedFit:
 
     def _group(self, candidate: int, critical: Callable[[Floats], Floats]) -> tuple[float, float, int]:
         """An interval for several columns, by what they have beside the model where that is enough."""
-        directions = self._null.own_directions(self.model.design, candidate) if self._null.is_sound else None
+        directions = self._own_directions(candidate)
         if directions is not None:
             df = directions.shape[1]
             bar = float(critical(np.array([float(df)]))[0])
@@ -208,13 +218,17 @@ class CodedFit:
                 return max(0.0, self.deviance - found.most), max(0.0, self.deviance - found.least), df
         return self._one(candidate, critical)
 
+    def _own_directions(self, candidate: int) -> Floats | None:
+        """What a variable has beside the model, where steps by the factor of the fit tell intervals."""
+        return self._null.own_directions(self.model.design, candidate) if self._null.is_sound else None
+
     def _one(self, candidate: int, critical: Callable[[Floats], Floats]) -> tuple[float, float, int]:
         """An interval for one candidate that is clear of its critical value, and its df."""
         larger = self._with(candidate)
         if larger is None:
             found = self.dense.gains(np.array([candidate], dtype=np.intp))
             return float(found.statistic[0]), float(found.statistic[0]), int(found.df[0])
-        df = larger.rank - self.arrangement.rank
+        df = self.model.n_predictors * (larger.rank - self.arrangement.rank)
         if df == 0:
             return 0.0, 0.0, 0
         bar = float(critical(np.array([float(df)]))[0])
@@ -254,7 +268,7 @@ class CodedFit:
         def is_known(least: float, most: float) -> bool:
             return self.deviance - least < floor or most - least <= RESOLVED * max(1.0, self.deviance - most)
 
-        directions = self._null.own_directions(self.model.design, candidate) if self._null.is_sound else None
+        directions = self._own_directions(candidate)
         if directions is not None and (not self.model.design.varying[candidate] or self._is_new(candidate)):
             found = self._null.enclose(directions, self.deviance, is_known)
             if found is not None:
@@ -291,7 +305,7 @@ class CodedFit:
             if smaller is None:
                 exact = self.losses(variables)
                 return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
-            df[i] = self.arrangement.rank - smaller.rank
+            df[i] = self.model.n_predictors * (self.arrangement.rank - smaller.rank)
         most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
         return Bounds(np.zeros(len(variables)), np.full(len(variables), most), df, self.reference)
 

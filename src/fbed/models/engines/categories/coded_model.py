@@ -1,9 +1,9 @@
-"""What a model with one predictor a row must tell for its categories to stay codes."""
+"""What a model must tell for its categories to stay codes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,14 +37,19 @@ class CodedModel:
     offset: Floats | None
     null_predictor: float
     null_deviance: float
+    n_predictors: int
 
     def dense_fit(self, selected: Sequence[int], near: object = None) -> DenseFit:
         """The fit on a set of variables by a basis of orthogonal columns."""
         raise NotImplementedError
 
-    def ascent(self, columns: CodedColumns, start: Floats) -> Ascent:
-        """The way up the likelihood of a model in coded columns."""
+    def ascent(self, columns: CodedColumns, start: Floats) -> Any:
+        """The way up the likelihood of a model in coded columns; its `weight` says what levels leave of the rows."""
         return Ascent(columns, self.outcome, self.design.weights, start, self.offset)
+
+    def deviance_at(self, predictor: Floats) -> float:
+        """The deviance of all rows at some predictors."""
+        return self.outcome.at(predictor, self.design.weights).deviance
 
     def starts(self, selected: tuple[int, ...], hints: Hints) -> list[Floats]:
         """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
