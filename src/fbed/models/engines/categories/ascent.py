@@ -38,6 +38,7 @@ ROUGHLY = 0.03
 _MOST_STEPS = 60
 _ARRIVED, _SMALL = 1e-7, 1e-3  # a decrement² and a step after which the next gains the decrement², to 3e-11
 _CONVERGED = 1e-12  # decrement² of coefficients on their way to infinity at which nothing is left to gain
+_NARROW = (3e-10, 1e-12)  # what an interval, of itself and of its deviance, is wide where rounding ends all steps
 _CLEAR = 1e-9  # part of the largest margin by which rows must be on their side: two equal rows have margins of ±0
 _ROUNDING = 1e-9
 _FARTHEST = 100.0  # change of a predictor by one step: rounding grows with predictors, and nothing is gained out there
@@ -102,7 +103,7 @@ class Enclosing(ABC):
 
     @abstractmethod
     def without_idle(self, rows: Any, threshold: float) -> tuple[float, Step, float]:
-        """The deviance without what is next to nothing, at most so much a row; the step of the rest, and its least z."""
+        """The deviance without what is next to nothing, each less than so much; the step of the rest, its least z."""
 
     @abstractmethod
     def hint(self) -> Floats:
@@ -129,7 +130,9 @@ class Enclosing(ABC):
             if found is None:
                 break
             rows = found
-        return self._answer(False)
+        known = self.most - self.least <= _NARROW[0] + _NARROW[1] * self.most
+        self.least = self.most if known else self.least
+        return self._answer(known)
 
     def _answer(self, settled: bool) -> Enclosed:
         return Enclosed(max(self.least, 0.0), max(self.most, 0.0), self.hint(), settled)

@@ -1,8 +1,8 @@
 """A softmax model whose categories stay codes: candidates are bounded from the rows of the fit.
 
-With p the probabilities at the fit, u Newton's step of a column and z = u − Σpu, p(1 + z) satisfies the equations of the
-maximum, so that twice its divergence from p bounds what the column can gain; the deviance at the end of the step bounds
-it from below. Both are right to third order.
+With p the probabilities at the fit, u Newton's step of a column and z = u − Σpu, p(1 + z) satisfies the equations of
+the maximum, so that twice its divergence from p bounds what the column can gain; the deviance at the end of the step
+bounds it from below. Both are right to third order.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class SoftmaxHessian:
         return _Factor(lower, unit, kept, float(np.diag(lower).min(initial=1.0)) ** 2)
 
     def beside(self, X: Floats) -> ColumnsBeside | None:
-        """What the model leaves of columns, each with a coefficient for every predictor; None where that is in doubt."""
+        """What the model leaves of columns, each with a coefficient a predictor; None where that is in doubt."""
         if not self._factor.is_sound:
             return None
         factor, unit, kept, error = self._factor.lower, self._factor.unit, self._factor.kept, self._factor.error
