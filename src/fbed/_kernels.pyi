@@ -448,5 +448,11 @@ def logistic_divergences(mean: Floats, change: Floats, weight: Floats) -> Floats
 def logistic_columns(eta: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Deviance; mean, weighted residual and weighted curvature of every row at several predictors, one a column."""
 
+def poisson_columns(eta: Floats, y: Floats, log_y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """The same of a Poisson model with log mean eta, given the logarithms of the counts (anything for none)."""
+
+def poisson_divergences(mean: Floats, change: Floats, weight: Floats) -> Floats:
+    """Twice the divergence of Poisson means mean + change/weight from the means, of columns; inf for negative ones."""
+
 def add_by_level(codes: NDArray[Any], steps: Floats, out: Floats) -> None:
     """Adds the step of every row's level (levels × columns) to columns (column-major)."""

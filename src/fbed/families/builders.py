@@ -19,6 +19,7 @@ from fbed.matrix.stored_blocks import PackedBlocks, blocks_of
 from fbed.models.base import Model
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.bounded import BoundedFit
+from fbed.models.engines.coded_regression import Classes, Counts
 from fbed.models.engines.counts import CountsFit
 from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.raced import RacedFit
@@ -162,7 +163,7 @@ def _is_tall(request: Request, keeps_codes: bool = False) -> bool:
     tall = design.n_rows >= TALL or design.is_stored
     if not tall and not keeps_codes and design.n_rows >= _SHORTEST:
         tall = any(len(factor.levels) > _WIDE for factor in design.table.factors.values())
-    return request.certified and request.test == "lr" and request.cov is None and tall
+    return _answers_by_bounds(request) and tall
 
 
 def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
@@ -189,9 +190,19 @@ def _glm(request: Request, distribution: Distribution) -> Model:
     else:
         y, weights = _proportions(request)
     glm = Glm(distribution, y, weights, request.extras.told_offset)
+
+    def careful() -> Model:
+        if distribution is POISSON and _answers_by_bounds(request) and not request.design.is_stored:
+            return Counts(request.design, glm)
+        return _regression(request, glm)
+
     if distribution is not GAMMA and _is_tall(request):
-        return _tall(distribution.name, request, y, weights, lambda: _regression(request, glm))
-    return _regression(request, glm)
+        return _tall(distribution.name, request, y, weights, careful)
+    return careful()
+
+
+def _answers_by_bounds(request: Request) -> bool:
+    return request.certified and request.test == "lr" and request.cov is None
 
 
 def _proportions(request: Request) -> tuple[Floats, Floats]:
@@ -236,7 +247,10 @@ def _multinomial(request: Request) -> Model:
     slow = _slow_classes(request, len(labels))
     for note in slow:
         warnings.warn(note, SlowSearch, stacklevel=2)
-    return _with_notes(_regression(request, Multinomial(codes, labels, request.design.weights)), slow)
+    likelihood = Multinomial(codes, labels, request.design.weights)
+    if _answers_by_bounds(request) and not request.design.is_stored:
+        return _with_notes(Classes(request.design, likelihood), slow)
+    return _with_notes(_regression(request, likelihood), slow)
 
 
 def _slow_classes(request: Request, n_classes: int) -> list[str]:

@@ -33,6 +33,7 @@ _CERTAIN = 18.0  # a linear predictor beyond this may be on its way to infinity
 _MODERATE = 6.0  # iterations towards infinity do not end before predictors are further apart than twice this
 _BATCH_VALUES = 2**17  # float64 values of a batch's predictors: about a megabyte, so that they stay in the cache
 _HESSIAN_VALUES = 2**21
+_SAME = 1e-10  # part of a deviance by which two fits of the same model may differ
 
 
 class Regression(Likelihood):
@@ -223,8 +224,18 @@ class RegressionFit:
         self.span = span
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
         self.columns = Columns(self.Z)
-        found = self._maximise(self._start(near))
+        start = self._start(near)
+        found = self._arrived(near, start) or self._maximise(start)
         self.parameters, self.deviance = found.parameters[:, 0], max(float(found.deviance[0]), model.likelihood.least)
+
+    def _arrived(self, near: RegressionFit | None, start: Floats) -> Maximum | None:
+        """The start, where a fit on the same variables that knows no columns has found the maximum there."""
+        if near is None or getattr(near, "selected", None) != self.span.selected:
+            return None
+        value = float(self.model.likelihood.at(self.columns, start[:, None]).value[0])
+        if not value <= near.deviance + _SAME * max(1.0, near.deviance):
+            return None
+        return Maximum(start[:, None], np.array([near.deviance]), np.ones(1, dtype=bool))
 
     def _maximise(self, start: Floats) -> Maximum:
         """Where the likelihood is largest."""
