@@ -305,7 +305,9 @@ def test_the_worst_of_several_degrees_of_freedom_is_found_without_all_p_values()
         evidence = Evidence(statistic, df, None, reference)
         rule = (LikelihoodRatio(0.05) if trial % 5 else EBIC(0.5)).bind(100, 40)
         variables = rng.permutation(n).astype(np.intp)
-        lean, whole = (Scanner(None, rule, 0, decides_only=lean)._worst(evidence, variables, 1) for lean in (True, False))
+        lean, whole = (
+            Scanner(None, rule, 0, decides_only=lean)._worst(evidence, variables, 1) for lean in (True, False)
+        )
         assert lean[0] == whole[0]
         quick += len(lean) < len(whole)
     assert quick > 80

@@ -78,7 +78,9 @@ Part = TypeVar("Part")
 _BLOCKS_A_CHECK = 64  # blocks between two looks at the clock
 _PARTS = 16  # of a scan, where it has that many blocks: enough for the threads of most machines
 _CLEAR = 1e-6  # of what is asked at most, by which a statistic must exceed what is asked of it to be sure of that
-_STEEP = 0.01  # merit beside a statistic from which on it rises with the statistic by far more than what counts as a tie
+_STEEP = (
+    0.01  # merit beside a statistic from which on it rises with the statistic by far more than what counts as a tie
+)
 _RUNNERS_UP = 5  # near ties kept of each scan, for people who ask what else could have been chosen
 
 
