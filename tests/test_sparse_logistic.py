@@ -18,7 +18,7 @@ from fbed.models.engines.binomial import CertifiedBinomialFit
 from problem_cases import read_problem
 from test_certified import assert_same, combination
 from test_kernels import Fitted
-from word_cases import outliers, trails
+from word_cases import fingerprints, outliers, trails
 
 N_SEEDS = 6
 
@@ -101,6 +101,14 @@ def test_a_fit_equals_that_of_a_matrix():
 def test_hard_words_equal_exhaustive(seed, always):
     """Doubles, small types, offsets, forced columns, outliers, pure columns, tables that are not stored sparsely."""
     assert_same(*trails(seed))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_near_copies_equal_exhaustive(seed, always):
+    """Columns that are no other than one of the model but for rows that a step takes too far."""
+    rng = np.random.default_rng([7, seed])
+    case, criterion, algorithm = fingerprints(rng), *combination(seed)
+    assert_same(*(trail_of(case, "binomial", criterion, engine, **algorithm) for engine in ("exhaustive", "certified")))
 
 
 def test_predictors_far_out_are_blurred(always):

@@ -16,9 +16,11 @@ from scipy import special
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.base import Bounds, Fit, FittedModel, Indices, Span, harmonic_mean
-from fbed.models.engines.categories.coded_fit import CodedBinomialFit, coded_fit, contested, is_worth_coding
+from fbed.models.engines.categories.coded_fit import CodedFit, coded_fit, contested, is_worth_coding
+from fbed.models.engines.categories.coded_model import CodedModel, Hints
 from fbed.models.engines.categories.groups import GroupQuestions
-from fbed.models.engines.certified import CertifiedLogistic, Hints
+from fbed.models.engines.categories.row_likelihoods import BinaryRows
+from fbed.models.engines.certified import CertifiedLogistic
 from fbed.models.engines.logistic_newton import deviance, maximise
 from fbed.models.engines.sparse_logistic import SparseLogistic, SparseSpan, sparse_span
 from fbed.models.likelihoods.glm import logit_intercept
@@ -31,7 +33,7 @@ SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""
 
 
-class Binomial:
+class Binomial(CodedModel):
     """A binary outcome, y in {0, 1}; `certified` answers scans by bounds instead of fits."""
 
     name = "binomial"
@@ -41,7 +43,7 @@ class Binomial:
     def __init__(self, design: Design, y: Floats, certified: bool = True, offset: Floats | None = None) -> None:
         self.design = design
         self.n = design.n
-        self.y = y
+        self.y, self.outcome = y, BinaryRows(y)
         self.certified = certified
         self.block_size = design.scan_size if certified else design.block_size
         self.offset = offset
@@ -52,11 +54,11 @@ class Binomial:
         )
         self.null_deviance = float(deviance(self.null_predictors(), y, design.weights))
 
-    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit | CodedBinomialFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit | CodedFit:
         """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
-        if isinstance(near, BinomialFit | CodedBinomialFit) and near.selected == tuple(selected):
+        if isinstance(near, BinomialFit | CodedFit) and near.selected == tuple(selected):
             return near
-        if self.certified and is_worth_coding(self.design, self.y, selected):
+        if self.certified and is_worth_coding(self, selected):
             coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)), near)
             if coded is not None:
                 return coded
@@ -67,26 +69,11 @@ class Binomial:
         sparse = sparse_span(self.design, selected, known) if self.certified and self.offset is None else None
         return self.dense_fit(selected, near) if sparse is None else CertifiedBinomialFit(self, sparse, _hints(near))
 
-    def dense_fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
+    def dense_fit(self, selected: Sequence[int], near: object = None) -> BinomialFit:
         """The same on a basis of orthogonal columns."""
         known = near.span if isinstance(near, BinomialFit) else None
         span = Span(self.design, selected, known)
         return CertifiedBinomialFit(self, span, _hints(near)) if self.certified else BinomialFit(self, span)
-
-    def starts(self, selected: tuple[int, ...], hints: Hints) -> list[Floats]:
-        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
-        wanted = frozenset(selected)
-        known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
-        return [*known, self.null_predictors()]
-
-    def null_predictors(self) -> Floats:
-        """Linear predictors of the model without variables."""
-        alike = np.full(len(self.y), self.null_predictor)
-        return alike if self.offset is None else alike + self.offset
-
-    def without_offset(self, predictor: Floats) -> Floats:
-        """The part of a linear predictor that the columns explain."""
-        return predictor if self.offset is None else predictor - self.offset
 
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
@@ -96,12 +83,12 @@ class Binomial:
         """The same without standard errors."""
         return self._described(self.fit(selected, near), with_errors=False)
 
-    def _described(self, fit: BinomialFit | CodedBinomialFit, with_errors: bool) -> FittedModel:
-        if isinstance(fit, CodedBinomialFit):
+    def _described(self, fit: BinomialFit | CodedFit, with_errors: bool) -> FittedModel:
+        if isinstance(fit, CodedFit):
             described = fit.describe()
             if described is not None:
                 return described
-            fit = fit.dense
+            fit = self.dense_fit(fit.selected, fit)
         known = False
         if not with_errors and isinstance(fit, CertifiedBinomialFit):
             told = fit.on_columns()
@@ -116,9 +103,9 @@ class Binomial:
         return shown.fitted("binomial", fit.deviance, self.null_deviance)
 
 
-def _hints(near: Fit | None) -> Hints:
+def _hints(near: object) -> Hints:
     """What a fit knows of where others end."""
-    if isinstance(near, CodedBinomialFit):
+    if isinstance(near, CodedFit):
         return near.hints
     return near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
 

@@ -19,6 +19,7 @@ from scipy import special
 from fbed._kernels import LogisticNull, fit_logistic, pattern_deviances
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
+from fbed.models.engines.categories.coded_model import Hints
 from fbed.models.engines.fitted_logistic import Null, as_stored
 from fbed.models.engines.functionals import Functionals
 from fbed.models.engines.some_rows import SomeRows
@@ -42,10 +43,6 @@ _FEW = 200  # candidates for whom a coarser look at the rows, or a look at sever
 FAR = 20.0  # linear predictors from which a row may be on its way to infinity
 _ARRIVED = 45.0  # and at which there is nothing left of it in float64
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
-
-
-Hints = dict[frozenset[int], Floats]
-"""Linear predictors at which fits have ended, or are going to end, by their sets."""
 
 
 class CertifiedLogistic:
