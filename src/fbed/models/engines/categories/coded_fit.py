@@ -298,7 +298,7 @@ class CodedFit:
         return self.dense.losses(variables)
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
-        """Deviances without each variable, as far as the rows of the fit tell; none is more than that of no variable."""
+        """Deviances without each variable, as far as the rows of the fit tell; none exceeds that of no variable."""
         df = self._df_lost(variables)
         if df is None:
             exact = self.losses(variables)
