@@ -11,9 +11,10 @@ from scipy import special
 import fbed
 from category_cases import category_case, differ
 from fbed._kernels import logistic_divergence, logistic_reach, logistic_rows, profile_levels, sums_by_level
-from fbed.models.engines.categories.ascent import Ascent, mixed_rows
-from fbed.models.engines.categories.coded_columns import Category, CodedColumns
-from fbed.models.engines.categories.coded_fit import CodedBinomialFit
+from fbed.models.engines.categories.ascent import Ascent, unexplained
+from fbed.models.engines.categories.coded_columns import Category, CodedColumns, pivoted
+from fbed.models.engines.categories.coded_fit import CodedFit
+from fbed.models.engines.categories.row_likelihoods import BinaryRows
 from problem_cases import read_problem
 
 RNG = np.random.default_rng(20)
@@ -111,12 +112,23 @@ def test_what_depends_on_levels_is_left_out():
     assert columns.only(np.array([1])).size == 1
 
 
+def test_a_category_that_adds_nothing_leaves_no_doubt():
+    """All that is left of nested levels is rounding, which is no pivot, not even the first."""
+    rng = np.random.default_rng(5)
+    fine, weight = rng.integers(0, 40, 600).astype(np.int8), 10 ** rng.uniform(-1, 1, 600)
+    columns = CodedColumns(Category(fine, 40), np.zeros((600, 0)), weight, [Category(fine // 4, 10)])
+    assert_array_equal(columns.independent(), [])
+    factor, kept = pivoted(np.diag([1e-16, 1e-17]), 1e-12)
+    assert factor.shape == (0, 0)
+    assert len(kept) == 0
+
+
 def test_rows_of_levels_of_one_class_are_no_part_of_the_question():
     one = Category(np.array([0, 0, 1, 1, 2, 2], dtype=np.int8), 3)
     two = Category(np.array([0, 1, 0, 1, 1, 1], dtype=np.int8), 2)
     y = np.array([1.0, 1, 0, 1, 0, 1])  # level 0 of `one` is pure, and without its rows level 0 of `two` is
-    assert_array_equal(mixed_rows([one], y, np.ones(6)), [0, 0, 1, 1, 1, 1])
-    assert_array_equal(mixed_rows([one, two], y, np.ones(6)), [0, 0, 0, 0, 1, 1])
+    assert_array_equal(unexplained([one], BinaryRows(y), np.ones(6)), [0, 0, 1, 1, 1, 1])
+    assert_array_equal(unexplained([one, two], BinaryRows(y), np.ones(6)), [0, 0, 0, 0, 1, 1])
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -127,7 +139,7 @@ def test_every_interval_on_the_way_up_holds_the_deviance(seed):
     y = (signal + rng.logistic(size=len(signal)) > 0).astype(float)
     start = np.zeros(len(y))
     seen = []
-    found = Ascent(columns, y, weight, start).enclose(lambda least, most: seen.append((least, most)))
+    found = Ascent(columns, BinaryRows(y), weight, start).enclose(lambda least, most: seen.append((least, most)))
     assert found.settled
     assert found.least == found.most
     for least, most in seen:
@@ -162,7 +174,7 @@ def test_a_model_in_codes_is_described_as_one_in_columns(pure):
     table, y = many_levels(pure=pure)
     model = read_problem(table, y, [fbed.BIC()]).model
     fit = model.fit([0, 1, 2])
-    assert isinstance(fit, CodedBinomialFit)
+    assert isinstance(fit, CodedFit)
     coded = fit.describe()
     dense = model.dense_fit([0, 1, 2])
     assert fit.deviance == pytest.approx(dense.deviance, abs=1e-7)
@@ -224,7 +236,7 @@ def test_removals_beside_codes_are_enclosed(seed):
     model = read_problem(X, y, [fbed.BIC()], family="binomial", **options).model
     selected = [0, 2, 3, 4] if seed % 2 else [0, 1, 2, 3, 4]
     fit = model.fit(selected)
-    assert isinstance(fit, CodedBinomialFit)
+    assert isinstance(fit, CodedFit)
     variables = np.array([2, 3, 4])
     bounds = fit.loss_bounds(variables, lambda df: np.full(df.shape, 3.84))
     assert bounds.df.tolist() == [1, 1, 1]
@@ -263,3 +275,51 @@ def test_columns_that_are_multiplied_are_those_that_are_counted(seed, monkeypatc
         lambda c: c.ranked()[0],
     ):
         assert_allclose(ask(dense), ask(counted), atol=1e-10)
+
+
+def skewed_classes(seed=30947):
+    """Classes that five categories of up to thirty levels explain nearly all of, with weights of 0 to 3."""
+    rng = np.random.default_rng(seed)
+    n, columns = int(rng.integers(40, 500)), {}
+    for j in range(rng.integers(1, 6)):
+        n_levels = min(int(rng.choice([2, 3, 5, 12, 30])), n // 2)
+        part = 1 / (np.arange(n_levels) + rng.uniform(0.5, 5))
+        columns[f"c{j}"] = pd.Categorical([f"l{code:03d}" for code in rng.choice(n_levels, n, p=part / part.sum())])
+    for j in range(rng.integers(0, 8)):
+        kind = rng.integers(4)
+        if kind < 2:
+            columns[f"x{j}"] = rng.poisson(0.3, n).astype(float) if kind else rng.normal(size=n)
+        else:
+            columns[f"x{j}"] = (
+                (rng.random(n) < 0.1) * 1.0 if kind == 2 else rng.normal(size=n) * 10.0 ** rng.integers(-5, 6)
+            )
+    if rng.random() < 0.3 and "x0" in columns:
+        columns["dup"] = columns["x0"] * 2 + 1
+    if rng.random() < 0.3:
+        columns["cdup"] = columns["c0"].rename_categories(lambda level: level + "b")
+    X, signal = pd.DataFrame(columns), np.zeros(n)
+    for name in X:
+        column = X[name]
+        if column.dtype.name == "category":
+            effects = rng.normal(size=len(column.cat.categories)) * rng.choice([0, 0.3, 1, 3])
+            signal = signal + effects[column.cat.codes]
+        else:
+            signal = signal + rng.choice([0, 0.5, 2]) * (column - column.mean()) / (column.std() + 1e-300)
+    rng.choice(6)  # which family
+    utility = np.column_stack(
+        [np.asarray(signal) * rng.normal() + rng.gumbel(size=n) for _ in range(rng.integers(3, 7))]
+    )
+    y = np.array([f"k{best}" for best in utility.argmax(axis=1)])
+    assert rng.random() < 0.3
+    return X, y, rng.integers(0, 4, n).astype(float)
+
+
+def test_classes_that_categories_explain_nearly_all_of():
+    """Flat directions that are coupled with others: cut loose from them, a fit would end short of its maximum."""
+    X, y, weight = skewed_classes()
+    how = {"family": "multinomial", "criterion": "aic", "k": 1, "sample_weight": weight}
+    fast, slow = (fbed.select(X, y, engine=engine, **how) for engine in ("certified", "exhaustive"))
+    assert fast.selected == slow.selected == ("c4", "c2", "c3", "c0", "x0")
+    assert fast.n_tests == slow.n_tests
+    assert_allclose([row.statistic for row in fast.trace[:5]], [row.statistic for row in slow.trace[:5]], rtol=1e-9)
+    assert fast.model.deviance == pytest.approx(416.395213145, rel=1e-9)

@@ -18,7 +18,7 @@ from fbed._kernels import (
     logistic_rows,
 )
 from fbed.models.engines.categories.coded_columns import Category, CodedColumns, OtherCategory
-from fbed.models.engines.categories.coded_fit import CodedBinomialFit
+from fbed.models.engines.categories.coded_fit import CodedFit
 from fbed.models.engines.categories.coded_projection import Projection
 from fbed.models.engines.categories.residual_pairs import _inverse_by_pivots, _pseudo_inverse
 from fbed.models.engines.single_answers import gain_of, loss_of
@@ -170,7 +170,7 @@ def test_weights_of_steps_before_bound_the_same_statistics(seed, monkeypatch):
         larger = fit.extended((*fit.selected, variable), fit.predictor)
         grown += larger is not None
         fit = model.fit((*fit.selected, variable)) if larger is None else larger
-        assert isinstance(fit, CodedBinomialFit)
+        assert isinstance(fit, CodedFit)
         assert fit.deviance == pytest.approx(model.dense_fit(fit.selected).deviance, rel=1e-10)
         rest = np.array([v for v in range(1, 8) if v not in fit.selected])
         for line in (3.84, 60.0):
@@ -219,7 +219,7 @@ def test_tall_models_go_on_with_care_once_a_maximum_is_at_infinity(monkeypatch):
     y[codes == 5] = 1
     model = read_problem(X, y, [fbed.BIC()], family="binomial").model
     first = model.fit([0])
-    assert isinstance(first, CodedBinomialFit)
+    assert isinstance(first, CodedFit)
     monkeypatch.setattr(TallFit, "__init__", lambda *args: pytest.fail("in vain"))
     second = model.fit([0, 1], first)
     assert second.deviance < first.deviance

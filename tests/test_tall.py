@@ -27,6 +27,7 @@ from fbed._kernels import (
     step_moments,
 )
 from fbed.families import builders
+from fbed.matrix import row_blocks
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.tall import linear as tall_linear
 from fbed.models.engines.tall import screen
@@ -125,6 +126,31 @@ def test_rows_in_another_order(order, turned):
     np.testing.assert_array_equal(found.matrix, X[keep])
     assert found.n_rows == 1200
     assert found.matrix.flags.f_contiguous == (turned or order == "F")
+
+
+def test_sparse_rows_in_another_order_stay_in_order():
+    rng = np.random.default_rng(6)
+    X, keep = sparse.random_array((300, 5), density=0.3, rng=rng, format="csc"), rng.integers(0, 300, 400)
+    found = read_problem(X, rng.normal(size=300), [fbed.BIC()]).design.table.rows(keep).matrix
+    np.testing.assert_array_equal(found.toarray(), X.toarray()[keep])
+    for j in range(5):
+        assert (np.diff(found.indices[found.indptr[j] : found.indptr[j + 1]]) > 0).all()
+
+
+@pytest.mark.parametrize("family", ["poisson", "cox"])
+def test_sparse_columns_in_several_blocks_of_rows(family, monkeypatch):
+    """Survival times put the rows in another order."""
+    monkeypatch.setattr(row_blocks, "_LEAST_ROWS", 50)
+    monkeypatch.setattr(row_blocks, "_MOST_ROWS", 50)
+    rng = np.random.default_rng(9)
+    X = sparse.random_array((700, 40), density=0.1, rng=rng, format="csc")
+    mean = np.exp(2.0 * (X[:, [0]] - X[:, [1]]).toarray()[:, 0])
+    y = rng.poisson(mean) if family == "poisson" else (rng.exponential(1.0 / mean), rng.random(700) < 0.7)
+    found, expected = (fbed.select(X, y, family=family, engine=engine) for engine in ("certified", "exhaustive"))
+    assert found.selected == expected.selected
+    assert len(found.selected) > 2
+    for one, other in zip(found.trace, expected.trace, strict=True):
+        assert one.statistic is None or one.statistic == pytest.approx(other.statistic, rel=1e-7)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson"])

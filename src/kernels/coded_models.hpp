@@ -1,4 +1,4 @@
-// Logistic models in codes of levels as Python sees them: sums by level, and what rows tell at given predictors.
+// Logistic and Poisson models in codes of levels as Python sees them: sums by level, and what rows tell at given predictors.
 #pragma once
 
 #include "arrays.hpp"
@@ -96,14 +96,28 @@ inline std::tuple<OutVector, OutMatrix, OutMatrix, OutMatrix> columns_of_logisti
     return {d, m, r, c};
 }
 
+// The same of a Poisson model.
+inline std::tuple<OutVector, OutMatrix, OutMatrix, OutMatrix> columns_of_poisson(ColumnMajor eta, Vector y, Vector log_y, Vector weight) {
+    const size_t n = eta.shape(0), count = eta.shape(1);
+    require(y.shape(0) == n && log_y.shape(0) == n && weight.shape(0) == n, "sizes");
+    double *deviance, *mean, *residual, *curvature;
+    OutVector d = new_vector(count, deviance);
+    OutMatrix m = new_columns(n, count, mean), r = new_columns(n, count, residual), c = new_columns(n, count, curvature);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j)
+        deviance[j] = poisson_rows(eta.data() + j * n, y.data(), log_y.data(), weight.data(), static_cast<int64_t>(n), mean + j * n, residual + j * n, curvature + j * n);
+    return {d, m, r, c};
+}
+
 // See `Divergence`: of columns, from the means of each or from those that all share.
+template <bool Binary>
 inline OutVector divergences(ColumnMajor mean, ColumnMajor change, Vector weight) {
     const size_t n = change.shape(0), count = change.shape(1), step = mean.shape(1) == 1 ? 0 : n;
     require(mean.shape(0) == n && (step == 0 || mean.shape(1) == count) && weight.shape(0) == n, "sizes");
     double* out;
     OutVector found = new_vector(count, out);
     nb::gil_scoped_release release;
-    Divergence divergence(static_cast<int64_t>(n));
+    Divergence<Binary> divergence(static_cast<int64_t>(n));
     for (size_t j = 0; j < count; ++j) out[j] = divergence.of(mean.data() + j * step, change.data() + j * n, weight.data());
     return found;
 }
@@ -143,9 +157,11 @@ inline void bind_coded_models(nb::module_& m) {
         const size_t n = mean.shape(0);
         require(change.shape(0) == n && weight.shape(0) == n, "sizes");
         nb::gil_scoped_release release;
-        return Divergence(static_cast<int64_t>(n)).of(mean.data(), change.data(), weight.data());
+        return Divergence<true>(static_cast<int64_t>(n)).of(mean.data(), change.data(), weight.data());
     });
-    m.def("logistic_divergences", &divergences);
+    m.def("logistic_divergences", &divergences<true>);
+    m.def("poisson_divergences", &divergences<false>);
+    m.def("poisson_columns", &columns_of_poisson);
     m.def("logistic_columns", &columns_of_logistic);
     m.def("add_by_level", &add_by_level);
 }

@@ -97,6 +97,23 @@ FBED_HOT inline LogisticRows logistic_rows(const double* eta, const double* y, c
     return out;
 }
 
+// The same of a Poisson model with the log mean eta; log_y is that of every count, and anything for none. A row's deviance is
+// taken from what its own count would have: sums of large counts would leave nothing of their difference.
+FBED_HOT inline double poisson_rows(const double* eta, const double* y, const double* log_y, const double* weight, int64_t n, double* mean,
+                                    double* residual, double* curvature) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) {
+        const bool counts = weight[i] > 0;  // a row that does not may have any predictor
+        const double e = counts ? eta[i] : 0.0, small = exp_of_negative(-std::abs(e)), m = e > 0 ? 1.0 / small : small;
+        mean[i] = m;
+        sum += weight[i] * ((m - y[i]) - y[i] * (e - log_y[i]));
+        residual[i] = weight[i] * (y[i] - m);
+        curvature[i] = weight[i] * m;
+    }
+    return 2.0 * sum;
+}
+
 // Where the likelihood is largest along each level alone, from a linear predictor: shift[level], ±infinity where all rows of
 // a level are of one class, 0 where there are none. Safeguarded Newton steps of all levels together: the root of a level's
 // score lies between logit(ȳ) − max eta and logit(ȳ) − min eta.
@@ -225,7 +242,8 @@ FBED_HOT inline CodedLook coded_look(const double* x, const double* residual, co
 }
 
 // Twice the Kullback–Leibler divergence of the means mean + change/weight from the means, summed; infinite where one of them is
-// no probability. change is weighted as the residuals are.
+// none: no probability where outcomes are `Binary`, negative where they are counts. change is weighted as the residuals are.
+template <bool Binary>
 class Divergence {
    public:
     explicit Divergence(int64_t n) : up_(n), down_(n) {}
@@ -236,7 +254,7 @@ class Divergence {
         double sum = near.sum;
         for (size_t i = 0; near.far && i < up_.size(); ++i) {
             if (std::abs(up_[i]) > kNear) sum += weight[i] * mean[i] * h(up_[i]);
-            if (std::abs(down_[i]) > kNear) sum += weight[i] * (1.0 - mean[i]) * h(down_[i]);
+            if (Binary && std::abs(down_[i]) > kNear) sum += weight[i] * (1.0 - mean[i]) * h(down_[i]);
         }
         return 2.0 * sum;
     }
@@ -279,14 +297,14 @@ class Divergence {
         for (int64_t i = 0; i < n; ++i) {
             const bool counts = weight[i] > 0 && change[i] != 0.0;
             const double d = counts ? change[i] / weight[i] : 0.0, m = mean[i];
-            const double one = counts ? d / m : 0.0, two = counts ? -d / (1.0 - m) : 0.0;
+            const double rest = Binary ? 1.0 - m : 0.0, one = counts ? d / m : 0.0, two = Binary && counts ? -d / rest : 0.0;
             const double first = std::abs(one) <= kNear ? one : 0.0, second = std::abs(two) <= kNear ? two : 0.0;
             up[i] = one, down[i] = two;
             least = std::min(least, std::min(one, two));
             most = std::max(most, std::max(one, two));
-            sum += weight[i] * (m * near_h(first) + (1.0 - m) * near_h(second)) + (one - one) + (two - two);
+            sum += weight[i] * (m * near_h(first) + rest * near_h(second)) + (one - one) + (two - two);
         }
-        const bool sound = std::isfinite(sum);  // not where some change is no number, or a mean is 0 or 1
+        const bool sound = std::isfinite(sum);  // not where some change is no number, or a mean is at the end of its range
         return {sum, sound ? least : -std::numeric_limits<double>::infinity(), most > kNear || least < -kNear};
     }
 

@@ -90,7 +90,18 @@ struct SparseColumns {
         require(n < std::numeric_limits<int32_t>::max(), "too many rows");
         m = Sparse{data.data(), kind_of(data.dtype()), indices.data(), indptr.data(), kind == Kind::i64, n,
                    static_cast<int64_t>(indptr.shape(0)) - 1};
-        require(m.begin(m.p) <= static_cast<int64_t>(indices.shape(0)), "CSC arrays");
+        require(m.begin(0) == 0 && m.begin(m.p) <= static_cast<int64_t>(indices.shape(0)), "CSC arrays");
+        if (m.wide) require_order(static_cast<const int64_t*>(m.indices));
+        else require_order(static_cast<const int32_t*>(m.indices));
+    }
+
+    // Rows of a column are written to without another look at them, and looked for by halving.
+    template <class Index>
+    void require_order(const Index* index) const {
+        for (int64_t j = 0; j < m.p; ++j) require(m.begin(j) <= m.begin(j + 1), "CSC arrays");
+        for (int64_t j = 0; j < m.p; ++j)
+            for (int64_t i = m.begin(j), before = -1; i < m.begin(j + 1); before = index[i++])
+                require(before < index[i] && index[i] < m.n, "the rows of every column in order");
     }
 
     OutMatrix stats(Vector weights, double total, int64_t first, int64_t last) const {

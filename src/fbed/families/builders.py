@@ -19,6 +19,8 @@ from fbed.matrix.stored_blocks import PackedBlocks, blocks_of
 from fbed.models.base import Model
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.bounded import BoundedFit
+from fbed.models.engines.coded_regression import Classes, Counts
+from fbed.models.engines.counts import CountsFit
 from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.tall.array_sums import ArraySums
@@ -30,7 +32,7 @@ from fbed.models.engines.tall.row_sums import RowSums
 from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
-from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
+from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
 from fbed.models.likelihoods.ordinal import Ordinal
@@ -98,11 +100,20 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
         enclosed = request.certified and request.test == "lr"
-        kind = RacedFit if enclosed and likelihood.raced else BoundedFit if enclosed and likelihood.brackets else None
+        kind = _enclosing(likelihood) if enclosed else None
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
     robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
     return _with_notes(robust, _scarce(request))
+
+
+def _enclosing(likelihood: Regression) -> type[RegressionFit] | None:
+    """What answers by intervals, if anything does."""
+    if likelihood.raced:
+        return RacedFit
+    if isinstance(likelihood, Glm) and likelihood.distribution is POISSON:
+        return CountsFit
+    return BoundedFit if likelihood.brackets else None
 
 
 def _scarce(request: Request) -> tuple[str, ...]:
@@ -152,7 +163,7 @@ def _is_tall(request: Request, keeps_codes: bool = False) -> bool:
     tall = design.n_rows >= TALL or design.is_stored
     if not tall and not keeps_codes and design.n_rows >= _SHORTEST:
         tall = any(len(factor.levels) > _WIDE for factor in design.table.factors.values())
-    return request.certified and request.test == "lr" and request.cov is None and tall
+    return _answers_by_bounds(request) and tall
 
 
 def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Callable[[], Model]) -> TallModel:
@@ -179,9 +190,19 @@ def _glm(request: Request, distribution: Distribution) -> Model:
     else:
         y, weights = _proportions(request)
     glm = Glm(distribution, y, weights, request.extras.told_offset)
+
+    def careful() -> Model:
+        if distribution is POISSON and _answers_by_bounds(request) and not request.design.is_stored:
+            return Counts(request.design, glm)
+        return _regression(request, glm)
+
     if distribution is not GAMMA and _is_tall(request):
-        return _tall(distribution.name, request, y, weights, lambda: _regression(request, glm))
-    return _regression(request, glm)
+        return _tall(distribution.name, request, y, weights, careful)
+    return careful()
+
+
+def _answers_by_bounds(request: Request) -> bool:
+    return request.certified and request.test == "lr" and request.cov is None
 
 
 def _proportions(request: Request) -> tuple[Floats, Floats]:
@@ -226,7 +247,10 @@ def _multinomial(request: Request) -> Model:
     slow = _slow_classes(request, len(labels))
     for note in slow:
         warnings.warn(note, SlowSearch, stacklevel=2)
-    return _with_notes(_regression(request, Multinomial(codes, labels, request.design.weights)), slow)
+    likelihood = Multinomial(codes, labels, request.design.weights)
+    if _answers_by_bounds(request) and not request.design.is_stored:
+        return _with_notes(Classes(request.design, likelihood), slow)
+    return _with_notes(_regression(request, likelihood), slow)
 
 
 def _slow_classes(request: Request, n_classes: int) -> list[str]:

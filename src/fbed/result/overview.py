@@ -313,6 +313,8 @@ def _correlations(inner: Floats, places: Sequence[slice]) -> tuple[tuple[float, 
 
 def _inverse_root(square: Floats) -> Floats:
     """A root R of M⁻¹ = RᵀR, on the part of M that is not 0: by pivots where they are clear, they cost less."""
+    if len(square) == 0:  # LAPACK complains of matrices without rows
+        return square
     factor, failed = linalg.lapack.dpotrf(square, lower=1)
     if not failed and (np.diag(factor) ** 2 > _CLEAR * np.diag(square)).all():
         return np.asarray(linalg.lapack.dtrtri(np.tril(factor), lower=1)[0])
@@ -337,6 +339,8 @@ def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
 
 def _inverse(square: Floats) -> Floats:
     """Of products of columns, by pivots where they are clear."""
+    if len(square) == 0:  # LAPACK complains of matrices without rows
+        return square
     factor, failed = linalg.lapack.dpotrf(square, lower=1)
     if failed or not (np.diag(factor) ** 2 > _CLEAR * np.diag(square)).all():
         return np.asarray(np.linalg.inv(square))

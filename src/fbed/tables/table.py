@@ -161,10 +161,13 @@ def _as_bytes(matrix: NDArray[Any]) -> NDArray[Any]:
 
 
 def _some_rows(matrix: Matrix, keep: NDArray[np.intp]) -> Matrix:
-    """Rows of a matrix that keeps its layout: NumPy would turn columns into rows."""
+    """Rows of a matrix that keeps its layout: NumPy would turn columns into rows, SciPy leaves entries in disorder."""
     if isinstance(matrix, np.ndarray) and matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
         return np.take(matrix.T, keep, axis=1, mode="clip").T  # six times faster than with a check of each index
-    return matrix[keep]
+    taken = matrix[keep]
+    if sparse.issparse(taken):
+        taken.sort_indices()
+    return taken
 
 
 def _turned_rows(matrix: NDArray[Any], keep: NDArray[np.intp]) -> NDArray[Any]:

@@ -16,13 +16,15 @@ from scipy import special
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.base import Bounds, Fit, FittedModel, Indices, Span, harmonic_mean
-from fbed.models.engines.categories.coded_fit import CodedBinomialFit, coded_fit, contested, is_worth_coding
+from fbed.models.engines.categories.coded_fit import CodedFit, coded_fit, contested, is_worth_coding
+from fbed.models.engines.categories.coded_model import CodedModel, Hints
 from fbed.models.engines.categories.groups import GroupQuestions
-from fbed.models.engines.certified import CertifiedLogistic, Hints
+from fbed.models.engines.categories.row_likelihoods import BinaryRows
+from fbed.models.engines.certified import CertifiedLogistic
 from fbed.models.engines.logistic_newton import deviance, maximise
 from fbed.models.engines.sparse_logistic import SparseLogistic, SparseSpan, sparse_span
 from fbed.models.likelihoods.glm import logit_intercept
-from fbed.models.presentation import ONE_PREDICTOR, on_users_scale
+from fbed.models.presentation import ONE_PREDICTOR, Estimates, on_users_scale, scaled_to_users_scale
 from fbed.models.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
@@ -31,7 +33,7 @@ SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""
 
 
-class Binomial:
+class Binomial(CodedModel):
     """A binary outcome, y in {0, 1}; `certified` answers scans by bounds instead of fits."""
 
     name = "binomial"
@@ -41,7 +43,7 @@ class Binomial:
     def __init__(self, design: Design, y: Floats, certified: bool = True, offset: Floats | None = None) -> None:
         self.design = design
         self.n = design.n
-        self.y = y
+        self.y, self.outcome = y, BinaryRows(y)
         self.certified = certified
         self.block_size = design.scan_size if certified else design.block_size
         self.offset = offset
@@ -52,11 +54,11 @@ class Binomial:
         )
         self.null_deviance = float(deviance(self.null_predictors(), y, design.weights))
 
-    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit | CodedBinomialFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit | CodedFit:
         """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
-        if isinstance(near, BinomialFit | CodedBinomialFit) and near.selected == tuple(selected):
+        if isinstance(near, BinomialFit | CodedFit) and near.selected == tuple(selected):
             return near
-        if self.certified and is_worth_coding(self.design, self.y, selected):
+        if self.certified and is_worth_coding(self, selected):
             coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)), near)
             if coded is not None:
                 return coded
@@ -67,26 +69,11 @@ class Binomial:
         sparse = sparse_span(self.design, selected, known) if self.certified and self.offset is None else None
         return self.dense_fit(selected, near) if sparse is None else CertifiedBinomialFit(self, sparse, _hints(near))
 
-    def dense_fit(self, selected: Sequence[int], near: Fit | None = None) -> BinomialFit:
+    def dense_fit(self, selected: Sequence[int], near: object = None) -> BinomialFit:
         """The same on a basis of orthogonal columns."""
         known = near.span if isinstance(near, BinomialFit) else None
         span = Span(self.design, selected, known)
         return CertifiedBinomialFit(self, span, _hints(near)) if self.certified else BinomialFit(self, span)
-
-    def starts(self, selected: tuple[int, ...], hints: Hints) -> list[Floats]:
-        """Linear predictors to start the fit on a set from: what is known of it and of its subsets, and the mean."""
-        wanted = frozenset(selected)
-        known = [hints[wanted]] if wanted in hints else [hints[hinted] for hinted in hints if hinted <= wanted]
-        return [*known, self.null_predictors()]
-
-    def null_predictors(self) -> Floats:
-        """Linear predictors of the model without variables."""
-        alike = np.full(len(self.y), self.null_predictor)
-        return alike if self.offset is None else alike + self.offset
-
-    def without_offset(self, predictor: Floats) -> Floats:
-        """The part of a linear predictor that the columns explain."""
-        return predictor if self.offset is None else predictor - self.offset
 
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients on the log-odds scale; where the classes are separated, some are infinite."""
@@ -96,13 +83,18 @@ class Binomial:
         """The same without standard errors."""
         return self._described(self.fit(selected, near), with_errors=False)
 
-    def _described(self, fit: BinomialFit | CodedBinomialFit, with_errors: bool) -> FittedModel:
-        if isinstance(fit, CodedBinomialFit):
+    def _described(self, fit: BinomialFit | CodedFit, with_errors: bool) -> FittedModel:
+        if isinstance(fit, CodedFit):
             described = fit.describe()
             if described is not None:
                 return described
-            fit = fit.dense
-        known = not with_errors and isinstance(fit, CertifiedBinomialFit) and fit.has_recession
+            fit = self.dense_fit(fit.selected, fit)
+        known = False
+        if not with_errors and isinstance(fit, CertifiedBinomialFit):
+            told = fit.on_columns()
+            if told is not None:
+                return told.fitted("binomial", fit.deviance, self.null_deviance)
+            known = fit.has_recession
         covariance, found = None, every(fit.coefficients) if known else fit.recession
         if with_errors:
             curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
@@ -111,9 +103,9 @@ class Binomial:
         return shown.fitted("binomial", fit.deviance, self.null_deviance)
 
 
-def _hints(near: Fit | None) -> Hints:
+def _hints(near: object) -> Hints:
     """What a fit knows of where others end."""
-    if isinstance(near, CodedBinomialFit):
+    if isinstance(near, CodedFit):
         return near.hints
     return near.engine.hints if isinstance(near, CertifiedBinomialFit) else {}
 
@@ -153,13 +145,18 @@ class BinomialFit:
         mean, weights = special.expit(self.predictor), self.model.design.weights
         return (weights * (self.model.y - mean))[:, None], weights * mean * special.expit(-self.predictor)
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether no row can be on its way to probability 0 or 1."""
+        return float(((2.0 * self.model.y - 1.0) * self.predictor).max()) < UNDECIDED
+
     @cached_property
     def recession(self) -> Recession:
         """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
         if self.deviance == 0.0:
             return every(self.coefficients)
         sign = 2.0 * self.model.y - 1.0
-        if float((sign * self.predictor).max()) < UNDECIDED:
+        if self.is_undecided:
             return none(len(self.coefficients))
         return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
 
@@ -241,6 +238,15 @@ class CertifiedBinomialFit(BinomialFit):
         """Whether rows that are explained for good tell so, without a search for all directions."""
         return self.deviance > 0.0 and len(self.engine.null.rows) < self.model.design.n_rows
 
+    def on_columns(self) -> Estimates | None:
+        """Estimates of a model without a basis, unless one is needed to tell which of them are infinite."""
+        if not isinstance(self.engine, SparseLogistic):
+            return None
+        coefficients = self.engine.coefficients
+        if self.deviance == 0.0 or self.has_recession:
+            return scaled_to_users_scale(self.span, coefficients, every(coefficients))
+        return scaled_to_users_scale(self.span, coefficients, none(len(coefficients))) if self.is_undecided else None
+
     def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Factor the curvature."""
         self.engine.prepare(n_candidates, critical)
@@ -283,9 +289,11 @@ class CertifiedBinomialFit(BinomialFit):
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Contenders by refinement, by fits of their own where certificates do not close."""
         lower, upper = lower.copy(), upper.copy()
-        numeric = self.model.design.numeric[candidates]
-        self._contest_numeric(candidates, lower, upper, np.flatnonzero(numeric & (lower < upper)), race)
-        wide = np.flatnonzero(~numeric & (lower < upper))
+        numeric, unknown = self.model.design.numeric[candidates], lower < upper
+        self._contest_numeric(candidates, lower, upper, np.flatnonzero(numeric & unknown), race)
+        if numeric.all():
+            return lower, upper
+        wide = np.flatnonzero(~numeric & unknown)
         best = contested(self._groups.resolve, candidates, lower, upper, wide, race)
         if best is not None:
             self.engine.hints[frozenset((*self.span.selected, best[0]))] = best[1]
@@ -295,12 +303,22 @@ class CertifiedBinomialFit(BinomialFit):
         """Narrow the intervals of single columns of numbers in place."""
         if len(numeric) == 0:
             return
+        told = race and self._is_known(int(candidates[0]), float(lower[0]), float(upper[0]))
+        if told and numeric[0] > 0:
+            numeric = np.append(0, numeric)
         contenders = candidates[numeric]
-        found = self.engine.contest(contenders, lower[numeric], upper[numeric], race)
+        found = self.engine.contest(contenders, lower[numeric], upper[numeric], race, told)
         lower[numeric], upper[numeric], best, predictor, is_open = found
-        self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
+        if best > 0 or not told:
+            self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
         for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
+
+    def _is_known(self, candidate: int, lower: float, upper: float) -> bool:
+        """Whether there is nothing to be learned of a column of numbers: its statistic, or where its model ends."""
+        if not self.model.design.numeric[candidate] or upper - lower > TIE * max(1.0, lower):
+            return False
+        return lower == upper or frozenset((*self.span.selected, candidate)) in self.engine.hints
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added, by fits of their own."""

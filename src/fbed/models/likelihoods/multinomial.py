@@ -126,11 +126,7 @@ class MultinomialPoint:
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """y_c − p_c of every class but the first; the variance is diag(p) − ppᵀ, relative to its mean over the rows."""
-        p, a = self.probability[:, :, 0], self.family.weights
-        mean = np.diag(p @ a) - (p * a) @ p.T
-        inverse = np.linalg.pinv(mean / a.sum(), rcond=_DECIDED, hermitian=True)
-        relative = np.diag(inverse) @ p - np.einsum("cr,cd,dr->r", p, inverse, p)
-        return (a * (self.family.indicator - p)).T, a * np.maximum(relative, 0.0)
+        return class_scores(self.probability[:, :, 0], self.family.indicator, self.family.weights)
 
     def separated(self) -> NDArray[np.bool_]:
         """Every row's class has a larger predictor than any other."""
@@ -140,3 +136,11 @@ class MultinomialPoint:
         others = np.where(self.family.indicator[:, :, None] > 0, -np.inf, self.eta).max(axis=0)
         reference = np.where(self.family.codes[:, None] == 0, -np.inf, 0.0)
         return np.asarray((self.own > np.maximum(others, reference)).all(axis=0))
+
+
+def class_scores(p: Floats, indicator: NDArray[Any], a: Floats) -> tuple[Floats, Floats]:
+    """Scores of every row, given probabilities of classes but the first × rows, and their relative variances."""
+    mean = np.diag(p @ a) - (p * a) @ p.T
+    inverse = np.linalg.pinv(mean / a.sum(), rcond=_DECIDED, hermitian=True)
+    relative = np.diag(inverse) @ p - np.einsum("cr,cd,dr->r", p, inverse, p)
+    return (a * (indicator - p)).T, a * np.maximum(relative, 0.0)

@@ -1,36 +1,44 @@
-"""The deviance of a logistic model enclosed while it is being fitted, as far as a decision needs.
+"""The deviance of a model enclosed while it is being fitted, as far as a decision needs.
 
 At any point of the model let d be Newton's step, λ² its squared decrement and z the change of the log mean that it
-means to first order ((1 − μ)v for a success and −μv for a failure, v the change of a row's predictor). Then
+means to first order (see `row_likelihoods`). Then
 
     deviance − λ²·P(z_min)  ≤  deviance of the maximum  ≤  deviance − λ²·P(z_max),
 
 the left side where z_min > −1. Rows that have next to nothing left are idle where they keep it from being so: set to
 their outcome, they cost what they have left, and the step is that of the others. A level whose rows are all of one
-class explains them in the limit, whatever the other coefficients are: those rows are no part of the question.
+class, or have no count, explains them in the limit, whatever the other coefficients are: those rows are no part of the
+question.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import bound_functions, logistic_reach, logistic_rows, profile_levels
+from fbed._kernels import bound_functions
+from fbed.clock import check_time
 from fbed.models.engines.categories.coded_columns import Category, CodedColumns, Step
+from fbed.models.engines.categories.row_likelihoods import RowLikelihood, Rows
 from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
 
 CERTAIN = 1e-3
-"""The probability of the other class below which a row may be idle."""
+"""How far the mean of a one-sided row may be from its outcome for it to be idle."""
+RESOLVED = 5e-11
+"""Relative width at which an interval is a number: little beside what ties are judged by."""
 ROUGHLY = 0.03
 """Relative width of an interval that is good enough to tell who may be best."""
 
 _MOST_STEPS = 60
 _ARRIVED, _SMALL = 1e-7, 1e-3  # a decrement² and a step after which the next gains the decrement², to 3e-11
 _CONVERGED = 1e-12  # decrement² of coefficients on their way to infinity at which nothing is left to gain
+_NARROW = (3e-10, 1e-12)  # what an interval, of itself and of its deviance, is wide where rounding ends all steps
 _CLEAR = 1e-9  # part of the largest margin by which rows must be on their side: two equal rows have margins of ±0
 _ROUNDING = 1e-9
 _FARTHEST = 100.0  # change of a predictor by one step: rounding grows with predictors, and nothing is gained out there
@@ -52,96 +60,87 @@ class Enclosed:
 Settled = Callable[[float, float], bool]
 
 
-def levels_of_one_class(category: Category, y: Floats, weight: Floats | None = None) -> NDArray[np.bool_]:
-    """Levels that have rows of one class only, or none that count."""
-    return _of_one_class(category, _classes(y), np.ones_like(y) if weight is None else weight)
-
-
-def _classes(y: Floats) -> Floats:
-    """A column for each class."""
-    out = np.empty((len(y), 2), order="F")
-    out[:, 0], out[:, 1] = y, 1.0 - y
-    return out
-
-
-def _of_one_class(category: Category, classes: Floats, weight: Floats) -> NDArray[np.bool_]:
-    first, second = category.sums(weight, classes).T
-    return np.asarray((first == 0.0) | (second == 0.0))
-
-
-def mixed_rows(categories: Sequence[Category], y: Floats, weight: Floats) -> Floats:
-    """The weights, 0 on rows of levels that have one class only among the rows that are left."""
-    weight, classes = weight.copy(), _classes(y)
+def unexplained(categories: Sequence[Category], outcome: RowLikelihood, weight: Floats) -> Floats:
+    """The weights, 0 on rows that levels explain in the limit, by themselves or once others have explained theirs."""
+    weight = weight.copy()
     left = True
     while left:
         left = False
         for category in categories:
-            one_class = _of_one_class(category, classes, weight)
-            if one_class.any():
-                pure = one_class[category.codes] & (weight > 0)
-                left = left or (len(categories) > 1 and bool(pure.any()))
-                weight[pure] = 0.0
+            explained = outcome.explained(category, weight)
+            if explained.any():
+                here = explained[category.codes] & (weight > 0)
+                left = left or (len(categories) > 1 and bool(here.any()))
+                weight[here] = 0.0
     return weight
 
 
-class Ascent:
-    """Newton's way up the likelihood of a model in coded columns."""
+def idle_rows(outcome: RowLikelihood, rows: Rows, threshold: float) -> tuple[NDArray[np.bool_], float]:
+    """One-sided rows that have less than this left to explain, and what they have together, at most."""
+    left = 2.0 * np.abs(rows.residual)
+    wrong = np.abs(rows.mean - (outcome.sides > 0))
+    idle = (left < threshold) & (wrong < CERTAIN) & (outcome.sides != 0)
+    return idle, float(left[idle].sum()) * (1.0 + 2.0 * CERTAIN)
 
-    def __init__(
-        self, columns: CodedColumns, y: Floats, weight: Floats, start: Floats, offset: Floats | None = None
-    ) -> None:
-        self.columns, self.y, self.offset = columns, y, offset
-        categories = [columns.levels, *(other.category for other in columns.others)]
-        self.weight = mixed_rows(categories, y, weight)
-        self.explained = (self.weight == 0) & (weight > 0)
-        level = columns.levels
-        shift = profile_levels(level.codes, level.n_levels, start, y, self.weight)
-        self.predictor = start + shift[level.codes]
-        self.least, self.most = 0.0, np.inf
+
+class Enclosing(ABC):
+    """Newton's way up a likelihood: the deviance of the maximum is enclosed after every step."""
+
+    predictor: Floats
+    least, most = 0.0, np.inf
+
+    @abstractmethod
+    def rows(self) -> Any:
+        """The rows at the predictors: at least their `deviance`, `margin` and `largest`, see `Rows`."""
+
+    @abstractmethod
+    def step(self, rows: Any) -> Step:
+        """Newton's step."""
+
+    @abstractmethod
+    def reach(self, rows: Any, step: Step) -> tuple[float, float, float]:
+        """Least and largest z of a step, and how far it moves a predictor."""
+
+    @abstractmethod
+    def without_idle(self, rows: Any, threshold: float) -> tuple[float, Step, float]:
+        """The deviance without what is next to nothing, each less than so much; the step of the rest, its least z."""
+
+    @abstractmethod
+    def hint(self) -> Floats:
+        """The predictors, also of explained rows, which are on their way to infinity."""
+
+    def is_separated(self) -> bool:
+        """Whether predictors that put every row on its side do so for columns that can grow."""
+        return True
 
     def enclose(self, settled: Settled) -> Enclosed:
         """Steps until the interval is settled; it may not get there."""
-        done = not self.weight.any()
-        if done:
-            self.most = 0.0
-        rows = logistic_rows(self.predictor, self.y, self.weight)
+        rows = self.rows()
         for _ in range(_MOST_STEPS):
-            if done or settled(self.least, self.most):
+            check_time()
+            if settled(self.least, self.most):
                 return self._answer(True)
-            deviance, margin, largest, mean, residual, curvature = rows
-            if margin > _CLEAR * max(1.0, largest) and self._separated():
+            if rows.margin > _CLEAR * max(1.0, rows.largest) and self.is_separated():
                 self.least = self.most = 0.0
                 return self._answer(True)
-            step = self.columns.newton(residual, curvature)
-            if self._bounded(deviance, mean, residual, curvature, step, settled):
+            step = self.step(rows)
+            if self._bounded(rows, step, settled):
                 return self._answer(True)
-            found = self._advanced(deviance, step.move)
+            found = self._advanced(rows.deviance, step.move)
             if found is None:
                 break
             rows = found
-        return self._answer(False)
-
-    def _separated(self) -> bool:
-        """Whether the columns put every row on its side, by themselves: an offset does not grow with them."""
-        if self.offset is None:
-            return True
-        side = ((2.0 * self.y - 1.0) * (self.predictor - self.offset))[self.weight > 0]
-        return bool(side.min() > _CLEAR * max(1.0, float(side.max())))
+        known = self.most - self.least <= _NARROW[0] + _NARROW[1] * self.most
+        self.least = self.most if known else self.least
+        return self._answer(known)
 
     def _answer(self, settled: bool) -> Enclosed:
         return Enclosed(max(self.least, 0.0), max(self.most, 0.0), self.hint(), settled)
 
-    def hint(self) -> Floats:
-        """The predictors, also of explained rows, which are on their way to infinity."""
-        near = np.clip(self.predictor, -_HINT, _HINT) + (2.0 * self.y - 1.0) * _HINT
-        return np.where(self.explained, near, self.predictor)
-
-    def _bounded(
-        self, deviance: float, mean: Floats, residual: Floats, curvature: Floats, step: Step, settled: Settled
-    ) -> bool:
+    def _bounded(self, rows: Any, step: Step, settled: Settled) -> bool:
         """Narrow the interval by what the step tells; whether it is settled now."""
-        low, high, largest = logistic_reach(mean, step.move, curvature)
-        gain = step.decrement
+        low, high, largest = self.reach(rows, step)
+        deviance, gain = rows.deviance, step.decrement
         self.most = min(self.most, deviance)
         if not is_reliable(step):
             return settled(self.least, self.most)
@@ -156,38 +155,83 @@ class Ascent:
         elif gain < 1.0:
             for threshold in _IDLE:
                 if not settled(self.least, self.most):
-                    self._without_idle(deviance, mean, residual, curvature, threshold)
+                    left, step, low = self.without_idle(rows, threshold)
+                    if is_reliable(step) and low * (1.0 + step.error) > -1.0:
+                        self._at_least(left - _at_most(step, low))
         return settled(self.least, self.most)
-
-    def _without_idle(
-        self, deviance: float, mean: Floats, residual: Floats, curvature: Floats, threshold: float
-    ) -> None:
-        """The lower end from the rows that still count, with the others at their outcome."""
-        left = 2.0 * np.abs(residual)
-        wrong = np.abs(self.y - mean)
-        idle = (left < threshold) & (wrong < CERTAIN)
-        step = self.columns.newton(np.where(idle, 0.0, residual), np.where(idle, 0.0, curvature))
-        low, _, _ = logistic_reach(mean, step.move, np.where(idle, 0.0, curvature))
-        if is_reliable(step) and low * (1.0 + step.error) > -1.0:
-            cost = float(left[idle].sum()) * (1.0 + 2.0 * CERTAIN)
-            self._at_least(deviance - cost - _at_most(step, low))
 
     def _at_least(self, deviance: float) -> None:
         self.least = min(max(self.least, deviance), self.most)
 
-    def _advanced(self, deviance: float, move: Floats) -> tuple[float, float, float, Floats, Floats, Floats] | None:
-        """The rows after the longest part of the step that makes the deviance fall."""
+    def _advanced(self, deviance: float, move: Floats) -> Any:
+        """The rows after the longest part of the step that makes the deviance fall; None where none does."""
         if not np.isfinite(move).all():
             return None
-        part = min(1.0, _FARTHEST / max(float(np.abs(move).max()), 1e-300))
+        part, before = min(1.0, _FARTHEST / max(float(np.abs(move).max()), 1e-300)), self.predictor
         while part > 1e-3:
-            predictor = self.predictor + part * move
-            rows = logistic_rows(predictor, self.y, self.weight)
-            if rows[0] <= deviance * (1.0 + 1e-15):
-                self.predictor = predictor
+            self.predictor = before + part * move
+            rows = self.rows()
+            if rows.deviance <= deviance * (1.0 + 1e-15):
                 return rows
             part /= 2.0
+        self.predictor = before
         return None
+
+
+class Ascent(Enclosing):
+    """The way up the likelihood of a model in coded columns, with one predictor a row."""
+
+    def __init__(
+        self,
+        columns: CodedColumns,
+        outcome: RowLikelihood,
+        weight: Floats,
+        start: Floats,
+        offset: Floats | None = None,
+    ) -> None:
+        self.columns, self.outcome, self.offset = columns, outcome, offset
+        categories = [columns.levels, *(other.category for other in columns.others)]
+        self.weight = unexplained(categories, outcome, weight)
+        self.explained = (self.weight == 0) & (weight > 0)
+        shift = outcome.profiled(columns.levels, start, self.weight)
+        self.predictor = start + shift[columns.levels.codes]
+
+    def enclose(self, settled: Settled) -> Enclosed:
+        """Steps until the interval is settled; nothing is left where levels explain all rows."""
+        if not self.weight.any():
+            return Enclosed(0.0, 0.0, self.hint(), True)
+        return super().enclose(settled)
+
+    def rows(self) -> Rows:
+        """The rows at the predictors."""
+        return self.outcome.at(self.predictor, self.weight)
+
+    def step(self, rows: Rows) -> Step:
+        """Newton's step."""
+        return self.columns.newton(rows.residual, rows.curvature)
+
+    def reach(self, rows: Rows, step: Step) -> tuple[float, float, float]:
+        """Least and largest z of a step, and how far it moves a predictor."""
+        return self.outcome.reach(rows.mean, step.move, rows.curvature)
+
+    def is_separated(self) -> bool:
+        """Whether the columns put every row on its side, by themselves: an offset does not grow with them."""
+        if self.offset is None:
+            return True
+        side = (self.outcome.sides * (self.predictor - self.offset))[self.weight > 0]
+        return bool(side.min() > _CLEAR * max(1.0, float(side.max())))
+
+    def hint(self) -> Floats:
+        """The predictors, also of explained rows, which are on their way to infinity."""
+        near = np.clip(self.predictor, -_HINT, _HINT) + self.outcome.sides * _HINT
+        return np.where(self.explained, near, self.predictor)
+
+    def without_idle(self, rows: Rows, threshold: float) -> tuple[float, Step, float]:
+        """From the rows that still count, with the others at their outcome."""
+        idle, cost = idle_rows(self.outcome, rows, threshold)
+        curvature = np.where(idle, 0.0, rows.curvature)
+        step = self.columns.newton(np.where(idle, 0.0, rows.residual), curvature)
+        return rows.deviance - cost, step, self.outcome.reach(rows.mean, step.move, curvature)[0]
 
 
 def is_clear(null: float, bar: float, least: float, most: float) -> bool:

@@ -234,10 +234,8 @@ class CodedColumns:
         unit = 1.0 / np.sqrt(np.where(self.norms > 0, self.norms, 1.0))
         root = np.sqrt(inverse)[:, None] * cross
         scaled = (self.gram(self.weight) - root.T @ root) * (unit[:, None] * unit)
-        if self.size == 0:
-            return np.empty(0, dtype=np.intp), 1.0
-        factor, order, rank, _ = linalg.lapack.dpstrf(scaled, tol=_DEPENDENT, lower=1)
-        return np.sort(order[:rank] - 1).astype(np.intp), float(np.diag(factor)[:rank].min(initial=1.0)) ** 2
+        factor, kept = pivoted(scaled, _DEPENDENT)
+        return np.sort(kept), float(np.diag(factor).min(initial=1.0)) ** 2
 
     @property
     def n_levels(self) -> int:
@@ -265,6 +263,14 @@ class CodedColumns:
                 before += len(earlier.kept)
             place += len(other.kept)
         return out
+
+
+def pivoted(matrix: Floats, least: float) -> tuple[Floats, NDArray[np.intp]]:
+    """The Cholesky factor of columns that have more than `least` beside those before them, best first, and which."""
+    if not (np.diag(matrix) > least).any():  # LAPACK takes the first pivot whatever it is
+        return np.empty((0, 0)), np.empty(0, dtype=np.intp)
+    factor, order, rank, _ = linalg.lapack.dpstrf(matrix, tol=least, lower=1)
+    return factor[:rank, :rank], order[:rank].astype(np.intp) - 1
 
 
 def solved(matrix: Floats, size: Floats, right: Floats) -> tuple[Floats, float, float]:

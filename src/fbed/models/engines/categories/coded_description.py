@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed._kernels import logistic_rows
 from fbed.matrix.design import Design
 from fbed.models.base import FittedModel
 from fbed.models.engines.categories.coded_columns import Category, CodedColumns, category_of
+from fbed.models.engines.categories.row_likelihoods import RowLikelihood
 from fbed.models.presentation import Estimates
 from fbed.models.recession import UNDECIDED, Recession, inverse_of_finite, none
 from fbed.rules.p_values import Floats
 
-_FAR = 40.0  # log odds at which rows that levels of one class explain are certain of it
+_FAR = 40.0  # predictors at which rows that levels explain are certain of their outcome
 _MOVES = 1e-7  # sum of squares that a unit direction must have on some rows to count as moving them
 
 
@@ -32,21 +32,27 @@ class CodedDescription:
         self.n_levels = columns.levels.n_levels
 
     def model(
-        self, linear: Floats, predictor: Floats, y: Floats, weight: Floats, deviance: float, null_deviance: float
+        self,
+        linear: Floats,
+        predictor: Floats,
+        outcome: RowLikelihood,
+        weight: Floats,
+        deviance: float,
+        null_deviance: float,
     ) -> FittedModel | None:
         """The model as people see it; None where it takes more to tell which coefficients are infinite.
 
-        `linear` is the part of the predictor that the columns explain. `weight` is 0 on the rows of levels that have
-        one class only, which have infinite coefficients.
+        `linear` is the part of the predictor that the columns explain. `weight` is 0 on the rows of levels that explain
+        them, which have infinite coefficients.
         """
-        rank = self._rank(weight)
-        recession = self._recession(y, weight, rank)
-        curvature = logistic_rows(predictor, y, weight)[5]
-        undecided = np.where((2.0 * y - 1.0) * predictor < UNDECIDED, weight, 0.0)
+        rank, sides = self._rank(weight), outcome.sides
+        recession = self._recession(sides, weight, rank)
+        curvature = outcome.at(predictor, weight).curvature
+        undecided = np.where(sides * predictor < UNDECIDED, weight, 0.0)
         if recession is None or not weight.any() or self._rank(undecided) != rank:
             return None
         found = self.columns.newton(weight * linear, weight)
-        margin = (2.0 * y - 1.0) * (found.move + predictor - linear)  # of rows that levels of one class explain
+        margin = sides * (found.move + predictor - linear)
         far = max(0.0, _FAR - float(margin[weight == 0].min(initial=_FAR)))
         parameters = np.concatenate([found.by_level, found.beside]) + far * recession.heading
         change = self._change()
@@ -56,7 +62,7 @@ class CodedDescription:
         terms = ("(intercept)", *(label for v in self.selected for label in self.design.labels(v)))
         few = sparse.csr_array(change)  # next to all of it is 0
         shown = Estimates(terms, few @ parameters, few @ (few @ covariance).T, change, recession)
-        return shown.fitted("binomial", deviance, null_deviance)
+        return shown.fitted(outcome.name, deviance, null_deviance)
 
     def _rank(self, weight: Floats) -> int:
         """Dimensions in which the parameters move the rows that count."""
@@ -64,17 +70,17 @@ class CodedDescription:
         columns = CodedColumns(levels, self.columns.columns, weight, others)
         return columns.n_levels + len(columns.ranked()[0])
 
-    def _recession(self, y: Floats, weight: Floats, rank: int) -> Recession | None:
-        """Levels of one class run to infinity, and so does whatever moves their rows only.
+    def _recession(self, sides: Floats, weight: Floats, rank: int) -> Recession | None:
+        """Levels that explain their rows run to infinity, and so does whatever moves their rows only.
 
         The reference of a category beside the eliminated one is none of them here.
         """
         size = self.n_levels + self.columns.size
         heading, empty = np.zeros(size), np.zeros(size, dtype=bool)
         place = self.n_levels + self.columns.columns.shape[1]
-        heading[: self.n_levels], empty[: self.n_levels] = _without_rows(self.columns.levels, y, weight)
+        heading[: self.n_levels], empty[: self.n_levels] = _without_rows(self.columns.levels, sides, weight)
         for other in self.columns.others:
-            pure, none_left = _without_rows(other.category, y, weight)
+            pure, none_left = _without_rows(other.category, sides, weight)
             here = slice(place, place + len(other.kept))
             heading[here], empty[here] = pure[other.kept], none_left[other.kept]
             if pure[other.base]:
@@ -130,9 +136,9 @@ def _same(one: Category, other: Category) -> bool:
     return one.codes is other.codes
 
 
-def _without_rows(category: Category, y: Floats, weight: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Levels whose rows are all explained, and their class: 1 where successes are more, −1 where failures are."""
-    columns = np.asfortranarray(np.column_stack([np.ones_like(y), weight > 0, 2.0 * y - 1.0]))
-    rows, left, sign = category.sums(np.ones_like(y), columns).T
+def _without_rows(category: Category, sides: Floats, weight: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Levels whose rows are all explained, and on which side most of these are: 1 or −1."""
+    columns = np.asfortranarray(np.column_stack([np.ones_like(sides), weight > 0, sides]))
+    rows, left, sign = category.sums(np.ones_like(sides), columns).T
     empty = (rows > 0) & (left == 0)
     return np.where(empty, np.sign(sign), 0.0), empty

@@ -1,4 +1,4 @@
-"""A logistic model whose selected variables include categories with many levels, which stay codes.
+"""A model whose selected variables include categories with many levels, which stay codes.
 
 A basis of orthogonal columns would take n·L numbers and n·L² operations for L levels. Here Newton's steps eliminate the
 levels of the largest category and count pairs of levels for the others (`coded_columns`), fits and candidates are
@@ -12,24 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import logistic_rows
 from fbed.matrix.design import Design
 from fbed.models.base import COLLINEAR, Bounds, FittedModel, Indices, Span
-from fbed.models.engines.categories.ascent import Ascent, Settled, is_clear, levels_of_one_class
+from fbed.models.engines.categories.ascent import RESOLVED, Settled, is_clear
 from fbed.models.engines.categories.coded_columns import INDEPENDENT, Category, CodedColumns, category_of
 from fbed.models.engines.categories.coded_description import CodedDescription
+from fbed.models.engines.categories.coded_model import CodedModel, DenseFit
 from fbed.models.engines.categories.coded_projection import Projection
-from fbed.models.engines.categories.fitted_rows import RESOLVED, FittedRows
+from fbed.models.engines.categories.fitted_rows import FittedRows
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
-
-if TYPE_CHECKING:
-    from fbed.models.engines.binomial import Binomial, BinomialFit
 
 MANY_LEVELS = 16
 """Levels of all categories in the model from which they are worth to stay codes."""
@@ -38,13 +34,14 @@ _SATURATED = 1e-6  # part of the null deviance below which nothing is left to ex
 _MOST_PAIRS = 2**24  # of levels of two categories
 
 
-def is_worth_coding(design: Design, y: Floats, selected: Sequence[int]) -> bool:
-    """Whether categories have many levels together, or one has a level of one class, which Newton cannot reach."""
+def is_worth_coding(model: CodedModel, selected: Sequence[int]) -> bool:
+    """Whether categories have many levels together, or one has a level that is at infinity, out of Newton's reach."""
+    design = model.design
     several = np.flatnonzero(~design.numeric[np.asarray(selected, dtype=np.intp)]).tolist()
     categories = [found for i in several if (found := category_of(design, selected[i])) is not None]
     if sum(category.n_levels for category in categories) > MANY_LEVELS:
         return True
-    return any(bool(levels_of_one_class(category, y).any()) for category in categories)
+    return any(bool(model.outcome.explained(category, design.weights).any()) for category in categories)
 
 
 @dataclass(frozen=True)
@@ -74,36 +71,41 @@ def arranged(design: Design, selected: Sequence[int], own: Floats | None = None)
 
 
 def coded_fit(
-    model: Binomial, selected: Sequence[int], starts: Sequence[Floats], near: object = None
-) -> CodedBinomialFit | None:
+    model: CodedModel,
+    selected: Sequence[int],
+    starts: Sequence[Floats],
+    near: object = None,
+    kind: type[CodedFit] | None = None,
+) -> CodedFit | None:
     """The fit on a set of variables; None where orthogonal columns are needed."""
-    best = min(starts, key=lambda eta: logistic_rows(eta, model.y, model.design.weights)[0])
-    larger = near.extended(tuple(selected), best) if isinstance(near, CodedBinomialFit) else None
+    best = min(starts, key=model.deviance_at)
+    larger = near.extended(tuple(selected), best) if isinstance(near, CodedFit) else None
     if larger is not None:
         return larger
     arrangement = arranged(model.design, selected)
     if arrangement is None:
         return None
-    if isinstance(near, CodedBinomialFit) and set(selected) < set(near.selected):
+    if isinstance(near, CodedFit) and set(selected) < set(near.selected):
         best = near.within(arrangement.columns)
     for start in (best, starts[-1]):
-        ascent = Ascent(arrangement.columns, model.y, model.design.weights, start, model.offset)
+        ascent = model.ascent(arrangement.columns, start)
         found = ascent.enclose(lambda least, most: False)
         if found.settled:
             chosen = tuple(int(v) for v in selected)
-            return CodedBinomialFit(model, chosen, arrangement, ascent.weight, ascent.hint(), found.most)
+            return (kind or CodedFit)(model, chosen, arrangement, ascent.weight, ascent.hint(), found.most)
     return None
 
 
-class CodedBinomialFit:
+class CodedFit:
     """Maximum likelihood on S by codes; scans are answered by bounds."""
 
     reference = ChiSquare()
     bounds_are_cheap, looks_are_dear = True, False
+    parameters = np.zeros(0)  # none beside those of the predictors
 
     def __init__(
         self,
-        model: Binomial,
+        model: CodedModel,
         selected: tuple[int, ...],
         arrangement: Arrangement,
         weight: Floats,
@@ -115,7 +117,7 @@ class CodedBinomialFit:
         self.predictor, self.deviance = predictor, deviance
         self.hints = {frozenset(selected): self.predictor}
 
-    def extended(self, selected: tuple[int, ...], start: Floats) -> CodedBinomialFit | None:
+    def extended(self, selected: tuple[int, ...], start: Floats) -> CodedFit | None:
         """The fit with one more variable, by the factor of this one; None where it does not serve."""
         if selected[:-1] != self.selected or "_null" not in self.__dict__:
             return None
@@ -123,26 +125,27 @@ class CodedBinomialFit:
         if joined is None or not self._is_new(selected[-1]):
             return None
         projection, left = joined
-        rows = FittedRows.arrived(projection, start, self.model.y, self.weight)
+        rows = FittedRows.arrived(projection, start, self.model.outcome, self.weight)
         if rows is None:
             return None
         rank = self.arrangement.rank + projection.columns.size - self.columns.size
         arrangement = Arrangement(projection.columns, rank)
-        out = CodedBinomialFit(self.model, selected, arrangement, self.weight, rows.predictor, rows.deviance)
+        out = CodedFit(self.model, selected, arrangement, self.weight, rows.predictor, rows.deviance)
         out._null = replace(rows, before=left)
         return out
 
     def _is_new(self, variable: int) -> bool:
         """Whether columns are certain to be no combination of the model's, from what is left of them at the fit.
 
-        Under prior weights a projection leaves at least as much as under smaller ones; a curvature is a quarter of its
-        prior weight at most.
+        A projection leaves at least as much under larger weights: the prior ones are those of the fit at least, once
+        these are divided by the largest curvature of a single copy of a row.
         """
         left = self._null.left_of(self.model.design, variable)
         if left is None:
             return False
-        least = np.linalg.eigvalsh(left.columns.T @ (self._null.projection.weight[:, None] * left.columns))[0]
-        return bool(4.0 * least > INDEPENDENT * self.model.design.n)
+        weight, design = self._null.projection.weight, self.model.design
+        least = float(np.linalg.eigvalsh(left.columns.T @ (weight[:, None] * left.columns))[0])
+        return least > INDEPENDENT * design.n * float((weight / design.weights).max())
 
     @cached_property
     def span(self) -> Span:
@@ -150,18 +153,22 @@ class CodedBinomialFit:
         return Span(self.model.design, self.selected)
 
     @cached_property
-    def dense(self) -> BinomialFit:
+    def dense(self) -> DenseFit:
         """The same fit by orthogonal columns."""
         return self.model.dense_fit(self.selected, self)
 
+    def predictors(self) -> Floats:
+        """Linear predictors without the offset, n × predictors."""
+        return self.model.without_offset(self.predictor).reshape(len(self.predictor), -1)
+
     def row_scores(self) -> tuple[Floats, Floats | None]:
-        """y − μ and μ(1 − μ), weighted; 0 on rows that levels of one class explain."""
-        _, _, _, _, residual, curvature = logistic_rows(self.predictor, self.model.y, self.weight)
-        return residual[:, None], curvature
+        """y − μ and the variance of y, weighted; 0 on rows that levels explain."""
+        rows = self.model.outcome.at(self.predictor, self.weight)
+        return rows.residual[:, None], rows.curvature
 
     @property
     def saturated(self) -> bool:
-        """Whether the classes are separated, or as good as."""
+        """Whether the outcome is explained completely, or as good as."""
         return self.deviance <= _SATURATED * self.model.null_deviance
 
     def describe(self) -> FittedModel | None:
@@ -173,7 +180,7 @@ class CodedBinomialFit:
         description = CodedDescription(design, self.selected, self.columns)
         linear = self.model.without_offset(self.predictor)
         return description.model(
-            linear, self.predictor, self.model.y, self.weight, self.deviance, self.model.null_deviance
+            linear, self.predictor, self.model.outcome, self.weight, self.deviance, self.model.null_deviance
         )
 
     def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
@@ -182,17 +189,18 @@ class CodedBinomialFit:
 
     @cached_property
     def _null(self) -> FittedRows:
-        return FittedRows.of(self.columns, self.predictor, self.model.y, self.weight)
+        return FittedRows.of(self.columns, self.predictor, self.model.outcome, self.weight)
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Blocks of numeric columns by the bracket at the fit, everything else on the way up."""
         design = self.model.design
         lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
-        numeric, bar = np.flatnonzero(design.varying[candidates]), float(critical(np.ones(1))[0])
+        one = float(self.model.n_predictors)
+        numeric, bar = np.flatnonzero(design.varying[candidates]), float(critical(np.array([one]))[0])
         for start in range(0, len(numeric), design.block_size):
             some = numeric[start : start + design.block_size]
             lower[some], upper[some], suspect = self._null.brackets(design, candidates[some], self.deviance, bar)
-            df[some] = 1.0
+            df[some] = one
             for i in some[suspect | _is_open(lower[some], upper[some], bar)]:
                 lower[i], upper[i], df[i] = self._one(int(candidates[i]), critical)
         for i in np.flatnonzero(~design.varying[candidates] & (design.width[candidates] > 0)):
@@ -201,7 +209,7 @@ class CodedBinomialFit:
 
     def _group(self, candidate: int, critical: Callable[[Floats], Floats]) -> tuple[float, float, int]:
         """An interval for several columns, by what they have beside the model where that is enough."""
-        directions = self._null.own_directions(self.model.design, candidate) if self._null.is_sound else None
+        directions = self._own_directions(candidate)
         if directions is not None:
             df = directions.shape[1]
             bar = float(critical(np.array([float(df)]))[0])
@@ -210,13 +218,17 @@ class CodedBinomialFit:
                 return max(0.0, self.deviance - found.most), max(0.0, self.deviance - found.least), df
         return self._one(candidate, critical)
 
+    def _own_directions(self, candidate: int) -> Floats | None:
+        """What a variable has beside the model, where steps by the factor of the fit tell intervals."""
+        return self._null.own_directions(self.model.design, candidate) if self._null.is_sound else None
+
     def _one(self, candidate: int, critical: Callable[[Floats], Floats]) -> tuple[float, float, int]:
         """An interval for one candidate that is clear of its critical value, and its df."""
         larger = self._with(candidate)
         if larger is None:
             found = self.dense.gains(np.array([candidate], dtype=np.intp))
             return float(found.statistic[0]), float(found.statistic[0]), int(found.df[0])
-        df = larger.rank - self.arrangement.rank
+        df = self.model.n_predictors * (larger.rank - self.arrangement.rank)
         if df == 0:
             return 0.0, 0.0, 0
         bar = float(critical(np.array([float(df)]))[0])
@@ -243,7 +255,7 @@ class CodedBinomialFit:
         return Projection.of(self.columns, self.model.design.weights)
 
     def _enclosed(self, candidate: int, larger: Arrangement, settled: Settled) -> tuple[float, float, Floats | None]:
-        ascent = Ascent(larger.columns, self.model.y, self.model.design.weights, self.predictor, self.model.offset)
+        ascent = self.model.ascent(larger.columns, self.predictor)
         found = ascent.enclose(settled)
         if found.settled:
             return max(0.0, self.deviance - found.most), max(0.0, self.deviance - found.least), found.predictor
@@ -256,7 +268,7 @@ class CodedBinomialFit:
         def is_known(least: float, most: float) -> bool:
             return self.deviance - least < floor or most - least <= RESOLVED * max(1.0, self.deviance - most)
 
-        directions = self._null.own_directions(self.model.design, candidate) if self._null.is_sound else None
+        directions = self._own_directions(candidate)
         if directions is not None and (not self.model.design.varying[candidate] or self._is_new(candidate)):
             found = self._null.enclose(directions, self.deviance, is_known)
             if found is not None:
@@ -293,7 +305,7 @@ class CodedBinomialFit:
             if smaller is None:
                 exact = self.losses(variables)
                 return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
-            df[i] = self.arrangement.rank - smaller.rank
+            df[i] = self.model.n_predictors * (self.arrangement.rank - smaller.rank)
         most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
         return Bounds(np.zeros(len(variables)), np.full(len(variables), most), df, self.reference)
 
@@ -309,7 +321,7 @@ class CodedBinomialFit:
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, or an interval that is above `enough`."""
-        place, design = self._places.get(variable), self.model.design
+        place = self._places.get(variable)
         if place is not None:
             coefficient = self._coefficient(place)
             found = self._null.enclose_without(place, coefficient, partial(_is_lost, self.deviance, enough))
@@ -320,7 +332,7 @@ class CodedBinomialFit:
         smaller = self._without(variable)
         for start in (self.within(smaller.columns), self.model.null_predictors()) if smaller is not None else ():
             assert smaller is not None
-            ascent = Ascent(smaller.columns, self.model.y, design.weights, start, self.model.offset)
+            ascent = self.model.ascent(smaller.columns, start)
             found = ascent.enclose(lambda least, most: least - self.deviance > enough)
             if found.settled:
                 if found.least == found.most:

@@ -21,19 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fbed._kernels import coded_looks, logistic_divergences, logistic_reach, logistic_rows
 from fbed.matrix.design import Design
 from fbed.models.engines.bound_functions import P
-from fbed.models.engines.categories.ascent import (
-    CERTAIN,
-    ROUGHLY,
-    Enclosed,
-    Settled,
-    is_reliable,
-    levels_of_one_class,
-)
+from fbed.models.engines.categories.ascent import ROUGHLY, Enclosed, Settled, idle_rows, is_reliable
 from fbed.models.engines.categories.coded_columns import SOUND, CodedColumns, OtherCategory, category_of
 from fbed.models.engines.categories.coded_projection import Projection
+from fbed.models.engines.categories.row_likelihoods import RowLikelihood
 from fbed.models.engines.categories.walks import (
     ROUNDING,
     AllSettled,
@@ -46,9 +39,6 @@ from fbed.models.engines.categories.walks import (
 )
 from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
-
-RESOLVED = 5e-11
-"""Relative width at which an interval is a number."""
 
 _IDLE = 1e-9  # what a row may have left to be only bounded
 _SHORT = -0.5  # z of the step that a fit is short of, beyond which rows on their way to infinity are left out
@@ -77,7 +67,7 @@ class FittedRows:
     """The rows at a fit; `before` is what the model leaves of candidates of the step before."""
 
     projection: Projection
-    y: Floats
+    outcome: RowLikelihood
     weight: Floats
     predictor: Floats
     deviance: float
@@ -91,39 +81,40 @@ class FittedRows:
     before: Mapping[int, Left] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, columns: CodedColumns, predictor: Floats, y: Floats, weight: Floats) -> FittedRows:
+    def of(cls, columns: CodedColumns, predictor: Floats, outcome: RowLikelihood, weight: Floats) -> FittedRows:
         """Rows that are on their way to infinity are idle where they would make bounds useless."""
-        deviance, _, _, mean, residual, curvature = logistic_rows(predictor, y, weight)
-        cost = 0.0
+        rows = outcome.at(predictor, weight)
+        mean, residual, curvature, cost = rows.mean, rows.residual, rows.curvature, 0.0
         for attempt in range(2):
             step = columns.newton(residual, curvature)
-            low = logistic_reach(mean, step.move, curvature)[0]
+            low = outcome.reach(mean, step.move, curvature)[0]
             sound = is_reliable(step) and low > _SHORT
             if sound or attempt:
                 break
-            left = 2.0 * np.abs(residual)
-            idle = (left < _IDLE) & (np.abs(y - mean) < CERTAIN)
+            idle, cost = idle_rows(outcome, rows, _IDLE)
             residual, curvature = np.where(idle, 0.0, residual), np.where(idle, 0.0, curvature)
-            cost = float(left[idle].sum()) * (1.0 + 2.0 * CERTAIN)
         projection = Projection.of(columns, curvature)
         reach, short = (low, np.sqrt(max(step.decrement, 0.0))) if sound else (-np.inf, np.inf)
-        rows = (y, weight, predictor, deviance, mean, residual, curvature)
-        return cls(projection, *rows, step.move, short, reach, cost)
+        state = (outcome, weight, predictor, rows.deviance, mean, residual, curvature)
+        return cls(projection, *state, step.move, short, reach, cost)
 
     @classmethod
-    def arrived(cls, projection: Projection, predictor: Floats, y: Floats, weight: Floats) -> FittedRows | None:
+    def arrived(
+        cls, projection: Projection, predictor: Floats, outcome: RowLikelihood, weight: Floats
+    ) -> FittedRows | None:
         """The rows at the maximum, by steps with the weights of the projection; None where they do not get there."""
-        walk = Walks(projection, y, weight, Nothing(), predictor[:, None].copy(), np.zeros(1), np.full(1, np.inf))
+        walk = Walks(projection, outcome, weight, Nothing(), predictor[:, None].copy(), np.zeros(1), np.full(1, np.inf))
         walk.go(lambda least, most: np.asarray(most - least <= _ARRIVED + 2e-14 * most))
         if not walk.settled[0]:
             return None
         predictor = walk.predictor[:, 0]
-        deviance, _, _, mean, residual, curvature = logistic_rows(predictor, y, weight)
-        move = projection.steps(residual[:, None])[:, 0]
-        out = cls(projection, y, weight, predictor, deviance, mean, residual, curvature, move, 0.0, -np.inf, 0.0)
+        rows = outcome.at(predictor, weight)
+        move = projection.steps(rows.residual[:, None])[:, 0]
+        state = (outcome, weight, predictor, rows.deviance, rows.mean, rows.residual, rows.curvature)
+        out = cls(projection, *state, move, 0.0, -np.inf, 0.0)
         if not out.looseness < _LOOSE:
             return None
-        low = float(np.minimum(out._success * move, -out._failure * move).min(initial=0.0))
+        low = outcome.least_change(rows.mean, out._ratio * move)
         short = float(np.sqrt(out._dual @ move**2))
         return replace(out, short=short, reach=low) if low > _SHORT else None
 
@@ -137,14 +128,6 @@ class FittedRows:
     def _dual(self) -> Floats:
         """w₀²/w."""
         return self.projection.weight * self._ratio
-
-    @cached_property
-    def _success(self) -> Floats:
-        return self._ratio * (1.0 - self.mean)
-
-    @cached_property
-    def _failure(self) -> Floats:
-        return self._ratio * self.mean
 
     @cached_property
     def looseness(self) -> float:
@@ -185,7 +168,7 @@ class FittedRows:
 
     def left(self, design: Design, variables: NDArray[np.intp]) -> Left:
         """What the model leaves of single columns of numbers."""
-        out = np.empty((len(self.y), len(variables)), order="F")
+        out = np.empty((len(self.weight), len(variables)), order="F")
         total = np.empty(len(variables))
         known = [self._kept.get(v) or self.before.get(v) for v in variables.tolist()]
         for j, one in enumerate(known):
@@ -211,7 +194,7 @@ class FittedRows:
         They are looked at more closely where the bar is between them, and where they may be best.
         """
         left = self.left(design, variables)
-        slope, norm, dual, own, low, high = coded_looks(
+        slope, norm, dual, own, low, high = self.outcome.looks(
             left.columns, self.residual, self.projection.weight, self.curvature, self._ratio, self.mean
         ).T
         suspect = ~(norm > _SUSPECT * left.total) | ~(left.total > 0)
@@ -251,7 +234,7 @@ class FittedRows:
         return np.asfortranarray(linalg.solve_triangular(factor, (found.columns * unit).T, lower=True).T)
 
     def left_of(self, design: Design, variable: int) -> Left | None:
-        """What the model leaves of a variable; None where it has many columns, or levels of one class only."""
+        """What the model leaves of a variable; None where it has many columns, or levels that explain their rows."""
         if design.varying[variable]:
             return self.left(design, np.array([variable], dtype=np.intp))
         return self._kept.get(variable) or self.before.get(variable) or self._group(design, variable)
@@ -259,10 +242,10 @@ class FittedRows:
     def _group(self, design: Design, variable: int) -> Left | None:
         """What the model leaves of a category or a group of few columns."""
         width = int(design.width[variable])
-        if width > _WIDEST or width * len(self.y) > _KEPT_VALUES:
+        if width > _WIDEST or width * len(self.weight) > _KEPT_VALUES:
             return None
         category = category_of(design, variable)
-        if category is not None and levels_of_one_class(category, self.y, self.weight).any():
+        if category is not None and self.outcome.explained(category, self.weight).any():
             return None
         X = np.asfortranarray(design.columns(variable))
         return Left(np.asfortranarray(self.projection.without_model(X)), self.projection.weight @ X**2)
@@ -277,7 +260,7 @@ class FittedRows:
         """Where to start, and the deviances at least: the means μ + w₀(u + f) satisfy the equations of the maximum."""
         step = beside.first(self.residual)
         change = self.projection.weight[:, None] * (step + self.missing[:, None])
-        gain = logistic_divergences(self.mean[:, None], change, self.weight)
+        gain = self.outcome.divergences(self.mean[:, None], change, self.weight)
         least = at_least(self.projection, np.full(beside.count, self.deviance), gain)
         curve = self.curvature @ step**2
         part = np.divide(self.residual @ step, curve, out=np.zeros(beside.count), where=curve > 0)
@@ -312,7 +295,7 @@ class FittedRows:
         return walks.least, walks.most
 
     def _walks(self, beside: Beside, start: Floats, least: Floats, most: float) -> Walks:
-        return Walks(self.projection, self.y, self.weight, beside, start, least, np.full(len(least), most))
+        return Walks(self.projection, self.outcome, self.weight, beside, start, least, np.full(len(least), most))
 
 
 def _are_clear(null: float, bar: float, least: Floats, most: Floats) -> NDArray[np.bool_]:

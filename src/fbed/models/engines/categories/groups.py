@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import special
 
-from fbed.models.engines.categories.ascent import Ascent, Enclosed, is_clear
+from fbed.models.engines.categories.ascent import RESOLVED, Enclosed, is_clear
 from fbed.models.engines.categories.coded_columns import Category, CodedColumns, category_of
 from fbed.rules.p_values import Floats
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from fbed.models.engines.binomial import CertifiedBinomialFit
 
 _DEPENDENT, _INDEPENDENT = 1e-13, 1e-7  # what a direction of S may vary within levels: nothing but rounding, or enough
-
-_RESOLVED = 5e-11  # relative width at which an interval is a number: little beside what ties are judged by
 
 
 class GroupQuestions:
@@ -47,15 +45,14 @@ class GroupQuestions:
         null = self.fit.deviance
 
         def is_known(least: float, most: float) -> bool:
-            return null - least < floor or most - least <= _RESOLVED * max(1.0, null - most)
+            return null - least < floor or most - least <= RESOLVED * max(1.0, null - most)
 
         return (0.0, 0.0, None) if df == 0 else self._enclosed(variable, columns, is_known)
 
     def _enclosed(
         self, variable: int, columns: CodedColumns, settled: Callable[[float, float], bool]
     ) -> tuple[float, float, Floats | None]:
-        ascent = Ascent(columns, self.y, self.design.weights, self.fit.predictor, self.fit.model.offset)
-        found: Enclosed = ascent.enclose(settled)
+        found: Enclosed = self.fit.model.ascent(columns, self.fit.predictor).enclose(settled)
         null = self.fit.deviance
         if found.settled:
             return max(0.0, null - found.most), max(0.0, null - found.least), found.predictor

@@ -30,6 +30,7 @@ from scipy import linalg
 from fbed._kernels import sums_by_level
 from fbed.matrix.counted_columns import CountedColumns
 from fbed.models.base import COLLINEAR
+from fbed.models.engines.categories.coded_columns import pivoted
 from fbed.rules.p_values import Floats, chi2_log_sf
 from fbed.tables.encoding import Codes
 
@@ -130,9 +131,9 @@ class CountedBasis:
         sums, count = self._unrelated(self.by_level(codes, n_levels, weight).T).T, np.bincount(codes, weight, n_levels)
         between = sums.T @ (sums / count[:, None])
         within = np.eye(self.size) - between / weight.sum()
-        factor, _, rank, _ = linalg.lapack.dpstrf(within, tol=_NOTHING, lower=1)
-        if np.diag(factor)[:rank].min(initial=1.0) ** 2 > _CLEAR:
-            return int(rank)
+        factor, kept = pivoted(within, _NOTHING)
+        if np.diag(factor).min(initial=1.0) ** 2 > _CLEAR:
+            return len(kept)
         left = np.linalg.eigvalsh(within)
         if ((left > _NOTHING) & (left < _SOMETHING)).any():
             return self.written_out().varying_within(codes, n_levels, weight)
@@ -282,11 +283,12 @@ def _inverse_by_pivots(information: Floats) -> Floats | None:
     """The inverse on columns that are independent, 0 on those that depend on them; None where pivots leave a doubt."""
     size = np.diag(information)
     unit = np.divide(1.0, np.sqrt(size), out=np.zeros_like(size), where=size > _SINGULAR * size.max(initial=0.0))
-    factor, order, rank, _ = linalg.lapack.dpstrf(information * (unit[:, None] * unit), tol=_NOTHING, lower=1)
-    if not np.diag(factor)[:rank].min(initial=1.0) ** 2 > _CLEAR:
+    factor, kept = pivoted(information * (unit[:, None] * unit), _NOTHING)
+    if not np.diag(factor).min(initial=1.0) ** 2 > _CLEAR:
         return None
-    kept = order[:rank] - 1
-    lower = linalg.lapack.dpotri(factor[:rank, :rank], lower=1)[0]
+    if len(kept) == 0:  # LAPACK complains of matrices without rows
+        return np.zeros_like(information)
+    lower = linalg.lapack.dpotri(factor, lower=1)[0]
     out = np.zeros_like(information)
     out[np.ix_(kept, kept)] = np.tril(lower) + np.tril(lower, -1).T
     return np.asarray(out * (unit[:, None] * unit))

@@ -1,4 +1,4 @@
-"""Walks up the likelihoods of several logistic models at once, by projections under weights w₀ that are those of none.
+"""Walks up the likelihoods of several models at once, by projections under weights w₀ that are those of none.
 
 All of them have the columns of one projection, and each has something beside it. A step v, the projection of the
 residuals, from means μ suggests the means μ + w₀v. Whatever w₀ is, these satisfy the equations of the maximum, so that
@@ -15,8 +15,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import logistic_columns, logistic_divergences
+from fbed.clock import check_time
 from fbed.models.engines.categories.coded_projection import Projection
+from fbed.models.engines.categories.row_likelihoods import RowLikelihood
 from fbed.rules.p_values import Floats
 
 ROUNDING = 1e-8
@@ -99,7 +100,7 @@ class Walks:
     """Predictors of the models, one a column, and intervals for the deviances of their maxima."""
 
     projection: Projection
-    y: Floats
+    outcome: RowLikelihood
     weight: Floats
     beside: Beside
     predictor: Floats
@@ -115,7 +116,8 @@ class Walks:
         going = np.arange(self.beside.count)
         before: _Step | None = None
         for _ in range(_MOST_STEPS):
-            deviance, mean, residual, curvature = logistic_columns(self._at(going), self.y, self.weight)
+            check_time()
+            deviance, mean, residual, curvature = self.outcome.at_each(self._at(going), self.weight)
             falling = deviance <= self.most[going] * (1.0 + 1e-12)
             self.most[going] = np.minimum(self.most[going], np.where(falling, deviance, np.inf))
             kept = np.flatnonzero(falling & ~self._look(going, settled))
@@ -128,7 +130,7 @@ class Walks:
             if len(going) == 0:
                 return
             move = np.asfortranarray(self.projection.steps(residual) + self.beside.steps(residual, going))
-            gain = logistic_divergences(mean, self.projection.weight[:, None] * move, self.weight)
+            gain = self.outcome.divergences(mean, self.projection.weight[:, None] * move, self.weight)
             self.least[going] = np.maximum(self.least[going], at_least(self.projection, deviance, gain))
             step = _Step.after(before, move, residual)
             kept = np.flatnonzero(~self._look(going, settled))

@@ -37,6 +37,8 @@ class Factor:
 
     def inverse(self) -> Floats:
         """H⁻¹."""
+        if len(self.lower) == 0:  # LAPACK complains of matrices without rows
+            return self.lower
         lower = linalg.lapack.dpotri(self.lower, lower=1)[0]
         return np.asarray((np.tril(lower) + np.tril(lower, -1).T) * (self.unit * self.unit[:, None]))
 
