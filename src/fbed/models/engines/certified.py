@@ -225,7 +225,8 @@ class CertifiedLogistic:
     def _bounds_by_fewer_rows(self, coarse: Null, which: NDArray[np.int64], critical: float) -> tuple[Floats, Floats]:
         """Upper bounds from the rows that have most of the deviance, which have no lower ones to tell.
 
-        Of many candidates most fail, unless the first ones pass; few have been left by scans before, and most of them pass.
+        Of many candidates most fail, unless the first ones pass; few have been left by scans before, and most of them
+        pass.
         """
         lower, upper = np.zeros(len(which)), np.full(len(which), np.inf)
         first = -(-len(which) // _FIRST) if self.crowded else len(which)
