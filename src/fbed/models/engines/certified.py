@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed._kernels import LogisticNull, fit_logistic, pattern_deviances
+from fbed._kernels import LogisticNull, deviances_after, fit_logistic, pattern_deviances, row_deviances
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
 from fbed.models.engines.categories.coded_model import Hints
@@ -128,7 +128,7 @@ class CertifiedLogistic:
     @cached_property
     def row_deviance(self) -> Floats:
         """What each row has left to explain."""
-        return 2.0 * self.model.design.weights * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * self.predictor)
+        return row_deviances(self.model.design.weights, self.model.y, self.predictor)
 
     @cached_property
     def _rows_by_deviance(self) -> tuple[Indices, Floats]:
@@ -162,7 +162,7 @@ class CertifiedLogistic:
         rows = np.flatnonzero(active)
         predictor = self.predictor.copy()
         predictor[rows] = self._fitted_on(rows, active[rows], _ROUGH)
-        left = 2.0 * active * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * predictor)
+        left = row_deviances(active, self.model.y, predictor)
         active[left < _ROUGH] = 0.0  # explained on the way
         cost = float(self.row_deviance.sum()) * (1.0 + 1e-12) - float(left[active > 0].sum())
         if not active.any():
@@ -380,10 +380,9 @@ class CertifiedLogistic:
         z_min = np.minimum(np.minimum((mean - 1.0) * moved, mean * moved).min(axis=0, initial=0.0), 0.0)
         lower[known] = np.maximum(self._surely_lost(wald, z_min), 0.0)
         unsure = lower[known] <= critical * (1.0 + 2e-9)
-        sign = (1.0 - 2.0 * self.model.y)[:, None]
-        without = np.logaddexp(0.0, sign * (self.predictor[:, None] - steps[:, unsure]))
+        without = deviances_after(self.model.design.weights, self.model.y, self.predictor, steps.T[unsure].T)
         rest, rounding = known[unsure], 1e-12 * self.deviance
-        upper[rest] = np.minimum(2.0 * (self.model.design.weights @ without) - self.deviance + rounding, most)
+        upper[rest] = np.minimum(without - self.deviance + rounding, most)
         return lower, np.maximum(upper, lower) * (1.0 + 1e-9)
 
     def _least_deviances(self, variables: Indices) -> Floats:
