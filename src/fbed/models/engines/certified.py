@@ -40,7 +40,7 @@ _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it 
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
-_FIRST = 8  # one in so many of many candidates is asked first whether most of them pass
+_FIRST = 32  # one in so many of many candidates is asked first whether most of them pass
 FAR = 20.0  # linear predictors from which a row may be on its way to infinity
 _ARRIVED = 45.0  # and at which there is nothing left of it in float64
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
@@ -229,8 +229,11 @@ class CertifiedLogistic:
         pass.
         """
         lower, upper = np.zeros(len(which)), np.full(len(which), np.inf)
-        first = -(-len(which) // _FIRST) if self.crowded else len(which)
-        self._look_quickly(which, critical, slice(0, first), lower, upper)
+        first = len(which)
+        if self.crowded:  # a look at all rows costs little where columns are stored without zeros
+            first = -(-len(which) // _FIRST) if self.model.design.is_sparse else 0
+        if first:
+            self._look_quickly(which, critical, slice(0, first), lower, upper)
         if first < len(which) and np.count_nonzero(lower[:first] > critical) > first / 2:
             self._look_quickly(which, critical, slice(first, None), lower, upper)
         still = np.flatnonzero(_unsettled(lower, upper, critical))
