@@ -50,8 +50,12 @@ class Factor:
         """H⁻¹."""
         if len(self.lower) == 0:  # LAPACK complains of matrices without rows
             return self.lower
-        lower = linalg.lapack.dpotri(self.lower, lower=1)[0]
-        return np.asarray((np.tril(lower) + np.tril(lower, -1).T) * (self.unit * self.unit[:, None]))
+        lower = linalg.lapack.dpotri(self.lower, lower=1)[0]  # above the diagonal are zeros, as in the factor
+        out = lower + lower.T
+        np.fill_diagonal(out, np.diag(lower))
+        out *= self.unit
+        out *= self.unit[:, None]
+        return np.asarray(out)
 
 
 def solved_by_pivots(left: Floats, score: Floats, least: float) -> Floats | None:
