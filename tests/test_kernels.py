@@ -443,3 +443,41 @@ def test_a_contest_finds_the_best(kind, seed):
     assert lower[best] == pytest.approx(fitted.statistic[best], rel=1e-7, abs=1e-8)
     assert upper[best] == pytest.approx(lower[best], rel=2e-8, abs=2e-8)
     assert (lower <= lower[best] * (1 + 1e-7) + 1e-8)[fitted.tested].all()
+
+
+@pytest.mark.parametrize(("kind", "seed"), list(product(range(len(KINDS)), range(6))))
+def test_a_leader_who_is_known_is_not_asked_again(kind, seed, monkeypatch):
+    """Whether others beat him is found as before, and where his model ends is not forgotten."""
+    fitted = Fitted(KINDS[kind](np.random.default_rng([22, seed])), [0])
+    if fitted.fit.saturated:
+        return
+    count, engine = len(fitted.others), fitted.fit.engine
+    first = fitted.fit.contest(fitted.others, np.zeros(count), np.full(count, fitted.fit.deviance), True)
+    best = int(np.argmax(first[0]))
+    hint = engine.hints.get(frozenset((0, int(fitted.others[best]))))
+    order = np.append(best, np.delete(np.arange(count), best))
+    asked, contest = [], engine.contest
+    monkeypatch.setattr(engine, "contest", lambda *told: asked.append(told[-1]) or contest(*told))
+    lower, upper = np.zeros(count), np.full(count, fitted.fit.deviance)
+    lower[best], upper[best] = first[0][best], first[1][best]
+    lower[order], upper[order] = fitted.fit.contest(fitted.others[order], lower[order], upper[order], True)
+    fitted.assert_holds(lower, upper)
+    assert (lower[best], upper[best]) == (first[0][best], first[1][best])
+    assert (np.delete(lower, best) <= lower[best] * (1 + 1e-7) + 1e-8).all()
+    if hint is not None:
+        assert asked == [True]
+        np.testing.assert_array_equal(engine.hints[frozenset((0, int(fitted.others[best])))], hint)
+
+
+@pytest.mark.parametrize(("kind", "seed"), list(product(range(len(KINDS)), range(6))))
+def test_ways_to_models_without_a_variable_are_found_together(kind, seed):
+    engine = Fitted(KINDS[kind](np.random.default_rng([23, seed])), [0, 1, 2]).fit.engine
+    if engine.deviance == 0.0 or engine.span.rank < 4:
+        return
+    variables = np.arange(3, dtype=np.intp)
+    known, ways, wald = engine._shortest_ways_without(variables)
+    alone = [engine._shortest_way_without(variable) for variable in variables.tolist()]
+    assert known.tolist() == [i for i, way in enumerate(alone) if way is not None]
+    for i, way, statistic in zip(known.tolist(), ways.T, wald, strict=True):
+        np.testing.assert_allclose(way, alone[i][0], rtol=1e-10, atol=1e-12)
+        assert statistic == pytest.approx(alone[i][1], rel=1e-10)

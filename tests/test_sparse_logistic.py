@@ -15,9 +15,10 @@ from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, trail_of
 from fbed._kernels import LogisticNull, SparseColumns, SparseModel, fit_logistic
 from fbed.models.engines import sparse_logistic
 from fbed.models.engines.binomial import CertifiedBinomialFit
+from problem_cases import read_problem
 from test_certified import assert_same, combination
 from test_kernels import Fitted
-from word_cases import outliers, trails
+from word_cases import fingerprints, outliers, trails
 
 N_SEEDS = 6
 
@@ -100,6 +101,14 @@ def test_a_fit_equals_that_of_a_matrix():
 def test_hard_words_equal_exhaustive(seed, always):
     """Doubles, small types, offsets, forced columns, outliers, pure columns, tables that are not stored sparsely."""
     assert_same(*trails(seed))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_near_copies_equal_exhaustive(seed, always):
+    """Columns that are no other than one of the model but for rows that a step takes too far."""
+    rng = np.random.default_rng([7, seed])
+    case, criterion, algorithm = fingerprints(rng), *combination(seed)
+    assert_same(*(trail_of(case, "binomial", criterion, engine, **algorithm) for engine in ("exhaustive", "certified")))
 
 
 def test_predictors_far_out_are_blurred(always):
@@ -234,3 +243,22 @@ def test_a_quick_look_holds_the_statistics(seed, always):
         lower, upper, _ = engine.null.kernel.brackets(*asked, critical, False, False, False)
         fitted.assert_holds(lower, upper)
         assert ((lower > critical) & (upper == engine.null.kernel.deviance)).any()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_outlines_without_a_basis_are_descriptions_on_one(seed, always):
+    """Coefficients of the columns themselves, and which models have none that are finite."""
+    X, y = documents(Corpus(120, 40, 6.0 + 4.0 * seed, topics=2), seed)
+    model = read_problem(X, y, [fbed.AIC()], family="binomial").model
+    varying, rng = np.flatnonzero(model.design.width), np.random.default_rng([24, seed])
+    seen = 0
+    for size in (1, 3, 12, 25):
+        fit = model.fit(rng.choice(varying, size, replace=False).tolist())
+        if not isinstance(fit.engine, sparse_logistic.SparseLogistic):
+            continue
+        lean, whole = model.outline(fit.selected, fit), model.describe(fit.selected, fit)
+        assert (lean.terms, lean.separated, lean.deviance) == (whole.terms, whole.separated, whole.deviance)
+        if not whole.separated:
+            np.testing.assert_allclose(lean.coefficients, whole.coefficients, rtol=1e-9, atol=1e-9)
+        seen += 1
+    assert seen > 1

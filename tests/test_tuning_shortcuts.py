@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from fbed.result.fitted import responses
 from fbed.result.fitted.columns import read_columns
 from fbed.rules.criteria import EBIC, Evidence, LikelihoodRatio
 from fbed.rules.p_values import ChiSquare
+from fbed.search import decide_by_bounds
 from fbed.search.memo import Known
 from fbed.search.scan import Scanner
 from fbed.search.search import Plan
@@ -196,6 +198,30 @@ def test_room_is_made_for_what_is_asked_and_nothing_is_forgotten(n):
         everything = np.arange(n, dtype=np.intp)
         known.make_room(everything)
         np.testing.assert_array_equal(known.recall(everything), twin)
+
+
+def test_who_leads_a_set_is_known_from_searches_that_came_there_before():
+    """A search without early dropping asks nobody about favourites then, and finds what it finds alone."""
+    rng, seen = RNG(86), []
+    leader = decide_by_bounds._leader
+
+    def counted(known, favourites):
+        found = leader(known, favourites)
+        seen.append(found is not None)
+        return found
+
+    for _ in range(4):
+        X = rng.normal(size=(150, 60))
+        y = (X[:, :6] @ rng.normal(size=6) + rng.logistic(size=150) > 0).astype(int)
+        alone = [fbed.select(X, y, family="binomial", alpha=level, early_dropping=False) for level in (0.01, 0.1)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(decide_by_bounds, "_leader", counted)
+            tuned = fbed.path(X, y, family="binomial", alphas=(0.01, 0.1), gammas=(), ks=(0, math.inf))
+        for level, one in zip((0.01, 0.1), alone, strict=True):
+            both = tuned.get(k=None, alpha=level)
+            assert (both.selected, both.n_tests) == (one.selected, one.n_tests)
+            assert both.model.deviance == pytest.approx(one.model.deviance, rel=1e-9)
+    assert any(seen)
 
 
 # -- predictions -------------------------------------------------------------------------------------------------------

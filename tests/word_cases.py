@@ -103,6 +103,21 @@ def in_a_dense_table(rng: np.random.Generator) -> Case:
     return replace(case, X=np.asfortranarray(case.X.toarray()))
 
 
+def fingerprints(rng: np.random.Generator) -> Case:
+    """Presences that are frequent or rare, a rare class, and copies that differ in a few rows."""
+    n, p = int(rng.integers(80, 260)), int(rng.integers(8, 30))
+    X = rng.random((n, p)) < 10.0 ** rng.uniform(-2.0, -0.1, p)
+    signal = X @ rng.normal(scale=1.5, size=p) + rng.logistic(size=n)
+    y = (signal > np.quantile(signal, rng.choice([0.5, 0.8, 0.93]))).astype(float)
+    copies = X[:, rng.integers(p, size=int(rng.integers(5, 25)))].copy()
+    for copy in copies.T:
+        where = rng.choice(n, int(rng.integers(1, 6)), replace=False)
+        copy[where] = ~copy[where]
+    X = np.hstack([X, copies]).astype([np.float64, np.int8][rng.integers(2)])
+    X = sparse.csc_matrix(X) if rng.random() < 0.5 else np.asfortranarray(X)
+    return Case(X, y, rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else None)
+
+
 KINDS = (words, doubled, small_types, with_offset, with_forced, outliers, nearly_pure, in_a_dense_table)
 
 

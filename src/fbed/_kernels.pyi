@@ -237,9 +237,10 @@ class LogisticNull:
         lower: Floats,
         upper: Floats,
         race: bool,
+        first_is_known: bool,
     ) -> tuple[Floats, Floats, int, Floats, Flags]:
-        """Refine contenders; their bounds, the position of the best, the linear predictor of its model, and who is
-        neither resolved nor out of the race."""
+        """Refine contenders; their bounds, the position of the best, the linear predictor of its model (unless that is
+        the first, and known), and who is neither resolved nor out of the race."""
 
 def model_rows(
     counts: bool,
@@ -388,6 +389,16 @@ def fit_ridge(
 
 def basis_without(R: Floats, first: int, last: int) -> Floats:
     """Q, orthonormal, for which QᵀR without the columns first..last is an upper triangle, as R is."""
+
+def enclose_counts(
+    X: Floats, zero: Floats, rows: Floats, weight: Floats, mean: Floats, y: Floats, idle: Flags
+) -> tuple[Floats, Floats, Floats]:
+    """Intervals of the likelihood ratios of columns, each `zero` on some rows, beside a model of counts.
+
+    `rows` are those of the model in coordinates in which its Hessian is the identity. Intervals are open where nothing
+    can be told. The last answer has a column each: about where the maximum is, in these coordinates and the coefficient
+    of the column less `zero`.
+    """
 
 def group_gains(
     G: Floats, W: Floats, score: Floats, first: Which, width: Which, spanned: float, delicate: float

@@ -6,6 +6,7 @@
 #include "classes.hpp"
 #include "coded_models.hpp"
 #include "concordance.hpp"
+#include "counts.hpp"
 #include "cox_fits.hpp"
 #include "fit.hpp"
 #include "group_gains.hpp"
@@ -376,6 +377,7 @@ NB_MODULE(_kernels, m) {
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("group_gains", &group_gains);
+    m.def("enclose_counts", &enclose_counts);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("concordant_pairs", &concordant_pairs);
     bind_coded_models(m);

@@ -194,9 +194,9 @@ struct LogisticNull : OneColumn {
 
     // The best of several candidates. lower and upper are what is known of them; they come best first. Each is refined until
     // it is resolved or out of the race: below the best so far, or at most tied with it and of a higher index. Also tells
-    // the linear predictor of the model with the best.
+    // the linear predictor of the model with the best, unless that is the first, and he is known.
     template <class Evaluate>
-    Ranking best_of(Which which, Vector known_lower, Vector known_upper, bool race, Evaluate&& evaluate) const {
+    Ranking best_of(Which which, Vector known_lower, Vector known_upper, bool race, bool first_is_known, Evaluate&& evaluate) const {
         const size_t count = which.shape(0);
         require(known_lower.shape(0) == count && known_upper.shape(0) == count, "sizes");
         double *lower, *upper, *predictor;
@@ -215,7 +215,10 @@ struct LogisticNull : OneColumn {
                 const double tie = 1e-9 * std::max(1.0, bar);
                 const bool later = best >= 0 && which.data()[j] > which.data()[best];
                 const bool out_of_race = best >= 0 && race && (v.upper < bar - 2.0 * tie || (later && v.upper <= bar + tie));
-                if (!out_of_race) {
+                if (j == 0 && first_is_known) {
+                    best = 0;
+                    bar = v.lower;
+                } else if (!out_of_race) {
                     const double floor_ = best >= 0 && race ? bar - 2.0 * tie : 0.0;
                     std::copy(f.eta, f.eta + f.n, trial.begin());  // what stays when brackets settle it
                     const Interval found = evaluate(j, work, Question{0.0, floor_, true}, trial.data());
@@ -243,15 +246,15 @@ struct LogisticNull : OneColumn {
     // `mostly_zero` says which columns are better looked at by their support.
     template <class Columns>
     Ranking contest(const Columns& columns, Which which, Vector center, Vector scale, Flags mostly_zero, Vector lower, Vector upper,
-                    bool race) const {
+                    bool race, bool first_is_known) const {
         check(columns, which, center, scale, mostly_zero);
         Explained explained;
-        auto found = best_of(which, lower, upper, race, [&](size_t j, Work& work, const Question& q, double* predictor) {
+        auto found = best_of(which, lower, upper, race, first_is_known, [&](size_t j, Work& work, const Question& q, double* predictor) {
             double left;
             return column(columns, which.data()[j], center, scale, mostly_zero.data()[j], work, q, left, predictor, explained);
         });
         const int64_t best = std::get<2>(found);
-        if (best >= 0 && keeps_model()) {
+        if (best >= 0 && keeps_model() && !(best == 0 && first_is_known)) {
             std::vector<double> x(all_rows());
             columns.m.gather(which.data() + best, 1, center.data(), scale.data(), x.data());
             move_other_rows(x, std::get<3>(found).data());

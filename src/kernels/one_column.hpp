@@ -12,6 +12,7 @@
 
 #include "prepared.hpp"
 #include "refine.hpp"
+#include "score_step.hpp"
 #include "support.hpp"
 
 namespace fbed {
@@ -25,6 +26,9 @@ struct Explained {
 
 // Entries of a column times columns of the model, beside the rows, from which it is looked at with all of its rows at once.
 constexpr int64_t kWide = 2;
+
+// The same, from which it is looked at by its score first: one product with the model costs less than a look by the support.
+constexpr double kScored = 0.5;
 
 struct OneColumn : Prepared {
     using Prepared::Prepared;
@@ -45,6 +49,12 @@ struct OneColumn : Prepared {
         known.upper = std::max(known.lower, std::min(known.upper, b.upper));
         counts[2]++;
         if (q.settled(known) || !q.refine) return known;
+        if (!q.resolve && known.lower <= q.critical) {
+            ScoreStep score(f, work, norm);
+            score.take_first_step();
+            known.upper = std::max(known.lower, std::min(known.upper, score.without_rows(q.aim())));
+            if (q.settled(known)) return known;
+        }
         counts[3]++;
         Refinement refinement(f, work, f.a, work.x.data(), norm, 0.0);
         const Interval out = refinement.run(q, known);
@@ -84,10 +94,9 @@ struct OneColumn : Prepared {
         return out;
     }
 
-    // The column in units of its spread: the sums with it are then of the same size as those with G.
+    // What a column is not 0 in, in units of its spread: the sums with it are then of the same size as those with G.
     template <class Matrix>
-    Interval support_column(const Matrix& m, int64_t j, double scale, Work& work, const Question& q, double& left,
-                            double* predictor, Explained& explained) const {
+    Support support_of(const Matrix& m, int64_t j, double scale, Work& work) const {
         Support s;
         const int64_t stored = m.support(j, work.support.data(), work.column.data());
         for (int64_t i = 0; i < stored; ++i) {
@@ -98,6 +107,13 @@ struct OneColumn : Prepared {
         }
         s.rows = work.support.data();
         s.x = work.column.data();
+        return s;
+    }
+
+    template <class Matrix>
+    Interval support_column(const Matrix& m, int64_t j, double scale, Work& work, const Question& q, double& left,
+                            double* predictor, Explained& explained) const {
+        Support s = support_of(m, j, scale, work);
         counts[0]++;
         if (s.m == f.n && is_indicator(s)) {  // the intercept, on the rows that are known
             left = std::numeric_limits<double>::infinity();
@@ -111,6 +127,11 @@ struct OneColumn : Prepared {
         if (most < q.aim()) {
             left = std::numeric_limits<double>::infinity();
             return {0.0, most};
+        }
+        if (!q.resolve && std::isfinite(q.critical) && s.m * f.r > kScored * f.n) {
+            const double high = ScoreStep(f, work, s).upper(q.aim());
+            left = std::numeric_limits<double>::infinity();
+            if (high < q.aim()) return {0.0, high};
         }
         if (q.spare_wide && std::isfinite(q.critical) && s.m * f.r > kWide * f.n) {  // a look by the support rarely settles it
             left = std::numeric_limits<double>::quiet_NaN();
@@ -239,6 +260,11 @@ struct OneColumn : Prepared {
         if (mostly_zero) {
             const Interval out = support_column(columns.m, j, scale.data()[j], work, q, left, predictor, explained);
             if (!q.spare_wide || !std::isnan(left)) return out;
+        }
+        if (!mostly_zero && q.spare_wide && f.sparse && std::isfinite(q.critical)) {
+            const double high = ScoreStep(f, work, support_of(columns.m, j, scale.data()[j], work)).upper(q.aim());
+            left = std::numeric_limits<double>::infinity();
+            if (high < q.aim()) return {0.0, high};
         }
         left = std::numeric_limits<double>::quiet_NaN();
         if (q.spare_wide) return {0.0, std::numeric_limits<double>::infinity()};

@@ -126,27 +126,21 @@ class FarDesign(DescribedDesign):
     def pearson(self, model: Estimated, selected: Sequence[int]) -> float:
         """Pearson's χ² of a model."""
         values = np.array(model.reached or model.coefficients)
-        center, scale = self._center_scale(selected)
+        center, scale = self.moments_of(selected)
         standardised = np.concatenate([[values[0] + center @ values[1:]], scale * values[1:]])
         return self.rows.pearson(selected, standardised)
-
-    def _center_scale(self, selected: Sequence[int]) -> tuple[Floats, Floats]:
-        """Of all design columns of some variables."""
-        moments = [self.moments(variable) for variable in selected]
-        nothing = np.zeros(0)
-        return np.concatenate([nothing, *(m[0] for m in moments)]), np.concatenate([nothing, *(m[1] for m in moments)])
 
     def predictors(self, model: Estimated, selected: Sequence[int]) -> Floats:
         """Linear predictors of all rows by a model without a constant."""
         values = np.array(model.reached or model.coefficients)
-        center, scale = self._center_scale(selected)
+        center, scale = self.moments_of(selected)
         found = self.rows.predictors(selected, scale * values)
         found += center @ values
         return found
 
     def along(self, selected: Sequence[int], rows: Floats) -> Floats:
         """Products of the terms of a model, centred, with numbers that the rows have."""
-        return self._center_scale(selected)[1] * self.rows.along(selected, rows)
+        return self.moments_of(selected)[1] * self.rows.along(selected, rows)
 
     def fill(self, column: int) -> float:
         """The value that missing numbers of a column are set to."""

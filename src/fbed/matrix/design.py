@@ -129,7 +129,7 @@ class Design:
 
     def positions(self, variables: Sequence[int] | NDArray[np.intp]) -> NDArray[np.int64]:
         """Where numeric variables are in the table's matrix."""
-        return self.table.position[np.asarray(variables, dtype=np.intp)].astype(np.int64)
+        return self.table.position[np.asarray(variables, dtype=np.intp)].astype(np.int64, copy=False)
 
     def columns(self, variable: int) -> Floats:
         """All design columns of one variable, n × width."""
@@ -214,6 +214,15 @@ class Design:
             place = self.table.position[variable]
             return self.center[place : place + 1], self.scale[place : place + 1]
         parts = [self._moments(j) for j in self.table.columns(variable)]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+    def moments_of(self, variables: Sequence[int]) -> tuple[Floats, Floats]:
+        """Those of the columns of several variables, one after another."""
+        which = np.asarray(variables, dtype=np.intp)
+        if self.varying[which].all():
+            places = self.table.position[which]
+            return self.center[places], self.scale[places]
+        parts = [self.moments(variable) for variable in which.tolist()]
         return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def _moments(self, j: int) -> tuple[Floats, Floats]:

@@ -13,6 +13,7 @@ intervals only as far as decisions need.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -209,12 +210,12 @@ class Span:
 
     def place(self, variable: int) -> slice:
         """Columns of the basis that a variable brought."""
-        start = 1
-        for earlier in self.selected:
-            if earlier == variable:
-                return slice(start, start + self.rank_of[variable])
-            start += self.rank_of[earlier]
-        raise KeyError(variable)
+        return self._places[variable]
+
+    @cached_property
+    def _places(self) -> dict[int, slice]:
+        ends = itertools.accumulate((self.rank_of[variable] for variable in self.selected), initial=1)
+        return {variable: slice(*pair) for variable, pair in zip(self.selected, itertools.pairwise(ends), strict=True)}
 
     def triangle(self) -> Floats:
         """R with [1, columns] = Z·R, where the columns are those that are not in the span of the ones before."""
@@ -309,9 +310,7 @@ def original_scale(
     design, selected = span.design, span.selected
     kept = np.concatenate([[0], *(1 + span.offset(v) + span.independent(v) for v in selected)]).astype(np.intp)
     inverse = np.linalg.inv(span.triangle())  # coefficients on the columns = inverse @ coefficients on Z
-    moments = [design.moments(variable) for variable in selected]
-    center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
-    scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
+    center, scale = design.moments_of(selected)
     terms = ("(intercept)", *(label for variable in selected for label in design.labels(variable)))
     theta = np.zeros(1 + len(scale))  # on the standardised columns; what depends on units comes last
     theta[kept] = inverse @ coefficients

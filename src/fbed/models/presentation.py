@@ -104,9 +104,7 @@ def _change_of_basis(span: Span) -> Floats:
     """The matrix that turns coefficients of Z into coefficients of a constant and the user's columns."""
     design = span.design
     kept = np.concatenate([[0], *(1 + span.offset(v) + span.independent(v) for v in span.selected)]).astype(np.intp)
-    moments = [design.moments(variable) for variable in span.selected]
-    center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
-    scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
+    center, scale = design.moments_of(span.selected)
     change = np.zeros((1 + len(scale), span.rank))
     change[kept] = np.linalg.inv(span.triangle())
     change[1:] /= scale[:, None]
@@ -114,13 +112,18 @@ def _change_of_basis(span: Span) -> Floats:
     return change
 
 
+def scaled_to_users_scale(span: Span, coefficients: Floats, recession: Recession) -> Estimates:
+    """The same from coefficients of a constant and columns that were divided by their scales, and not centred."""
+    scale = np.append(1.0, span.design.moments_of(span.selected)[1])
+    terms = ("(intercept)", *(label for variable in span.selected for label in span.design.labels(variable)))
+    return Estimates(terms, coefficients / scale, None, np.diag(1.0 / scale), recession)
+
+
 def standardised_to_users_scale(
     design: Design, selected: Sequence[int], coefficients: Floats, covariance: Floats | None, constant: bool = True
 ) -> Estimates:
     """Coefficients of a constant and the user's columns from those of a constant and the standardised ones."""
-    moments = [design.moments(variable) for variable in selected]
-    center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
-    scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
+    center, scale = design.moments_of(selected)
     unit, shift = np.concatenate([[1.0], 1.0 / scale]), np.concatenate([[1.0], -center / scale])
     terms = ("(intercept)", *(label for variable in selected for label in design.labels(variable)))
     if not constant:

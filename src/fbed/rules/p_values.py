@@ -34,7 +34,9 @@ def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLik
     df = np.asarray(df, dtype=float)
     first = df.item(0) if df.size else np.nan
     if first == first and (df.size == 1 or (df == first).all()):
-        return np.full(df.shape, critical(alpha, first))
+        out = np.empty(df.shape)
+        out.fill(critical(alpha, first))
+        return out
     out = np.full(df.shape, np.nan)
     todo = df == df  # not NaN
     while todo.any():

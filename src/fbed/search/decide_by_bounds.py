@@ -54,6 +54,10 @@ class Intervals:
         self.lower[rows], self.upper[rows] = lower, upper
         if df is not None:
             self.df[rows] = df
+        self.keep(rows)
+
+    def keep(self, rows: Indices | slice) -> None:
+        """Tell other searches what is known of some candidates."""
         if self.memory is not None:
             self.memory.remember(self.candidates[rows], self.lower[rows], self.upper[rows], self.df[rows])
 
@@ -107,6 +111,8 @@ def best_by_intervals(
         known.put(rows, lower, upper)
     tied = np.flatnonzero(tied_with_best(value(lower), lower) if not race else lower >= _near(float(lower.max())))
     winner = int(tied[np.argmin(known.candidates[rows[tied]])])
+    if n_runners_up == 0:
+        return [int(rows[winner])]
     others = np.argsort(-value(upper), kind="stable")[: n_runners_up + 1].tolist()
     return [int(rows[i]) for i in (winner, *(i for i in others if i != winner))][: n_runners_up + 1]
 
@@ -144,16 +150,32 @@ def _raised(
     known: Intervals, critical: Callable[[Floats], Floats], mapped: Mapped, favourites: Indices | None
 ) -> Callable[[Floats], Floats]:
     """Critical values that leave out those who lose to a candidate who seems to be best; ties with it stay in."""
-    first = _seen_first(known, mapped) if favourites is None else favourites
-    if len(first) == 0:
-        return critical
-    bounds = known.fit.gain_bounds(known.candidates[first], critical)  # a closer look may find a column degenerate
-    known.put(first, bounds.lower, bounds.upper, bounds.df)
-    first = first[np.argsort(-bounds.lower, kind="stable")]
-    known.put(first, *known.fit.contest(known.candidates[first], known.lower[first], known.upper[first], True))
-    statistic = float(known.lower[first].max())
+    leader = None if favourites is None else _leader(known, favourites)
+    if leader is None:
+        first = _seen_first(known, mapped) if favourites is None else favourites
+        if len(first) == 0:
+            return critical
+        _look_closer(known, first, critical)  # which may find a column degenerate
+        first = first[np.argsort(-known.lower[first], kind="stable")]
+        known.put(first, *known.fit.contest(known.candidates[first], known.lower[first], known.upper[first], True))
+        leader = first[int(np.argmax(known.lower[first]))]
+    statistic = float(known.lower[leader])
     bar = statistic - 4.0 * TIE * max(1.0, statistic)
     return lambda df: np.maximum(critical(df), bar)
+
+
+def _leader(known: Intervals, favourites: Indices) -> np.intp | None:
+    """Who is known, from searches that came to the same set before, to be better than all favourites."""
+    leader = np.argmax(known.lower)
+    rivals = favourites[favourites != leader]
+    alike = known.df[rivals] == known.df[leader]  # who is not known is not
+    certain = len(favourites) > 0 and bool((alike & (known.upper[rivals] < known.lower[leader])).all())
+    return leader if certain and known.lower[leader] > 0.0 else None
+
+
+def _look_closer(known: Intervals, rows: Indices, critical: Callable[[Floats], Floats]) -> None:
+    bounds = known.fit.gain_bounds(known.candidates[rows], critical)
+    known.put(rows, bounds.lower, bounds.upper, bounds.df)
 
 
 def _seen_first(known: Intervals, mapped: Mapped) -> Indices:
@@ -198,8 +220,9 @@ def worst_by_intervals(
         lower = np.minimum(np.maximum(bounds.lower, at_least), bounds.upper)
         known.put(everybody, lower, bounds.upper, bounds.df)
     bar = rule.critical(known.df, k, known.fit.reference, staying=True)
-    for i in np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper)):
-        known.put(everybody[[i]], *_loss(known, i, enough=float(bar[i])))
+    unsure = np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper))
+    for i in unsure.tolist():
+        _resolve_loss(known, i, enough=float(bar[i]))
         check_time()
     while not exceeds(known.lower, bar).all():
         low = rule.merit(known.evidence(known.lower, everybody), k)
@@ -208,12 +231,13 @@ def worst_by_intervals(
         contenders = np.flatnonzero((low <= worst + TIE * max(1.0, abs(worst))) & (known.lower < known.upper))
         if len(contenders) == 0:
             break
-        i = contenders[int(np.argmin(low[contenders]))]
-        known.put(everybody[[i]], *_loss(known, i, enough=np.inf))
+        _resolve_loss(known, int(contenders[np.argmin(low[contenders])]), enough=np.inf)
         check_time()
+    known.keep(everybody)
     return known.evidence(known.lower, everybody)
 
 
-def _loss(known: Intervals, i: np.intp, enough: float) -> tuple[Floats, Floats]:
-    lower, upper = known.fit.resolve_loss(int(known.candidates[i]), enough)
-    return np.array([max(lower, known.lower[i])]), np.array([upper])
+def _resolve_loss(known: Intervals, i: int, enough: float) -> None:
+    """Narrow the interval of one variable."""
+    lower, known.upper[i] = known.fit.resolve_loss(int(known.candidates[i]), enough)
+    known.lower[i] = max(lower, known.lower[i])

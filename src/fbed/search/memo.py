@@ -36,9 +36,10 @@ class Known:
         if self.keys is None or self._has_room(variables):
             return
         few = min(_FEW * self.n_variables, self.n_variables - _MANY)
-        keys = None if len(variables) > few else np.union1d(self.keys, variables)
+        keys = None if len(variables) > few else _united(self.keys, variables)
         table = _nothing_about(self.n_variables if keys is None else len(keys))
-        table[:, self.keys if keys is None else np.searchsorted(keys, self.keys)] = self.table
+        if len(self.keys):
+            table[:, self.keys if keys is None else np.searchsorted(keys, self.keys)] = self.table
         self.keys, self.table = keys, table
 
     def _has_room(self, variables: Indices) -> bool:
@@ -68,6 +69,13 @@ class Known:
 
     def _places(self, variables: Indices) -> Indices:
         return variables if self.keys is None else np.searchsorted(self.keys, variables)
+
+
+def _united(some: Indices, others: Indices) -> Indices:
+    """All of them, in order; most often there are only others, which are in order."""
+    if len(some) == 0 and bool((others[1:] > others[:-1]).all()):
+        return others
+    return np.union1d(some, others)
 
 
 def _nothing_about(count: int) -> Floats:

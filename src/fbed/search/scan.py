@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -61,6 +61,16 @@ class Scan:
     critical: Callable[[Floats], Floats] | None = None
     reference: Reference | None = None
     log_p: Floats | None = None
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all candidates that could be tested have the same df."""
+        return _alike(self.df)
+
+    @cached_property
+    def largest_df(self) -> float:
+        """Of any candidate."""
+        return float(self.df.max())
 
 
 Part = TypeVar("Part")
@@ -132,7 +142,7 @@ class Scanner:
         scan = self._answer(known, passes if everybody else np.ones(len(candidates), bool), order, bool(order), k)
         self._last_gain = (tuple(selected), scan)
         if shared is not None and self._passes_for_certain(scan, k):
-            ranking = None if _alike(scan.df) else ranking_of(self.rule, k)
+            ranking = None if scan.alike else ranking_of(self.rule, k)
             shared.best.get((frozenset(selected), ranking), lambda: scan, 24 * len(candidates))
         return scan
 
@@ -151,16 +161,16 @@ class Scanner:
         """Whether the best of a scan passes, and so does everybody who ties with him."""
         if scan.chosen is None or scan.reference is None:
             return False
-        df = np.array([scan.chosen.df, scan.df.max()])
+        df = np.array([scan.chosen.df, scan.largest_df])
         own, largest = np.maximum(self.rule.critical(df, k, scan.reference), 0.0)
-        return bool(scan.chosen.statistic > own + (2.0 * TIE * own if _alike(scan.df) else _CLEAR * largest))
+        return bool(scan.chosen.statistic > own + (2.0 * TIE * own if scan.alike else _CLEAR * largest))
 
     def _best_before(self, selected: Sequence[int], candidates: Indices) -> Indices | None:
         """Positions of candidates who were best in the scan that led to S, if it was asked and all had the same df."""
         before, scan = self._last_gain or ((), None)
         if scan is None or scan.chosen is None or tuple(selected) != (*before, scan.chosen.variable):
             return None
-        if not _alike(scan.df):
+        if not scan.alike:
             return None
         return np.flatnonzero(np.isin(candidates, scan.candidates[_favourites(scan.lower, scan.upper)]))
 
@@ -190,8 +200,9 @@ class Scanner:
             evidence = self._computed(fit.losses, variables, self.memo.losses(selected) if self.memo else None)
             known = Intervals.exact(variables, evidence)
         keeps = self.rule.passes(evidence, k, staying=True)
-        order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
-        scan = self._answer(known, keeps, order, not keeps[order[0]], k, staying=True)
+        looked_at = not self.decides_only or not keeps.all()
+        order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables) if looked_at else []
+        scan = self._answer(known, keeps, order, bool(order) and not keeps[order[0]], k, staying=True)
         self._last_loss = (frozenset(selected), scan)
         return scan
 
@@ -244,8 +255,9 @@ class Scanner:
         How they are cut does not depend on the number of threads: a matrix product may round differently when it has
         other columns beside it.
         """
-        share = -(-len(variables) // (self.model.block_size * _PARTS))
-        size = self.model.block_size * max(1, min(_BLOCKS_A_CHECK, share))
+        own = self.model.block_size
+        share = -(-len(variables) // (own * _PARTS))
+        size = own * max(1, min(_BLOCKS_A_CHECK, share))
         blocks = [variables[i : i + size] for i in range(0, len(variables), size)]
         parts = []
         for part in spread(evaluate, blocks, self.n_threads):
@@ -263,17 +275,12 @@ class Scanner:
         staying: bool = False,
     ) -> Scan:
         """`order` holds the positions of the best few; the first is chosen when that is allowed."""
-        few = np.array(order, dtype=np.intp)
-        statistic, upper, df = known.lower[few], known.upper[few], known.df[few]
-        log_p = np.full(len(few), np.nan) if self.decides_only else known.log_p(few)
         reference = known.reference
 
         def critical(df: Floats) -> Floats:
             return self.rule.critical(df, k, reference or ChiSquare(), staying)
 
-        score = np.full(len(few), np.nan) if self.decides_only else statistic - critical(df)
-        columns = (known.candidates[few], statistic, df, log_p, score, upper)
-        findings = tuple(Finding(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+        findings = _undescribed(known, order) if self.decides_only else _described(known, order, critical)
         chosen = findings[0] if allowed else None
         return Scan(
             known.candidates,
@@ -287,6 +294,23 @@ class Scanner:
             reference,
             known.exact_log_p if reference is None else None,
         )
+
+
+def _described(known: Intervals, order: Sequence[int], critical: Callable[[Floats], Floats]) -> tuple[Finding, ...]:
+    """All there is to tell about some candidates."""
+    few = np.array(order, dtype=np.intp)
+    statistic, df = known.lower[few], known.df[few]
+    score = statistic - critical(df)
+    columns = (known.candidates[few], statistic, df, known.log_p(few), score, known.upper[few])
+    return tuple(Finding(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _undescribed(known: Intervals, order: Sequence[int]) -> tuple[Finding, ...]:
+    """The same where nobody looks at p-values and scores."""
+    candidates, lower, df, upper = known.candidates, known.lower, known.df, known.upper
+    return tuple(
+        Finding(int(candidates[i]), float(lower[i]), float(df[i]), np.nan, np.nan, float(upper[i])) for i in order
+    )
 
 
 def _may_be_best(statistic: Floats, df: Floats) -> NDArray[np.bool_]:

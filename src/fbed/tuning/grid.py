@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,12 @@ class _Worker:
             return runs.search(setting.k or 0), scanner.latest
 
     def _plan(self, setting: Setting) -> Plan:
-        """The plan of a setting, without columns that are constant here: they fail every test, which nobody counts."""
-        plan = self.searches.plan(self.problem, setting)
+        return replace(self._any_plan, k=setting.k or 0, early_dropping=setting.k is not None)
+
+    @cached_property
+    def _any_plan(self) -> Plan:
+        """What all search, without columns that are constant here: they fail every test, which nobody counts."""
+        plan = self.searches.plan(self.problem, self.searches.settings[0])
         return replace(plan, candidates=plan.candidates[self.problem.design.width[plan.candidates] > 0])
 
     def _predicted(self, selected: Sequence[int], near: Any) -> list[Held]:

@@ -107,12 +107,15 @@ class Standardised:
         self.common = Common(problem) if common is None else common
         self.likelihood = self.common.likelihood
         self.kept = self._independent(near)
-        moments = [design.moments(variable) for variable in selected]
-        self.center = np.concatenate([np.zeros(0), *(m[0] for m in moments)])
-        self.scale = np.concatenate([np.zeros(0), *(m[1] for m in moments)])
+        self.center, self.scale = design.moments_of(self.selected)
         self.labels = tuple(label for variable in selected for label in design.labels(variable))
-        self.owner = np.concatenate([np.zeros(0), *(np.full(int(design.width[v]), v) for v in selected)])[self.kept]
         self.n = design.n
+
+    @property
+    def owner(self) -> Indices:
+        """Which variable each column is of."""
+        width = self.problem.design.width[self.selected]
+        return np.repeat(np.asarray(self.selected, dtype=np.intp), width)[self.kept]
 
     @cached_property
     def _whole(self) -> Floats:
@@ -146,9 +149,10 @@ class Standardised:
         """Whether products of columns suffice to see that all of them are independent."""
         if self._whole.shape[1] >= len(self._whole):
             return False
-        X = np.sqrt(self.problem.design.weights)[:, None] * self._whole
+        design, X = self.problem.design, self._whole
+        X = X if design.unit_weights else np.sqrt(design.weights)[:, None] * X
         try:
-            triangle = np.linalg.cholesky(X.T @ X / self.problem.design.n)
+            triangle = np.linalg.cholesky(X.T @ X / design.n)
         except np.linalg.LinAlgError:
             return False
         return bool((np.diag(triangle) ** 2 > _FAR).all())
@@ -168,7 +172,7 @@ class Standardised:
         """Parameters of the null model, or near it."""
         return self.likelihood.start(self.columns.size)
 
-    @property
+    @cached_property
     def is_slope(self) -> NDArray[np.bool_]:
         """Which parameters are coefficients of columns."""
         like = self.likelihood
@@ -182,20 +186,27 @@ class Standardised:
 
     def presented(self, parameters: Floats, covariance: Floats | None = None) -> Estimates:
         """Values on the user's scale, in the order of the model's terms."""
-        change, like = self._change(), self.likelihood
+        like, T = self.likelihood, self._change
+        terms = (("(intercept)",) if like.intercept else ()) + self.labels
+        names = terms * like.n_predictors + tuple(f"parameter {j + 1}" for j in range(like.n_further))
+        shown = Estimates(names, T @ parameters, None if covariance is None else T @ covariance @ T.T)
+        return like.present(shown)
+
+    @cached_property
+    def _change(self) -> Floats:
+        """From all parameters to those of the user's columns; further ones stay as they are, at the end."""
+        change, m, further = self._change_of_one(), self.likelihood.n_predictors, self.likelihood.n_further
+        if m == 1 and further == 0:
+            return change
         rows, columns = change.shape
-        m, further = like.n_predictors, like.n_further
         T = np.zeros((m * rows + further, m * columns + further))
         for j in range(m):
             T[j * rows : (j + 1) * rows, j * columns : (j + 1) * columns] = change
         T[m * rows :, m * columns :] = np.eye(further)
-        terms = (("(intercept)",) if like.intercept else ()) + self.labels
-        names = terms * m + tuple(f"parameter {j + 1}" for j in range(further))
-        shown = Estimates(names, T @ parameters, None if covariance is None else T @ covariance @ T.T)
-        return like.present(shown)
+        return T
 
-    def _change(self) -> Floats:
-        """From coefficients of standardised columns to those of the user's."""
+    def _change_of_one(self) -> Floats:
+        """From coefficients of standardised columns to those of the user's, of one predictor."""
         k, first = len(self.scale), int(self.likelihood.intercept)
         change = np.zeros((first + k, first + len(self.kept)))
         change[first + self.kept, first + np.arange(len(self.kept))] = 1.0 / self.scale[self.kept]

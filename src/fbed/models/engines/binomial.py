@@ -24,7 +24,7 @@ from fbed.models.engines.certified import CertifiedLogistic
 from fbed.models.engines.logistic_newton import deviance, maximise
 from fbed.models.engines.sparse_logistic import SparseLogistic, SparseSpan, sparse_span
 from fbed.models.likelihoods.glm import logit_intercept
-from fbed.models.presentation import ONE_PREDICTOR, on_users_scale
+from fbed.models.presentation import ONE_PREDICTOR, Estimates, on_users_scale, scaled_to_users_scale
 from fbed.models.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
@@ -89,7 +89,12 @@ class Binomial(CodedModel):
             if described is not None:
                 return described
             fit = self.dense_fit(fit.selected, fit)
-        known = not with_errors and isinstance(fit, CertifiedBinomialFit) and fit.has_recession
+        known = False
+        if not with_errors and isinstance(fit, CertifiedBinomialFit):
+            told = fit.on_columns()
+            if told is not None:
+                return told.fitted("binomial", fit.deviance, self.null_deviance)
+            known = fit.has_recession
         covariance, found = None, every(fit.coefficients) if known else fit.recession
         if with_errors:
             curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
@@ -140,13 +145,18 @@ class BinomialFit:
         mean, weights = special.expit(self.predictor), self.model.design.weights
         return (weights * (self.model.y - mean))[:, None], weights * mean * special.expit(-self.predictor)
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether no row can be on its way to probability 0 or 1."""
+        return float(((2.0 * self.model.y - 1.0) * self.predictor).max()) < UNDECIDED
+
     @cached_property
     def recession(self) -> Recession:
         """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
         if self.deviance == 0.0:
             return every(self.coefficients)
         sign = 2.0 * self.model.y - 1.0
-        if float((sign * self.predictor).max()) < UNDECIDED:
+        if self.is_undecided:
             return none(len(self.coefficients))
         return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
 
@@ -228,6 +238,15 @@ class CertifiedBinomialFit(BinomialFit):
         """Whether rows that are explained for good tell so, without a search for all directions."""
         return self.deviance > 0.0 and len(self.engine.null.rows) < self.model.design.n_rows
 
+    def on_columns(self) -> Estimates | None:
+        """Estimates of a model without a basis, unless one is needed to tell which of them are infinite."""
+        if not isinstance(self.engine, SparseLogistic):
+            return None
+        coefficients = self.engine.coefficients
+        if self.deviance == 0.0 or self.has_recession:
+            return scaled_to_users_scale(self.span, coefficients, every(coefficients))
+        return scaled_to_users_scale(self.span, coefficients, none(len(coefficients))) if self.is_undecided else None
+
     def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Factor the curvature."""
         self.engine.prepare(n_candidates, critical)
@@ -270,9 +289,11 @@ class CertifiedBinomialFit(BinomialFit):
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Contenders by refinement, by fits of their own where certificates do not close."""
         lower, upper = lower.copy(), upper.copy()
-        numeric = self.model.design.numeric[candidates]
-        self._contest_numeric(candidates, lower, upper, np.flatnonzero(numeric & (lower < upper)), race)
-        wide = np.flatnonzero(~numeric & (lower < upper))
+        numeric, unknown = self.model.design.numeric[candidates], lower < upper
+        self._contest_numeric(candidates, lower, upper, np.flatnonzero(numeric & unknown), race)
+        if numeric.all():
+            return lower, upper
+        wide = np.flatnonzero(~numeric & unknown)
         best = contested(self._groups.resolve, candidates, lower, upper, wide, race)
         if best is not None:
             self.engine.hints[frozenset((*self.span.selected, best[0]))] = best[1]
@@ -282,12 +303,22 @@ class CertifiedBinomialFit(BinomialFit):
         """Narrow the intervals of single columns of numbers in place."""
         if len(numeric) == 0:
             return
+        told = race and self._is_known(int(candidates[0]), float(lower[0]), float(upper[0]))
+        if told and numeric[0] > 0:
+            numeric = np.append(0, numeric)
         contenders = candidates[numeric]
-        found = self.engine.contest(contenders, lower[numeric], upper[numeric], race)
+        found = self.engine.contest(contenders, lower[numeric], upper[numeric], race, told)
         lower[numeric], upper[numeric], best, predictor, is_open = found
-        self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
+        if best > 0 or not told:
+            self.engine.hints[frozenset((*self.span.selected, int(contenders[best])))] = predictor
         for i in numeric[np.flatnonzero(is_open)] if is_open.any() else ():
             lower[i] = upper[i] = self._single_gain(int(candidates[i]))[0]
+
+    def _is_known(self, candidate: int, lower: float, upper: float) -> bool:
+        """Whether there is nothing to be learned of a column of numbers: its statistic, or where its model ends."""
+        if not self.model.design.numeric[candidate] or upper - lower > TIE * max(1.0, lower):
+            return False
+        return lower == upper or frozenset((*self.span.selected, candidate)) in self.engine.hints
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added, by fits of their own."""

@@ -91,12 +91,22 @@ class BoundedFit(RegressionFit):
             low, high = np.zeros(len(tested)), np.full(len(tested), np.inf)
             if len(tested) > _FEW or (len(tested) > 1 and len(tested) * len(self.Z) * columns.size**2 > _QUICK):
                 low, high = self._enclosed(columns)
-            wanted = _open(low, high, critical(df[tested]) * (1.0 + TIE))
+            line = critical(df[tested]) * (1.0 + TIE)
+            wanted = _open(low, high, line)
             if wanted.any():
-                exact = likelihood_ratio(Comparison(self, columns.only(wanted), 1))
+                low[wanted], high[wanted] = self._narrowed(candidates[tested[wanted]], low[wanted], high[wanted])
+                wanted = _open(low, high, line)
+            if wanted.any():
+                columns = columns.only(wanted)
+                begin = self._begin(candidates[tested[wanted]], columns)
+                exact = likelihood_ratio(Comparison(self, columns, 1, begin))
                 low[wanted] = high[wanted] = np.maximum(exact, 0.0)
             lower[tested], upper[tested] = low, high
         return lower, upper, df
+
+    def _narrowed(self, candidates: Indices, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """Narrower intervals, where a family has some."""
+        return lower, upper
 
     def _enclosed(self, columns: Columns) -> tuple[Floats, Floats]:
         """λ²P(z_max) and λ²P(z_min) of every model, and never more than the deviance that is left."""

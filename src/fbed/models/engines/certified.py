@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, special
+from scipy import special
 
-from fbed._kernels import LogisticNull, basis_without, fit_logistic, pattern_deviances
+from fbed._kernels import LogisticNull, fit_logistic, pattern_deviances
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
 from fbed.models.engines.categories.coded_model import Hints
 from fbed.models.engines.fitted_logistic import Null, as_stored
+from fbed.models.engines.functionals import Functionals
 from fbed.models.engines.some_rows import SomeRows
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.likelihoods.newton import Columns, maximise
@@ -60,7 +61,6 @@ class CertifiedLogistic:
         self._spared = 0.0  # what its rows may leave out
         self.some_rows: SomeRows | None = None  # the same, for many candidates
         self.crowded = False  # whether many candidates are being asked about, block after block
-        self._without_known: dict[int, tuple[Floats, Floats]] = {}
 
     def _begin(self, start: Sequence[Floats]) -> None:
         """Fit the model, from linear predictors that may be near."""
@@ -282,9 +282,9 @@ class CertifiedLogistic:
         return np.where(shifted, 0.0, lower), np.where(shifted, np.inf, upper)
 
     def contest(
-        self, candidates: Indices, lower: Floats, upper: Floats, race: bool
+        self, candidates: Indices, lower: Floats, upper: Floats, race: bool, first_is_known: bool = False
     ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
-        """Refine contenders, given best first, until each is resolved or out of the race.
+        """Refine contenders, given best first, until each is resolved or out of the race; the first may be known.
 
         Also tells who is best, the linear predictor of that model, and where certificates did not close. Most of a
         crowd is put below what the first of them is certain to gain by a coarser look.
@@ -293,24 +293,32 @@ class CertifiedLogistic:
         if crowded and self.coarse is None:
             self._look_coarsely(_COARSE)
         if not crowded or self.coarse is None:
-            return self._resolved(candidates, lower, upper, race)
+            return self._resolved(candidates, lower, upper, race, first_is_known)
         bar = float(lower[0])
         which = self.model.design.positions(candidates[1:])
         coarse = self._brackets(self.coarse, which, bar, ranked=False)[1]
         lower, upper = lower.copy(), np.append(upper[:1], np.maximum(np.minimum(upper[1:], coarse), lower[1:]))
         stay = np.flatnonzero(upper >= bar * (1.0 - 1e-8) - 1e-8)
-        found = self._resolved(candidates[stay], lower[stay], upper[stay], True)
+        found = self._resolved(candidates[stay], lower[stay], upper[stay], True, first_is_known)
         is_open = np.zeros(len(lower), dtype=bool)
         lower[stay], upper[stay], is_open[stay] = found[0], found[1], found[4]
         return lower, upper, int(stay[found[2]]), found[3], is_open
 
     def _resolved(
-        self, candidates: Indices, lower: Floats, upper: Floats, race: bool
+        self, candidates: Indices, lower: Floats, upper: Floats, race: bool, first_is_known: bool
     ) -> tuple[Floats, Floats, int, Floats, NDArray[np.bool_]]:
         design = self.model.design
         which = design.positions(candidates)
         return self.null.kernel.contest(
-            design.matrix, which, design.center, design.scale, design.mostly_zero[which], lower, upper, race
+            design.matrix,
+            which,
+            design.center,
+            design.scale,
+            design.mostly_zero[which],
+            lower,
+            upper,
+            race,
+            first_is_known,
         )
 
     def single_gain(self, candidate: int) -> tuple[float, float]:
@@ -353,17 +361,15 @@ class CertifiedLogistic:
         whatever its quality, and only looked at where the lower bound does not settle it.
         """
         lower, upper = np.zeros(len(variables)), np.full(len(variables), most)
-        found = [self._shortest_way_without(int(variable)) for variable in variables]
-        known = np.array([i for i, way in enumerate(found) if way is not None], dtype=np.intp)
+        known, ways, wald = self._shortest_ways_without(variables)
         if len(known) == 0:
             return lower, upper
-        ways, wald = zip(*(way for way in found if way is not None), strict=True)
-        steps = self._moved(self.null.whitener @ np.column_stack(ways))
+        steps = self._moved(self.null.whitener @ ways)
         active = self.null.curvature > 0
         mean, moved = (self.mean, steps) if active.all() else (self.mean[active], steps[active])
         mean = mean[:, None]
         z_min = np.minimum(np.minimum((mean - 1.0) * moved, mean * moved).min(axis=0, initial=0.0), 0.0)
-        lower[known] = np.maximum(self._surely_lost(np.array(wald), z_min), 0.0)
+        lower[known] = np.maximum(self._surely_lost(wald, z_min), 0.0)
         unsure = lower[known] <= critical * (1.0 + 2e-9)
         sign = (1.0 - 2.0 * self.model.y)[:, None]
         without = np.logaddexp(0.0, sign * (self.predictor[:, None] - steps[:, unsure]))
@@ -388,40 +394,36 @@ class CertifiedLogistic:
         least = E(z_min - null.reach * short * (1.0 - z_min)) * wald * (1.0 - 1e-9)
         return least - 4.0 * short * np.sqrt(wald) - 2.0 * short**2 - null.idle_cost
 
-    def _without(self, variable: int) -> tuple[Floats, Floats]:
-        """Orthonormal functionals of the coefficients on Z that vanish on models without the variable; and a basis of
-        those models.
-
-        From the triangle with the variable's columns taken out, not from its inverse: coefficients may be on their way
-        to infinity, and the least part of the variable that a rounded basis left in would grow with them.
-        """
-        if variable not in self._without_known:
-            place = self.span.place(variable)
-            basis = basis_without(self._triangle, place.start, place.stop)
-            kept = self.span.rank - (place.stop - place.start)
-            self._without_known[variable] = basis[:, kept:], basis[:, :kept]
-        return self._without_known[variable]
-
-    def _functional(self, variable: int) -> Floats:
-        """The functionals alone: those of single columns are found together."""
-        place = self.span.place(variable)
-        if place.stop - place.start > 1:
-            return self._without(variable)[0]
-        return self._functionals[:, place]
-
     @cached_property
-    def _functionals(self) -> Floats:
-        """F with RᵀF diagonal: each column vanishes on all columns of the triangle but one."""
-        F = linalg.solve_triangular(self._triangle, np.eye(self.span.rank), trans="T", check_finite=False)
-        return np.asarray(F / np.sqrt(np.einsum("ij,ij->j", F, F)))
+    def functionals(self) -> Functionals:
+        """What vanishes on models without a variable."""
+        return Functionals(self.span)
 
-    @cached_property
-    def _triangle(self) -> Floats:
-        return self.span.triangle()
+    def _shortest_ways_without(self, variables: Indices) -> tuple[Indices, Floats, Floats]:
+        """Which variables have such a way; the ways, a column each; and their Wald statistics."""
+        selected = variables.tolist()
+        if all(self.span.rank_of[variable] == 1 for variable in selected):
+            return self._single_ways_without([self.span.place(variable).start for variable in selected])
+        found = [self._shortest_way_without(variable) for variable in selected]
+        known = np.array([i for i, way in enumerate(found) if way is not None], dtype=np.intp)
+        there = [way for way in found if way is not None]
+        ways = np.column_stack([way for way, _ in there]) if there else np.empty((0, 0))
+        return known, ways, np.array([wald for _, wald in there])
+
+    def _single_ways_without(self, places: list[int]) -> tuple[Indices, Floats, Floats]:
+        """The same for single columns of the model, all in one go."""
+        functionals, free = self.functionals.single[:, places], self.null.free
+        known = np.arange(len(places), dtype=np.intp)
+        if free.shape[1]:
+            known = np.flatnonzero(np.abs(free.T @ functionals).max(axis=0) <= 1e-9)
+            functionals = functionals[:, known]
+        whitened, coefficients = self.null.whitener.T @ functionals, self.coefficients @ functionals
+        dual = coefficients / np.einsum("ij,ij->j", whitened, whitened)
+        return known, whitened * dual, coefficients * dual
 
     def _shortest_way_without(self, variable: int) -> tuple[Floats, float] | None:
         """Step (on G) to the nearest model without the variable, in the curvature's metric; and Wald's statistic."""
-        functional = self._functional(variable)
+        functional = self.functionals.of(variable)
         if self.null.free.shape[1] and np.abs(self.null.free.T @ functional).max() > 1e-9:
             return None
         whitened = self.null.whitener.T @ functional
@@ -431,12 +433,12 @@ class CertifiedLogistic:
 
     def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
         """Deviance of the model without one variable, from a start close by; or an interval that is above `enough`."""
-        functional, rest = self._without(variable)
+        functional, rest = self.functionals.without(variable)
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         if near is not None:
             start = self.coefficients - self.null.whitener @ near[0]
         else:
-            own = self._triangle[:, self.span.place(variable)]
+            own = self.functionals.triangle[:, self.span.place(variable)]
             start = self.coefficients - own @ _solved(functional.T @ own, functional.T @ self.coefficients)
         starts = [part * (rest.T @ start) for part in self._parts(near is not None)] + [rest.T @ self._centre()]
         Z = (rest.T @ self.Z.T).T

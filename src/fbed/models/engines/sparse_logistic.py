@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import lapack
 
@@ -19,6 +20,7 @@ from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
 from fbed.models.engines.certified import _COARSE, _ENOUGH, FAR, CertifiedLogistic
 from fbed.models.engines.fitted_logistic import Null
+from fbed.models.engines.functionals import OwnFunctionals
 from fbed.rules.p_values import Floats
 
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
@@ -165,11 +167,10 @@ class SparseLogistic(CertifiedLogistic):
     def _moved(self, coefficients: Floats) -> Floats:
         return self.span.columns.moved(np.asfortranarray(coefficients))
 
-    def _functional(self, variable: int) -> Floats:
-        """The coefficient of the variable itself."""
-        functional = np.zeros((self.span.rank, 1))
-        functional[self.span.place(variable)] = 1.0
-        return functional
+    @cached_property
+    def functionals(self) -> OwnFunctionals:
+        """What vanishes on models without a variable."""
+        return OwnFunctionals(self.span)
 
     def single_gain(self, candidate: int) -> tuple[float, float]:
         """By a fit on the columns, unless the candidate is close to their span.
@@ -206,13 +207,13 @@ class SparseLogistic(CertifiedLogistic):
     def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
         """Deviance of the model without one variable, from a start close by; or an interval that is above `enough`."""
         place = self.span.place(variable).start
-        kept = np.delete(np.arange(self.span.rank), place)
+        kept = np.array([k for k in range(self.span.rank) if k != place])
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
         start = self.coefficients if near is None else self.coefficients - self.null.whitener @ near[0]
         starts = [part * start[kept] for part in self._parts(near is not None)] + [self._centre()[kept]]
         if near is None and (halfway := self._halfway_without(place)) is not None:
             starts.insert(0, halfway[kept])
-        few = len(self._unexplained) < self.span.rank  # which are explained by almost any model of so many variables
+        few = self._unexplained.sum() < self.span.rank  # which are explained by almost any model of so many variables
         least = self._least_without(place, kept, starts, enough) if np.isfinite(enough) and not few else 0.0
         if least > enough:
             return least, self.model.null_deviance
@@ -241,12 +242,14 @@ class SparseLogistic(CertifiedLogistic):
         """What the model without a column leaves unexplained at least of the rows that have most of the deviance, and
         of those that the column moves: no more than of all rows.
         """
-        rows = np.union1d(self._unexplained, np.flatnonzero(self.span.columns.column(place)))
+        rows = np.flatnonzero(self._unexplained | (self.span.columns.column(place) != 0.0))
         weights, y = self.model.design.weights[rows], self.model.y[rows]
         return self.span.columns.part(rows, kept).fit(weights, y, np.array(starts), _ENOUGH, enough)[3]
 
     @cached_property
-    def _unexplained(self) -> Indices:
-        """Rows that have the deviance, but for a little."""
+    def _unexplained(self) -> NDArray[np.bool_]:
+        """Which rows have the deviance, but for a little."""
         order, left_by = self._rows_by_deviance
-        return order[left_by > _COARSE]
+        out = np.zeros(len(order), dtype=bool)
+        out[order[left_by > _COARSE]] = True
+        return out

@@ -112,15 +112,21 @@ class Regression(Likelihood):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models with the columns of S and `width` more, and the fit on S from which their iterations start."""
+    """Models with the columns of S and `width` more, and the fit on S from which their iterations start.
+
+    Where better starts are known, `begin` has them, one column a model.
+    """
 
     fit: RegressionFit
     columns: Columns
     width: int
+    begin: Floats | None = None
 
     @property
     def start(self) -> Floats:
         """Parameters of the fit on S, 0 for what is new, one column a model."""
+        if self.begin is not None:
+            return self.begin
         kept = self.kept
         out = np.zeros((len(kept), 1 if self.columns.x is None else self.columns.x.shape[1]))
         out[kept] = self.fit.parameters[:, None]
@@ -281,13 +287,19 @@ class RegressionFit:
     def _loss(self, variable: int) -> tuple[float, float]:
         """The test of a variable against the model without it."""
         others = Span(self.model.design, [s for s in self.span.selected if s != variable], self.span)
-        # coefficients on their way to infinity leave rows without curvature, where Newton's method gets stuck
-        without = type(self)(self.model, others, None if self._diverges else self)
+        without = self._without(others)
         df = float(self.model.likelihood.n_predictors * (self.span.rank - without.span.rank))
         if not self.model.has_likelihood:
             return float(without.gains(np.array([variable], dtype=np.intp)).statistic[0]), df
         values = self.model.likelihood.twice_negative(np.array([without.deviance, self.deviance]))
         return float(values[0] - values[1]), df
+
+    def _without(self, others: Span) -> RegressionFit:
+        """The model with a variable less.
+
+        Coefficients on their way to infinity leave rows without curvature, where Newton's method gets stuck.
+        """
+        return type(self)(self.model, others, None if self._diverges else self)
 
     @cached_property
     def _diverges(self) -> bool:
@@ -299,8 +311,14 @@ class RegressionFit:
         tested = np.flatnonzero(~degenerate)
         if len(tested):
             x = unit[:, tested] * self._unit_mean_square()
-            statistic[tested] = self.model.test(Comparison(self, self.columns.with_own(x), 1))
+            columns = self.columns.with_own(x)
+            begin = self._begin(candidates[tested], columns)
+            statistic[tested] = self.model.test(Comparison(self, columns, 1, begin))
         return statistic, self.model.likelihood.n_predictors * (~degenerate).astype(float)
+
+    def _begin(self, candidates: Indices, columns: Columns) -> Floats | None:
+        """Where models with one more column each begin, if a better place is known than this fit."""
+        return None
 
     def _group(self, variable: int) -> tuple[float, float]:
         new = self.span.group(variable) * self._unit_mean_square()

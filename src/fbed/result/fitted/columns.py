@@ -39,6 +39,11 @@ class Column:
     means: tuple[float, ...] = ()
 
     @property
+    def n_terms(self) -> int:
+        """How many terms it has."""
+        return len(self.levels) - 1 if self.levels else len(self.parts)
+
+    @property
     def terms(self) -> tuple[str, ...]:
         """What its terms are called."""
         if self.levels:
@@ -49,7 +54,7 @@ class Column:
     def scales(self) -> tuple[float, ...]:
         """The standard deviation of a number, 1 for a level and for an indicator."""
         if self.levels:
-            return (1.0,) * (len(self.levels) - 1)
+            return (1.0,) * self.n_terms
         return tuple(self.scale if part == VALUE else 1.0 for part in self.parts)
 
     def to_plain(self) -> dict[str, Any]:

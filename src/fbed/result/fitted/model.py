@@ -110,7 +110,7 @@ class FinalModel(FittedModel):
     @cached_property
     def layout(self) -> responses.Layout:
         """Where the parts are among the coefficients."""
-        n_terms = sum(len(column.terms) for column in self.columns)
+        n_terms = sum(column.n_terms for column in self.columns)
         return responses.layout(self.family, n_terms, len(self.classes))
 
     # -- as a table --------------------------------------------------------------------------------------------------
