@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -89,6 +90,20 @@ def test_searches_are_those_of_fitting_every_model(kind, seed):
     assert found.n_tests == expected.n_tests
     for one, other in zip(found.trace, expected.trace, strict=True):
         assert one.statistic is None or one.statistic == pytest.approx(other.statistic, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_categories_of_two_levels(seed):
+    """They are single columns that no matrix holds."""
+    X, y, about = hostile("numbers", seed)
+    frame = pd.DataFrame({f"x{j}": np.where(X[:, j] > 0, "yes", "no") if j % 2 else X[:, j] for j in range(10)})
+    for columns in (list(frame), [f"x{j}" for j in (1, 3, 7, 9)]):
+        found, expected = (
+            fbed.select(frame[columns], y, family="poisson", alpha=0.3, engine=engine, **about)
+            for engine in ("certified", "exhaustive")
+        )
+        assert found.selected == expected.selected
+        assert found.n_tests == expected.n_tests
 
 
 def test_removals_begin_where_the_others_are():

@@ -156,7 +156,8 @@ class BoundedFit(RegressionFit):
         wald = np.einsum("pv,pq,qv->v", steps, hessian[0], steps)
         low, high = self.point.extremes(-self._steps(self.columns, steps))
         lower = np.maximum(wald * E(np.minimum(low, 0.0)) * (1.0 - _ROUNDING) - _ROUNDING, 0.0)
-        upper = wald * E(np.maximum(high, 0.0)) * (1.0 + _ROUNDING) + _ROUNDING
+        with np.errstate(invalid="ignore"):  # no curvature at all, and predictors that go anywhere
+            upper = wald * E(np.maximum(high, 0.0)) * (1.0 + _ROUNDING) + _ROUNDING
         sound = (wald >= 0.0) & (left <= _ROUNDING**2 * wald) & (lower <= upper)
         return Bounds(np.where(sound, lower, 0.0), np.where(sound, upper, np.inf), df, self.reference)
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from fbed.matrix.design import Design
 from fbed.models.base import Fit, FittedModel, Span
-from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.categories.coded_classes import CodedClassesFit
 from fbed.models.engines.categories.coded_columns import CodedColumns, category_of
 from fbed.models.engines.categories.coded_fit import MANY_LEVELS, CodedFit, coded_fit, is_worth_coding
@@ -18,6 +17,7 @@ from fbed.models.engines.categories.coded_model import CodedModel
 from fbed.models.engines.categories.coded_softmax import SoftmaxAscent
 from fbed.models.engines.categories.row_likelihoods import CountRows
 from fbed.models.engines.categories.softmax_rows import Entries
+from fbed.models.engines.counts import CountsFit
 from fbed.models.engines.raced import RacedFit
 from fbed.models.likelihoods.glm import Glm
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit, RegressionModel
@@ -79,7 +79,7 @@ class Counts(CodedRegression):
     """A Poisson likelihood: levels without a count are at minus infinity."""
 
     def __init__(self, design: Design, likelihood: Glm) -> None:
-        super().__init__(design, likelihood, BoundedFit)
+        super().__init__(design, likelihood, CountsFit)
         self.outcome = CountRows(likelihood.y)
         self.offset = None if likelihood.offset is None else likelihood.offset[:, 0]
         self.null_predictor = float(likelihood.start(1)[0])

@@ -59,10 +59,12 @@ class CountsFit(BoundedFit):
         return np.maximum(lower, low), np.minimum(upper, high)
 
     def _raw(self, candidates: Indices) -> tuple[Floats, Floats]:
-        """Standardised columns, and what an entry of 0 has become in them."""
+        """Standardised columns, and what an entry of 0 (or the first of two levels) has become in them."""
         design = self.model.design
-        where = design.positions(candidates)
-        return np.asfortranarray(single_columns(design, candidates)), -design.center[where] / design.scale[where]
+        columns, where = np.asfortranarray(single_columns(design, candidates)), design.positions(candidates)
+        zero, numeric = columns.min(axis=0), where >= 0
+        zero[numeric] = -design.center[where[numeric]] / design.scale[where[numeric]]
+        return columns, zero
 
     def _moves(self, candidates: Indices) -> Floats:
         """Changes of the linear predictors that lead to the maxima of models with one variable more, a column each."""
@@ -89,11 +91,13 @@ class CountsFit(BoundedFit):
 
     def _projected(self, near: RegressionFit) -> Floats:
         """Parameters of predictors close to those of another fit, or to where it saw the maximum of this one."""
+        if not isinstance(near, CountsFit):
+            return super()._projected(near)
         predictors = near.predictors()
         new, gone = (_missing(one.selected, other) for one, other in ((self.span, near.span), (near.span, self.span)))
-        if isinstance(near, CountsFit) and (len(new), len(gone)) == (1, 0):
+        if (len(new), len(gone)) == (1, 0):
             predictors = predictors + near._moves(np.array(new, dtype=np.intp))
-        elif isinstance(near, CountsFit) and (len(new), len(gone)) == (0, 1) and near.span.full_rank:
+        elif (len(new), len(gone)) == (0, 1) and near.span.full_rank:
             predictors = predictors - near._part(gone[0])
         weighted = self.model.design.weights[:, None] * predictors
         return np.asarray((self.Z.T @ weighted / self.model.design.n)[:, 0])
