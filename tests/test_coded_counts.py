@@ -11,6 +11,7 @@ from scipy import special
 import fbed
 from category_cases import answers
 from fbed._kernels import poisson_columns, poisson_divergences
+from fbed.models.engines import coded_regression
 from fbed.models.engines.categories.ascent import Ascent, unexplained
 from fbed.models.engines.categories.coded_columns import Category, CodedColumns, inverted
 from fbed.models.engines.categories.coded_fit import CodedFit
@@ -22,6 +23,11 @@ from fbed.result import overview
 from problem_cases import read_problem
 
 RNG = np.random.default_rng(43)
+
+
+@pytest.fixture(autouse=True)
+def _small_tables_are_coded_too(monkeypatch):
+    monkeypatch.setattr(coded_regression, "_WORTH", 0.0)
 
 
 def test_rows_of_a_poisson_model():

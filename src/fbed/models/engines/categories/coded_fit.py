@@ -36,12 +36,19 @@ _MOST_PAIRS = 2**24  # of levels of two categories
 
 def is_worth_coding(model: CodedModel, selected: Sequence[int]) -> bool:
     """Whether categories have many levels together, or one has a level that is at infinity, out of Newton's reach."""
-    design = model.design
+    levels = sum(category.n_levels for category in _categories(model.design, selected))
+    return levels > MANY_LEVELS or has_level_at_infinity(model, selected)
+
+
+def has_level_at_infinity(model: CodedModel, selected: Sequence[int]) -> bool:
+    """Whether a level explains its rows in the limit."""
+    explained, weights = model.outcome.explained, model.design.weights
+    return any(bool(explained(category, weights).any()) for category in _categories(model.design, selected))
+
+
+def _categories(design: Design, selected: Sequence[int]) -> list[Category]:
     several = np.flatnonzero(~design.numeric[np.asarray(selected, dtype=np.intp)]).tolist()
-    categories = [found for i in several if (found := category_of(design, selected[i])) is not None]
-    if sum(category.n_levels for category in categories) > MANY_LEVELS:
-        return True
-    return any(bool(model.outcome.explained(category, design.weights).any()) for category in categories)
+    return [found for i in several if (found := category_of(design, selected[i])) is not None]
 
 
 @dataclass(frozen=True)
