@@ -221,6 +221,22 @@ def test_groups_and_categories_are_hardly_ever_fitted(monkeypatch):
     assert fitted == []
 
 
+def test_what_others_stand_in_for_costs_nothing():
+    """Not even rounding, which no criterion of no df would forgive."""
+    rng = np.random.default_rng(14)
+    fine, x = rng.integers(0, 30, 400), (rng.random(400) < 0.1) * rng.poisson(2.0, 400)
+    y = (rng.random(400) < 1 / (1 + np.exp(-2.0 * rng.normal(size=30)[fine]))).astype(int)
+    y[x > 0] = 1
+    X = pd.DataFrame({"coarse": (fine // 5).astype(str), "x": x, "fine": fine.astype(str)})
+    for offset in (None, rng.normal(size=400)):
+        fit = read_problem(X, y, [fbed.BIC()], offset=offset).model.fit([0, 1, 2])
+        assert isinstance(fit, CodedFit)
+        bounds = fit.loss_bounds(np.array([0, 2]), lambda df: 3.0 * df)
+        assert (bounds.lower[0], bounds.upper[0], bounds.df[0]) == (0.0, 0.0, 0.0)
+        assert bounds.df[1] == 24.0
+        assert fit.resolve_loss(0, 1.0) == (0.0, 0.0)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_removals_beside_codes_are_enclosed(seed):
     """Bounds on what a column of numbers is worth to a model with a large category, by a fit without it."""

@@ -314,7 +314,7 @@ class CodedFit:
                 return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
             df[i] = self.model.n_predictors * (self.arrangement.rank - smaller.rank)
         most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
-        return Bounds(np.zeros(len(variables)), np.full(len(variables), most), df, self.reference)
+        return Bounds(np.zeros(len(variables)), np.where(df > 0, most, 0.0), df, self.reference)
 
     def _without(self, variable: int) -> Arrangement | None:
         if variable not in self._smaller:
@@ -337,6 +337,8 @@ class CodedFit:
                 least = max(0.0, found.least - self.deviance)
                 return (least, worth) if least > enough else (worth, worth)
         smaller = self._without(variable)
+        if smaller is not None and smaller.rank == self.arrangement.rank:  # others stand in for it
+            return 0.0, 0.0
         for start in (self.within(smaller.columns), self.model.null_predictors()) if smaller is not None else ():
             assert smaller is not None
             ascent = self.model.ascent(smaller.columns, start)
