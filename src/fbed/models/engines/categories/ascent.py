@@ -177,7 +177,8 @@ class Enclosing(ABC):
         if not np.isfinite(move).all():
             return None
         part, before = min(1.0, _FARTHEST / max(float(np.abs(move).max()), 1e-300)), self.predictor
-        while part > 1e-3:
+        least = 1e-3 * part  # where nothing bends, a step may be far too long to begin with
+        while part > least:
             self.predictor = before + part * move
             rows = self.rows()
             if rows.deviance <= deviance * (1.0 + 1e-15):
