@@ -242,3 +242,38 @@ def test_one_variable_of_a_fit_that_has_bounds_is_known_exactly(pure):
             assert statistic == pytest.approx(fit.deviance - exact, rel=1e-7)
             assert df == (19, 29, 1)[variable]
             assert loss_of(model.fit((*selected, variable)), variable) == pytest.approx(statistic, rel=1e-7)
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+@pytest.mark.parametrize("seed", range(12))
+def test_what_removing_variables_costs_is_enclosed_for_all_at_once(seed, family):
+    """Categories, groups of columns, weights, offsets, levels that explain their rows: against fits of every model."""
+    rng = np.random.default_rng([43, seed])
+    n = 260
+    codes = [rng.integers(0, levels, n) for levels in (11, 4, 3, 6)]
+    X = pd.DataFrame({f"c{j}": pd.Categorical(one) for j, one in enumerate(codes)})
+    X[["a", "b", "d"]] = rng.normal(size=(n, 3))
+    eta = rng.normal(size=11)[codes[0]] + 0.8 * rng.normal(size=4)[codes[1]] + 0.7 * X["a"].to_numpy()
+    y = rng.poisson(np.exp(0.5 * eta)) if family == "poisson" else (eta + rng.logistic(size=n) > 0).astype(int)
+    if seed % 3 == 1:
+        y[codes[3] == 2] = 0  # a level that is on its way to infinity
+    weights = rng.integers(1, 4, n).astype(float) if seed % 2 else None
+    about = {"family": family, "sample_weight": weights, "offset": 0.3 * rng.normal(size=n) if seed % 4 == 3 else None}
+    about["groups"] = {"both": ["b", "d"]} if seed % 5 == 4 else None
+    fits = [read_problem(X, y, [fbed.AIC()], engine=engine, **about).model for engine in ("certified", "exhaustive")]
+    selected = [j for j in range(7) if fits[0].design.width[j] > 0]
+    coded, whole = (model.fit(selected) for model in fits)
+    assert isinstance(coded, CodedFit)
+    variables = np.array(selected, dtype=np.intp)
+    exact = whole.losses(variables)
+    for bar in (1.0, 8.0):
+        bounds = coded.loss_bounds(variables, lambda df, bar=bar: bar + 0.0 * df)
+        assert_array_equal(bounds.df, exact.df)
+        slack = 1e-7 * (1.0 + exact.statistic)
+        assert (bounds.lower <= exact.statistic + slack).all()
+        assert (exact.statistic <= bounds.upper + slack).all()
+    if seed % 3 != 1:
+        clear = (bounds.lower > 8.0) | (bounds.upper <= 8.0)
+        assert clear.sum() >= len(selected) - 1  # all but the category whose levels are eliminated
+    for i, variable in enumerate(selected):
+        assert coded.resolve_loss(variable, np.inf)[0] == pytest.approx(exact.statistic[i], rel=1e-6, abs=1e-6)

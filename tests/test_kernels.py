@@ -21,9 +21,11 @@ from fbed._kernels import (
     basis_without,
     bound_functions,
     concordant_pairs,
+    deviances_after,
     elementary_functions,
     fit_logistic,
     pattern_deviances,
+    row_deviances,
 )
 from problem_cases import read_problem
 
@@ -413,6 +415,21 @@ def test_rows_that_cannot_be_told_apart(seed, levels, weighted):
     for start, stop, deviance in zip(first, last, found, strict=True):
         rest = np.delete(X + 0.0, slice(start, stop), axis=1)
         assert deviance == pytest.approx(least_deviance(rest, y, weight), rel=1e-12, abs=1e-12)
+
+
+@few
+@given(seed=seeds, far=st.sampled_from([1.0, 30.0, 1e3, 1e13]))
+def test_deviances_of_rows(seed, far):
+    rng = np.random.default_rng(seed)
+    n, m = rng.integers(1, 40), rng.integers(0, 4)
+    eta, steps = far * rng.normal(size=n), np.asfortranarray(far * rng.normal(size=(n, m)))
+    y, weight = rng.integers(0, 2, n).astype(float), rng.uniform(0, 2, n)
+    sign = 1.0 - 2.0 * y
+    np.testing.assert_allclose(
+        row_deviances(weight, y, eta), 2.0 * weight * np.logaddexp(0.0, sign * eta), 1e-13, 1e-300
+    )
+    after = 2.0 * (weight @ np.logaddexp(0.0, sign[:, None] * (eta[:, None] - steps)))
+    np.testing.assert_allclose(deviances_after(weight, y, eta, steps), after, rtol=1e-12)
 
 
 def test_no_model_explains_rows_that_it_cannot_tell_apart():

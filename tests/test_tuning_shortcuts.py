@@ -18,7 +18,7 @@ from fbed.models.other_statistics.linear import Remainders
 from fbed.result.fitted import responses
 from fbed.result.fitted.columns import read_columns
 from fbed.rules.criteria import EBIC, Evidence, LikelihoodRatio
-from fbed.rules.p_values import ChiSquare
+from fbed.rules.p_values import ChiSquare, ExactF
 from fbed.search import decide_by_bounds
 from fbed.search.memo import Known
 from fbed.search.scan import Scanner
@@ -291,6 +291,35 @@ def test_the_best_of_several_degrees_of_freedom_is_found_without_all_p_values():
             lean, whole = (Scanner(None, rule, 0, decides_only=only) for only in (True, False))
             asked = (evidence, passes, candidates, 1)
             assert lean._ordered(*asked)[0] == whole._ordered(*asked)[0]
+
+
+def test_the_worst_of_several_degrees_of_freedom_is_found_without_all_p_values():
+    """Statistics next to 0, where p-values hardly change, and ties: the slow twin ranks everybody."""
+    rng, quick = RNG(87), 0
+    for trial in range(600):
+        n = int(rng.integers(1, 30))
+        statistic = rng.choice([1e-9, 1e-3, 0.3, 2.0, 9.0]) * rng.choice([1.0, 1.0 + 1e-10, 1.0 + 1e-5, 1.3], size=n)
+        statistic = np.where(rng.random(n) < 0.5, rng.uniform(0, 40, size=n), statistic)
+        df = rng.choice([1.0, 1.0, 2.0, 5.0, 27.0], size=n) if trial % 3 else np.full(n, rng.choice([1.0, 9.0]))
+        reference = ChiSquare() if trial % 2 else ExactF(200.0, 80.0, shares_larger=True)
+        evidence = Evidence(statistic, df, None, reference)
+        rule = (LikelihoodRatio(0.05) if trial % 5 else EBIC(0.5)).bind(100, 40)
+        variables = rng.permutation(n).astype(np.intp)
+        lean, whole = (
+            Scanner(None, rule, 0, decides_only=lean)._worst(evidence, variables, 1) for lean in (True, False)
+        )
+        assert lean[0] == whole[0]
+        quick += len(lean) < len(whole)
+    assert quick > 80
+
+
+@pytest.mark.parametrize("df", [[2.0], [1.0, 1.0], [np.nan, 3.0, 1.0, np.nan, 3.0], list(range(5)) * 100])
+def test_critical_values_of_several_df_are_those_of_each(df):
+    for reference in (ChiSquare(), ExactF(120.0, 60.0), ExactF(120.0, 60.0, shares_larger=True)):
+        together = reference.isf(0.03, np.array(df))
+        for value, found in zip(df, together, strict=True):
+            alone = reference.isf(0.03, np.array([value, 77.0]))[0]
+            np.testing.assert_equal(found, alone)
 
 
 @pytest.mark.parametrize("seed", range(4))

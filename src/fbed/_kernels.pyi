@@ -409,6 +409,12 @@ def pattern_deviances(X: Floats, y: Floats, weight: Floats, first: Which, last: 
     """The least deviance of any model without the columns first..last, for several such ranges: rows of different
     classes that are equal in all other columns cannot be told apart."""
 
+def row_deviances(weight: Floats, y: Floats, eta: Floats) -> Floats:
+    """What each row of a logistic model has left to explain, 2·weight·log(1 + exp(∓eta))."""
+
+def deviances_after(weight: Floats, y: Floats, eta: Floats, steps: Floats) -> Floats:
+    """Deviances of a logistic model with linear predictors eta less each of some steps, one a column."""
+
 def concordant_pairs(time: Floats, event: NDArray[np.bool_], risk: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Concordant and comparable pairs of rows for every row of `weights`, weightings × rows.
 

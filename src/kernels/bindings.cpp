@@ -179,6 +179,28 @@ static OutVector pattern_deviances(RowMajor X, Vector y, Vector weight, Which fi
     return found;
 }
 
+// What each row has left to explain.
+static OutVector row_deviances(Vector weight, Vector y, Vector eta) {
+    require(y.shape(0) == weight.shape(0) && eta.shape(0) == weight.shape(0), "sizes");
+    double* out;
+    OutVector found = new_vector(weight.shape(0), out);
+    nb::gil_scoped_release release;
+    row_deviances(static_cast<int64_t>(weight.shape(0)), weight.data(), y.data(), eta.data(), out);
+    return found;
+}
+
+// Deviances of linear predictors less steps, one a column.
+static OutVector deviances_after(Vector weight, Vector y, Vector eta, ColumnMajor steps) {
+    const size_t n = weight.shape(0), count = steps.shape(1);
+    require(y.shape(0) == n && eta.shape(0) == n && steps.shape(0) == n, "sizes");
+    double* out;
+    OutVector found = new_vector(count, out);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j)
+        out[j] = deviance_after(static_cast<int64_t>(n), weight.data(), y.data(), eta.data(), steps.data() + j * n);
+    return found;
+}
+
 // Concordant and comparable pairs for every row of `weights`, weightings × rows; see `Concordance`.
 static std::tuple<OutVector, OutVector> concordant_pairs(Vector time, Flags event, Vector risk, RowMajor weights) {
     constexpr int64_t L = Concordance::kTogether;
@@ -379,6 +401,8 @@ NB_MODULE(_kernels, m) {
     m.def("group_gains", &group_gains);
     m.def("enclose_counts", &enclose_counts);
     m.def("pattern_deviances", &pattern_deviances);
+    m.def("row_deviances", [](Vector weight, Vector y, Vector eta) { return row_deviances(weight, y, eta); });
+    m.def("deviances_after", &deviances_after);
     m.def("concordant_pairs", &concordant_pairs);
     bind_coded_models(m);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +26,7 @@ _LOG_SMALLEST_TAIL = math.log(_SMALLEST_TAIL)
 _TINY = 1e-300  # keeps Lentz's recurrences away from a division by zero
 _PRECISION = 1e-15  # a fraction that has come this close is left alone: further terms would only add rounding
 _MAX_TERMS = 20_000  # the fractions converge in O(√a) terms; this is far beyond any use and bounds the loop
+_FEW_DF = 256  # up to which one by one is quicker than all at once
 _MAX_NEWTON = 200  # from above, Newton's method needs a handful of steps
 
 
@@ -37,6 +38,10 @@ def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLik
         out = np.empty(df.shape)
         out.fill(critical(alpha, first))
         return out
+    if df.size <= _FEW_DF:
+        values = df.ravel().tolist()
+        found = {value: critical(alpha, value) for value in set(values) if value == value}
+        return np.array([found.get(value, np.nan) for value in values], dtype=float).reshape(df.shape)
     out = np.full(df.shape, np.nan)
     todo = df == df  # not NaN
     while todo.any():
@@ -50,6 +55,13 @@ def _by_df(critical: Callable[[float, float], float], alpha: float, df: ArrayLik
 @cache
 def _chi2_isf(alpha: float, df: float) -> float:
     return 2.0 * float(special.gammainccinv(df / 2.0, alpha)) if df > 0 else np.inf
+
+
+@lru_cache(maxsize=2**14)
+def _f_isf(alpha: float, df: float, denominator: float) -> float:
+    """log(RSS₀/RSS₁) at which F has p-value alpha."""
+    x = float(special.betaincinv(denominator / 2.0, df / 2.0, alpha)) if df > 0 and denominator > 0 else 0.0
+    return -math.log(x) if x > 0 else math.inf
 
 
 class Reference(Protocol):
@@ -104,9 +116,7 @@ class ExactF:
         return np.where(np.isnan(found), np.inf, found)
 
     def _critical(self, alpha: float, df: float) -> float:
-        denominator = self.residual_df if self.shares_larger else self.residual_df - df
-        x = float(special.betaincinv(denominator / 2.0, df / 2.0, alpha)) if df > 0 and denominator > 0 else 0.0
-        return -self.n * math.log(x) if x > 0 else math.inf
+        return self.n * _f_isf(alpha, df, self.residual_df if self.shares_larger else self.residual_df - df)
 
     def _denominator(self, df: Floats) -> Floats:
         return np.full(df.shape, self.residual_df) if self.shares_larger else self.residual_df - df

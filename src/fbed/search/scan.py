@@ -78,6 +78,9 @@ Part = TypeVar("Part")
 _BLOCKS_A_CHECK = 64  # blocks between two looks at the clock
 _PARTS = 16  # of a scan, where it has that many blocks: enough for the threads of most machines
 _CLEAR = 1e-6  # of what is asked at most, by which a statistic must exceed what is asked of it to be sure of that
+_STEEP = (
+    0.01  # merit beside a statistic from which on it rises with the statistic by far more than what counts as a tie
+)
 _RUNNERS_UP = 5  # near ties kept of each scan, for people who ask what else could have been chosen
 
 
@@ -200,11 +203,24 @@ class Scanner:
             evidence = self._computed(fit.losses, variables, self.memo.losses(selected) if self.memo else None)
             known = Intervals.exact(variables, evidence)
         keeps = self.rule.passes(evidence, k, staying=True)
-        looked_at = not self.decides_only or not keeps.all()
-        order = _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables) if looked_at else []
+        order = [] if self.decides_only and keeps.all() else self._worst(evidence, variables, k)
         scan = self._answer(known, keeps, order, bool(order) and not keeps[order[0]], k, staying=True)
         self._last_loss = (frozenset(selected), scan)
         return scan
+
+    def _worst(self, evidence: Evidence, variables: Indices, k: int) -> list[int]:
+        """Positions of the few whose removal costs least; of the first alone, where nobody looks at the others.
+
+        For one df merit rises with the statistic, but next to 0 it rises so slowly that many may tie there.
+        """
+        if self.decides_only and evidence.known_log_p is None:
+            few = np.flatnonzero(_may_be_best(-evidence.statistic, evidence.df, alike=False))
+            merit, statistic = self.rule.merit(evidence[few], k), evidence.statistic[few]
+            worst = float(merit.min())
+            near = statistic[merit <= worst + _STEEP * abs(worst)]
+            if worst > _STEEP * max(1.0, float(near.max())):
+                return [int(few[i]) for i in _ranked(-merit, statistic, variables[few])[:1]]
+        return _ranked(-self.rule.merit(evidence, k), evidence.statistic, variables)
 
     def _lost_before(self, selected: Sequence[int], variables: Indices) -> Floats:
         """What removing each variable costs at least, from the scan before, which led from S ∪ {r} to S.
@@ -313,12 +329,15 @@ def _undescribed(known: Intervals, order: Sequence[int]) -> tuple[Finding, ...]:
     )
 
 
-def _may_be_best(statistic: Floats, df: Floats) -> NDArray[np.bool_]:
-    """The largest statistic of each df, and all that are near one of these: merit rises with the statistic."""
-    if _alike(df):
+def _may_be_best(statistic: Floats, df: Floats, alike: bool = True) -> NDArray[np.bool_]:
+    """The largest statistic of each df, and all that are near one of these: merit rises with the statistic.
+
+    Where all df are `alike`, nobody needs to be left out: merit is the statistic then.
+    """
+    if alike and _alike(df):
         return np.ones(len(df), dtype=bool)
     largest = np.array([statistic[df == value].max() for value in np.unique(df)])
-    near = _CLEAR * max(1.0, float(largest.max()))
+    near = _CLEAR * max(1.0, float(np.abs(largest).max()))
     return np.asarray((np.abs(statistic[:, None] - largest) <= near).any(axis=1))
 
 

@@ -41,11 +41,12 @@ class RowsOfTable:
     def terms(self, columns: Sequence[Column]) -> Floats:
         """The terms of a model."""
         parts = [self._terms(column) for column in columns]
-        return np.hstack(parts) if parts else np.empty((len(self.rows), 0))
+        return np.concatenate(parts).T if parts else np.empty((len(self.rows), 0))
 
     def _terms(self, column: Column) -> Floats:
+        """Those of a column, a row each, as they are worked with."""
         if column.index not in self._known:
-            self._known[column.index] = self._made(column)
+            self._known[column.index] = np.ascontiguousarray(self._made(column).T)
         return self._known[column.index]
 
     def _made(self, column: Column) -> Floats:

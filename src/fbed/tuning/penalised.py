@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy import linalg
+from scipy.linalg import lapack
 
 from fbed._kernels import fit_ridge
 from fbed.models.likelihoods.glm import BINOMIAL, Glm, GlmPoint
@@ -59,8 +60,13 @@ def _ridge_of_squares(on: Standardised, like: Squares, penalties: tuple[float, .
         return [np.array([mean]) for _ in penalties]
     gram, products = on.squares
     information = float(np.diag(gram).mean())
-    at = [gram + information * penalty * np.eye(len(gram)) for penalty in penalties]
-    return [np.append(mean, linalg.solve(one, products, assume_a="pos")) for one in at]
+    diagonal, found = np.arange(len(gram)), []
+    for penalty in penalties:
+        matrix = gram.copy()
+        matrix[diagonal, diagonal] += information * penalty
+        _, slopes, failed = lapack.dposv(matrix, products, lower=1)
+        found.append(np.append(mean, linalg.solve(matrix, products) if failed else slopes))
+    return found
 
 
 def _null(on: Standardised) -> Floats:

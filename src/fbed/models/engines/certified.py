@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed._kernels import LogisticNull, fit_logistic, pattern_deviances
+from fbed._kernels import LogisticNull, deviances_after, fit_logistic, pattern_deviances, row_deviances
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
 from fbed.models.engines.categories.coded_model import Hints
@@ -40,6 +40,7 @@ _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it 
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
+_FIRST = 32  # one in so many of many candidates is asked first whether most of them pass
 FAR = 20.0  # linear predictors from which a row may be on its way to infinity
 _ARRIVED = 45.0  # and at which there is nothing left of it in float64
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
@@ -127,7 +128,7 @@ class CertifiedLogistic:
     @cached_property
     def row_deviance(self) -> Floats:
         """What each row has left to explain."""
-        return 2.0 * self.model.design.weights * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * self.predictor)
+        return row_deviances(self.model.design.weights, self.model.y, self.predictor)
 
     @cached_property
     def _rows_by_deviance(self) -> tuple[Indices, Floats]:
@@ -161,7 +162,7 @@ class CertifiedLogistic:
         rows = np.flatnonzero(active)
         predictor = self.predictor.copy()
         predictor[rows] = self._fitted_on(rows, active[rows], _ROUGH)
-        left = 2.0 * active * np.logaddexp(0.0, (1.0 - 2.0 * self.model.y) * predictor)
+        left = row_deviances(active, self.model.y, predictor)
         active[left < _ROUGH] = 0.0  # explained on the way
         cost = float(self.row_deviance.sum()) * (1.0 + 1e-12) - float(left[active > 0].sum())
         if not active.any():
@@ -224,15 +225,19 @@ class CertifiedLogistic:
     def _bounds_by_fewer_rows(self, coarse: Null, which: NDArray[np.int64], critical: float) -> tuple[Floats, Floats]:
         """Upper bounds from the rows that have most of the deviance, which have no lower ones to tell.
 
-        Of many candidates most fail; few have been left by scans before, and most of them pass.
+        Of many candidates most fail, unless the first ones pass; few have been left by scans before, and most of them
+        pass.
         """
         lower, upper = np.zeros(len(which)), np.full(len(which), np.inf)
-        still: Indices | slice = slice(None)
-        if not self.crowded:
-            lower, upper, suspect = self._brackets(self.null, which, critical, ranked=False, refine=False)
-            lower[suspect] = 0.0
-            still = np.flatnonzero(_unsettled(lower, upper, critical))
-        if isinstance(still, slice) or len(still):
+        first = len(which)
+        if self.crowded:  # a look at all rows costs little where columns are stored without zeros
+            first = -(-len(which) // _FIRST) if self.model.design.is_sparse else 0
+        if first:
+            self._look_quickly(which, critical, slice(0, first), lower, upper)
+        if first < len(which) and np.count_nonzero(lower[:first] > critical) > first / 2:
+            self._look_quickly(which, critical, slice(first, None), lower, upper)
+        still = np.flatnonzero(_unsettled(lower, upper, critical))
+        if len(still):
             high, suspect = self._brackets(coarse, which[still], critical, ranked=False)[1:]
             doubtful = np.flatnonzero(suspect & (high > critical))
             if len(doubtful):
@@ -240,6 +245,13 @@ class CertifiedLogistic:
                 high[doubtful[known]] = np.minimum(high[doubtful[known]], coarse.kernel.elsewhere)
             upper[still] = np.maximum(np.minimum(upper[still], high), lower[still])
         return lower, upper
+
+    def _look_quickly(
+        self, which: NDArray[np.int64], critical: float, some: slice, lower: Floats, upper: Floats
+    ) -> None:
+        """Brackets of some columns from all rows, without refinement."""
+        lower[some], upper[some], suspect = self._brackets(self.null, which[some], critical, ranked=False, refine=False)
+        lower[some][suspect] = 0.0
 
     def _are_known(self, coarse: Null, which: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which columns are no other, on the rows of a coarser look, than one of the model: they add nothing there.
@@ -371,10 +383,9 @@ class CertifiedLogistic:
         z_min = np.minimum(np.minimum((mean - 1.0) * moved, mean * moved).min(axis=0, initial=0.0), 0.0)
         lower[known] = np.maximum(self._surely_lost(wald, z_min), 0.0)
         unsure = lower[known] <= critical * (1.0 + 2e-9)
-        sign = (1.0 - 2.0 * self.model.y)[:, None]
-        without = np.logaddexp(0.0, sign * (self.predictor[:, None] - steps[:, unsure]))
+        without = deviances_after(self.model.design.weights, self.model.y, self.predictor, steps.T[unsure].T)
         rest, rounding = known[unsure], 1e-12 * self.deviance
-        upper[rest] = np.minimum(2.0 * (self.model.design.weights @ without) - self.deviance + rounding, most)
+        upper[rest] = np.minimum(without - self.deviance + rounding, most)
         return lower, np.maximum(upper, lower) * (1.0 + 1e-9)
 
     def _least_deviances(self, variables: Indices) -> Floats:

@@ -113,7 +113,8 @@ class GaussianByProducts:
         ]
 
     def _fit(self, selected: Sequence[int], near: Fit | None) -> GaussianProductsFit:
-        return GaussianProductsFit(self, tuple(selected), near if isinstance(near, GaussianProductsFit) else None)
+        known, chosen = near if isinstance(near, GaussianProductsFit) else None, tuple(selected)
+        return known if known is not None and known.selected == chosen else GaussianProductsFit(self, chosen, known)
 
 
 class GaussianProductsFit:

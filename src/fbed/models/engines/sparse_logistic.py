@@ -25,7 +25,7 @@ from fbed.rules.p_values import Floats
 
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
 _PAYS = 0.25  # operations of a sparse Gram matrix beside those of a dense one, up to which it is quicker
-_SMALLEST = 16  # variables of a model; on fewer, a dense matrix is as quick
+_SMALLEST = 8  # variables of a model; on fewer, a dense matrix is as quick
 _HALFWAY = 0.025  # part of the null deviance that Newton's step promises where a fit towards infinity is half way there
 
 

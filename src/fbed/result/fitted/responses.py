@@ -36,6 +36,10 @@ PREDICTING = (
 )
 """Families whose models predict new rows; the others are tests without a model, or models of ranks."""
 
+_TOGETHER = 16  # terms that are added in one go, one after another in every row, of up to
+_VALUES = 2**17  # values in all,
+_ROWS = 64  # which NumPy does where there are more rows than terms: along one row it would add in pairs
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -72,8 +76,17 @@ def predictors_of_several(models: Sequence[FinalModel], terms: Floats) -> list[F
     """The same of models with the same terms, all in one go over these."""
     out = np.ascontiguousarray(np.hstack([constants(model, len(terms)) for model in models]).T)
     slopes = np.vstack([slopes_of(model) for model in models])
-    for beta, x in zip(slopes.T, np.asfortranarray(terms).T, strict=True):
-        out += beta[:, None] * x
+    columns = np.asfortranarray(terms).T
+    step = max(1, min(_TOGETHER, _VALUES // max(1, out.size))) if len(terms) >= _ROWS else 1
+    for first in range(0, len(columns), step):
+        beta, x = slopes.T[first : first + step, :, None], columns[first : first + step, None]
+        if len(beta) == 1:
+            out += beta[0] * x[0]
+            continue
+        parts = np.empty((1 + len(beta), *out.shape))
+        parts[0] = out
+        np.multiply(beta, x, out=parts[1:])
+        np.add.reduce(parts, axis=0, out=out)
     ends = np.cumsum([model.layout.n_predictors for model in models])
     return [part.T for part in np.split(out, ends[:-1])]
 

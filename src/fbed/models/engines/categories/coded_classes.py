@@ -112,7 +112,7 @@ class CodedClassesFit(CodedFit):
         return False
 
     @cached_property
-    def _places(self) -> dict[int, int]:
+    def _places(self) -> dict[int, slice]:
         return {}
 
     def row_scores(self) -> tuple[Floats, Floats | None]:

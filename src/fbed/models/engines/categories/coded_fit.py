@@ -9,6 +9,7 @@ moved far.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -24,6 +25,7 @@ from fbed.models.engines.categories.coded_description import CodedDescription
 from fbed.models.engines.categories.coded_model import CodedModel, DenseFit
 from fbed.models.engines.categories.coded_projection import Projection
 from fbed.models.engines.categories.fitted_rows import FittedRows
+from fbed.models.engines.categories.walks import AllSettled
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
 
@@ -303,18 +305,44 @@ class CodedFit:
         return self.dense.losses(variables)
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
-        """Nothing is known before a model without the variable is fitted, but that it is no worse than none at all."""
+        """Deviances without each variable, as far as the rows of the fit tell; none exceeds that of no variable."""
+        df = self._df_lost(variables)
+        if df is None:
+            exact = self.losses(variables)
+            return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
+        most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
+        lower, upper = np.zeros(len(variables)), np.where(df > 0, most, 0.0)
+        which = [i for i, variable in enumerate(variables.tolist()) if variable in self._places]
+        bar = critical(df)[which]
+        found = self._enclosed_without(variables[which].tolist(), partial(_are_lost_or_not, self.deviance, bar))
+        if found is not None:
+            least, attained, _ = found
+            lower[which] = np.clip(least - self.deviance, 0.0, most)
+            upper[which] = np.clip((attained - self.deviance) * (1.0 + 1e-9) + 1e-9, lower[which], most)
+        return Bounds(lower, upper, df, self.reference)
+
+    def _df_lost(self, variables: Indices) -> Floats | None:
+        """By how many parameters models without each variable are smaller; None where that is in doubt."""
         df = np.ones(len(variables))
         for i, variable in enumerate(variables.tolist()):
-            if variable in self._places:
-                continue
-            smaller = self._without(variable)
-            if smaller is None:
-                exact = self.losses(variables)
-                return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
-            df[i] = self.model.n_predictors * (self.arrangement.rank - smaller.rank)
-        most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
-        return Bounds(np.zeros(len(variables)), np.where(df > 0, most, 0.0), df, self.reference)
+            place = self._places.get(variable)
+            if place is not None:
+                df[i] = place.stop - place.start
+            elif self._places and (category := category_of(self.model.design, variable)) is not None:
+                eliminated = category.codes is self.columns.levels.codes
+                df[i] = (self.columns.n_levels if eliminated else category.n_levels) - 1
+            elif (smaller := self._without(variable)) is not None:
+                df[i] = self.arrangement.rank - smaller.rank
+            else:
+                return None
+        return self.model.n_predictors * df
+
+    def _enclosed_without(
+        self, variables: Sequence[int], settled: AllSettled
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]] | None:
+        """Intervals for deviances without each of some variables, from the rows of the fit; None if these do not do."""
+        places = [self._places[variable] for variable in variables]
+        return self._null.enclose_without(places, self._coefficients, settled) if places else None
 
     def _without(self, variable: int) -> Arrangement | None:
         if variable not in self._smaller:
@@ -328,13 +356,10 @@ class CodedFit:
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, or an interval that is above `enough`."""
-        place = self._places.get(variable)
-        if place is not None:
-            coefficient = self._coefficient(place)
-            found = self._null.enclose_without(place, coefficient, partial(_is_lost, self.deviance, enough))
-            if found is not None:
-                worth = max(0.0, found.most - self.deviance)
-                least = max(0.0, found.least - self.deviance)
+        if variable in self._places:
+            found = self._enclosed_without([variable], partial(_are_lost, self.deviance, enough))
+            if found is not None and found[2][0]:
+                least, worth = (max(0.0, float(end[0]) - self.deviance) for end in found[:2])
                 return (least, worth) if least > enough else (worth, worth)
         smaller = self._without(variable)
         if smaller is not None and smaller.rank == self.arrangement.rank:  # others stand in for it
@@ -350,26 +375,34 @@ class CodedFit:
         loss = float(self.dense.losses(np.array([variable], dtype=np.intp)).statistic[0])
         return loss, loss
 
-    def _coefficient(self, place: int) -> float:
-        """Of a column of numbers; every row counts alike, since those that are certain may be the ones that tell it."""
-        direction, _ = self._evenly.own(place)
-        return float(self.weight * self.model.without_offset(self.predictor) @ direction)
+    @cached_property
+    def _coefficients(self) -> Floats:
+        """Of the columns beside the levels; every row counts alike, since those that are certain may be the ones that
+        tell them.
+        """
+        return Projection.of(self.columns, self.weight).coefficients(self.model.without_offset(self.predictor))
 
     @cached_property
-    def _evenly(self) -> Projection:
-        return Projection.of(self.columns, self.weight)
+    def _places(self) -> dict[int, slice]:
+        """Which columns beside the levels belong to a variable: where no column depends on others.
 
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        """Variables that are one column of numbers each, and which: where no column depends on others."""
+        Not for a category that has levels which explain their rows: without it, these count again.
+        """
         design = self.model.design
         plain = [v for v in self.selected if design.codes(v) is None]
-        width = design.width[plain]
+        ends = np.cumsum([0, *design.width[plain]]).tolist()
         whole = all(len(other.kept) == other.category.n_levels - 1 for other in self.columns.others)
-        if not whole or self.columns.columns.shape[1] != width.sum():
+        if not whole or self.columns.columns.shape[1] != ends[-1]:
             return {}
-        first = np.cumsum(width) - width
-        return {v: int(place) for v, place, single in zip(plain, first, width == 1, strict=True) if single}
+        out = {v: slice(*pair) for v, pair in zip(plain, itertools.pairwise(ends), strict=True)}
+        coded = {id(c.codes): v for v in self.selected if (c := category_of(design, v)) is not None}
+        place = ends[-1]
+        for other in self.columns.others:
+            own, place = slice(place, place + len(other.kept)), place + len(other.kept)
+            variable = coded.get(id(other.category.codes))
+            if variable is not None and not self.model.outcome.explained(other.category, self.weight).any():
+                out[variable] = own
+        return out
 
     def within(self, columns: CodedColumns) -> Floats:
         """Predictors of a smaller model that are close to those of this one where rows are undecided."""
@@ -380,9 +413,14 @@ class CodedFit:
         return fitted if self.model.offset is None else fitted + self.model.offset
 
 
-def _is_lost(deviance: float, enough: float, least: float, most: float) -> bool:
-    """Whether removing something is certain to cost more than `enough`, or what it costs is a number."""
-    return least - deviance > enough or most - least <= RESOLVED * max(1.0, most - deviance)
+def _are_lost(deviance: float, enough: float, least: Floats, most: Floats) -> NDArray[np.bool_]:
+    """What is certain to cost more than `enough` to be removed, or costs what is a number."""
+    return np.asarray((least - deviance > enough) | (most - least <= RESOLVED * np.maximum(1.0, most - deviance)))
+
+
+def _are_lost_or_not(deviance: float, bar: Floats, least: Floats, most: Floats) -> NDArray[np.bool_]:
+    """What is certain to cost more than is asked of it to be removed, or no more."""
+    return np.asarray((least - deviance > bar * (1.0 + 2.0 * TIE)) | (most - deviance <= bar))
 
 
 def _is_open(lower: Floats, upper: Floats, bar: float) -> NDArray[np.bool_]:

@@ -65,11 +65,15 @@ class Projection:
         """The steps of the predictors within the model that weighted residuals ask for, one a column."""
         return self._predicted(*self._products(residuals))
 
-    def own(self, place: int) -> tuple[Floats, float]:
-        """g of one of the columns of numbers: gᵀw is 1 with it and 0 with all other columns; and gᵀwg."""
-        along = self.inner[:, place : place + 1]
+    def own(self, places: slice) -> tuple[Floats, Floats]:
+        """G of some of the columns beside the levels: Gᵀw is 1 with each and 0 with all other columns; and GᵀwG."""
+        along = self.inner[:, places]
         level = -self.inverse[:, None] * (self.cross @ along)
-        return self.columns.predict(level, along)[:, 0], float(along[place, 0])
+        return self.columns.predict(level, along), along[places]
+
+    def coefficients(self, predictor: Floats) -> Floats:
+        """Of the columns beside the levels, in the model that is nearest to a linear predictor."""
+        return np.asarray(self._products((self.weight * predictor)[:, None])[1][:, 0])
 
     def without_model(self, X: Floats) -> Floats:
         """Columns less their projections."""

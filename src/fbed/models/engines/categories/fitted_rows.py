@@ -13,7 +13,7 @@ model serves many steps of a search, and what is left of a candidate needs an up
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -35,6 +35,7 @@ from fbed.models.engines.categories.walks import (
     OneEach,
     Together,
     Walks,
+    Without,
     at_least,
 )
 from fbed.rules.criteria import TIE
@@ -266,19 +267,32 @@ class FittedRows:
         part = np.divide(self.residual @ step, curve, out=np.zeros(beside.count), where=curve > 0)
         return self.predictor[:, None] + part * step, least
 
-    def enclose_without(self, place: int, coefficient: float, settled: Settled) -> Enclosed | None:
-        """The deviance without a column of numbers, given its coefficient.
+    def enclose_without(
+        self, places: Sequence[slice], coefficients: Floats, settled: AllSettled
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]] | None:
+        """Deviances without the columns of each of several variables, given the coefficients of all; and which of them
+        are settled. None where a fit is needed to tell.
 
-        What the model has of its own in that column is a direction g of its span, with gᵀw₀x = 1 and gᵀw₀z = 0 for all
-        other columns z. It has the coefficient gᵀw₀g, so that g·coefficient/gᵀw₀g is what is to be taken away.
+        What the model has of its own in some columns X are directions G of its span, with GᵀwX = 1 and Gᵀwz = 0 for all
+        other columns z. Those have the coefficients GᵀwG, so that G(GᵀwG)⁻¹ times theirs is what is to be taken away.
         """
-        direction, norm = self.projection.own(place)
-        if not norm > 0.0 or not self.is_sound:
+        if not self.is_sound or len(places) * len(self.weight) > _KEPT_VALUES:
             return None
-        start = self.predictor - direction * (coefficient / norm)
-        return self._enclosed_one(
-            OneEach(direction[:, None], -np.array([norm])), start[:, None], np.zeros(1), np.inf, settled
-        )
+        start = np.repeat(self.predictor[:, None], len(places), axis=1)
+        parts = []
+        for j, own in enumerate(places):
+            directions, gram = self.projection.own(own)
+            unit = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+            factor, failed = linalg.lapack.dpotrf(gram * (unit[:, None] * unit), lower=1)
+            if failed or not float(np.diag(factor).min()) ** 2 > SOUND:
+                return None
+            parts.append(linalg.lapack.dtrtrs(factor, (directions * unit).T, lower=1)[0].T)
+            start[:, j] -= parts[-1] @ linalg.lapack.dtrtrs(factor, unit * coefficients[own], lower=1)[0]
+        owner = np.repeat(np.arange(len(places)), [part.shape[1] for part in parts])
+        beside = Without(np.hstack(parts), owner, len(places))
+        walks = self._walks(beside, np.asfortranarray(start), np.zeros(len(places)), np.inf)
+        walks.go(settled)
+        return walks.least, walks.most, walks.settled
 
     def _enclosed_one(
         self, beside: Beside, start: Floats, least: Floats, most: float, settled: Settled

@@ -81,6 +81,25 @@ class Together:
         return np.asarray(self.columns @ (self.columns.T @ residuals))
 
 
+@dataclass(frozen=True)
+class Without:
+    """Models without some orthonormal columns of the span each: `owner` says which of them lacks a column."""
+
+    columns: Floats
+    owner: NDArray[np.intp]
+    count: int
+
+    def first(self, residual: Floats) -> Floats:
+        """Back along the columns of each."""
+        return self.steps(np.repeat(residual[:, None], self.count, axis=1), np.arange(self.count))
+
+    def steps(self, residuals: Floats, which: NDArray[np.intp]) -> Floats:
+        """Back along the columns of each."""
+        along = self.columns.T @ residuals
+        along[self.owner[:, None] != which] = 0.0
+        return np.asarray(-(self.columns @ along))
+
+
 class Nothing:
     """The model itself."""
 
