@@ -221,6 +221,35 @@ def test_groups_and_categories_are_hardly_ever_fitted(monkeypatch):
     assert fitted == []
 
 
+@pytest.mark.parametrize("seed", [6, 47, 2338, 2873])
+def test_what_is_shown_has_the_deviance_that_was_found(seed):
+    """Levels and a column at infinity: a fit on columns that starts far out there may tell equal rows apart."""
+    rng = np.random.default_rng([15, seed])
+    codes, x = rng.integers(0, 5, 43), (rng.random(43) < 0.1) * 1.0
+    y = (codes == 4).astype(int)
+    y[np.flatnonzero(x > 0)[:1]] = 1
+    X = pd.DataFrame({"c": [f"l{code}" for code in codes], "x": x})
+    found = fbed.select(X, y, sample_weight=10 ** rng.uniform(-1, 1, 43), k=0, criterion="aic")
+    gained = sum(row.statistic for row in found.trace if row.action == "add")
+    assert found.model.deviance == pytest.approx(found.model.null_deviance - gained, rel=1e-8, abs=1e-7)
+
+
+def test_what_others_stand_in_for_costs_nothing():
+    """Not even rounding, which no criterion of no df would forgive."""
+    rng = np.random.default_rng(14)
+    fine, x = rng.integers(0, 30, 400), (rng.random(400) < 0.1) * rng.poisson(2.0, 400)
+    y = (rng.random(400) < 1 / (1 + np.exp(-2.0 * rng.normal(size=30)[fine]))).astype(int)
+    y[x > 0] = 1
+    X = pd.DataFrame({"coarse": (fine // 5).astype(str), "x": x, "fine": fine.astype(str)})
+    for offset in (None, rng.normal(size=400)):
+        fit = read_problem(X, y, [fbed.BIC()], offset=offset).model.fit([0, 1, 2])
+        assert isinstance(fit, CodedFit)
+        bounds = fit.loss_bounds(np.array([0, 2]), lambda df: 3.0 * df)
+        assert (bounds.lower[0], bounds.upper[0], bounds.df[0]) == (0.0, 0.0, 0.0)
+        assert bounds.df[1] == 24.0
+        assert fit.resolve_loss(0, 1.0) == (0.0, 0.0)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_removals_beside_codes_are_enclosed(seed):
     """Bounds on what a column of numbers is worth to a model with a large category, by a fit without it."""

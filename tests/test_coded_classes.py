@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fbed
 from category_cases import answers
+from fbed.models.engines import coded_regression
 from fbed.models.engines.categories.coded_classes import CodedClassesFit
 from fbed.models.engines.categories.coded_columns import Category, CodedColumns
 from fbed.models.engines.categories.coded_softmax import SoftmaxAscent, SoftmaxHessian
@@ -17,6 +18,11 @@ from fbed.models.engines.raced import RacedFit
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.newton import Columns, climb, newton_step
 from problem_cases import read_problem
+
+
+@pytest.fixture(autouse=True)
+def _small_tables_are_coded_too(monkeypatch):
+    monkeypatch.setattr(coded_regression, "_WORTH", 0.0)
 
 
 def observed_of(codes, n_classes):

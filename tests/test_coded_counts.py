@@ -11,6 +11,7 @@ from scipy import special
 import fbed
 from category_cases import answers
 from fbed._kernels import poisson_columns, poisson_divergences
+from fbed.models.engines import coded_regression
 from fbed.models.engines.categories.ascent import Ascent, unexplained
 from fbed.models.engines.categories.coded_columns import Category, CodedColumns, inverted
 from fbed.models.engines.categories.coded_fit import CodedFit
@@ -22,6 +23,11 @@ from fbed.result import overview
 from problem_cases import read_problem
 
 RNG = np.random.default_rng(43)
+
+
+@pytest.fixture(autouse=True)
+def _small_tables_are_coded_too(monkeypatch):
+    monkeypatch.setattr(coded_regression, "_WORTH", 0.0)
 
 
 def test_rows_of_a_poisson_model():
@@ -168,3 +174,21 @@ def test_nothing_is_inverted_without_complaint(capfd):
         assert found.shape == (0, 0)
     told = capfd.readouterr()
     assert told.out == told.err == ""
+
+
+def test_levels_in_which_nobody_dies_start_next_to_infinity():
+    """Of their hazards nothing is left in the limit: Newton's method begins there, and ends where it would."""
+    rng = np.random.default_rng(12)
+    codes, x = rng.integers(0, 12, 300), rng.normal(size=300)
+    time, event = rng.exponential(np.exp(-x)), (rng.random(300) < 0.7) & (codes > 2)
+    X = pd.DataFrame({"c": [f"l{c:02d}" for c in codes], "x": x})
+    model = read_problem(X, (time, event), [fbed.BIC()], family="cox").model
+    fit = model.fit([0, 1])
+    start = fit._in_the_limit(0.1 * np.ones(fit.columns.size))
+    eta, before = fit.Z @ start, fit.Z @ (0.1 * np.ones(fit.columns.size))
+    assert (eta[codes <= 2] - eta[codes > 2].mean()).max() < -15.0
+    moved = (eta - before)[codes > 2]
+    assert_allclose(moved, moved[0], atol=1e-9)  # a constant is nothing to a partial likelihood
+    cold = model.likelihood.maximise(fit.columns, np.zeros((fit.columns.size, 1)))
+    assert fit.deviance == pytest.approx(cold.deviance[0], rel=1e-9)
+    assert fit.describe().infinite["c[l05]"] == 1  # against the first level, where nobody dies

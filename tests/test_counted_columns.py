@@ -12,6 +12,9 @@ from fbed.matrix import counted_columns
 from fbed.matrix.candidate_steps import predictors, remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.row_blocks import RowBlocks
+from fbed.models.engines.tall.factor import Factor
+from fbed.models.engines.tall.model import TallFit
+from fbed.result import overview
 from problem_cases import read_problem
 
 
@@ -147,3 +150,50 @@ def test_pairs_of_rows_are_the_same_by_counting(family, seed, monkeypatch):
         by_counting, written_out = np.array(found[:4]), np.array(found[4:])
         np.testing.assert_allclose(by_counting, written_out, rtol=1e-7, atol=1e-7)
     assert written_out[2, 1] < written_out[0, 1]
+
+
+def test_half_of_a_solution_and_its_other_half():
+    rng = np.random.default_rng(8)
+    A, right = rng.normal(size=(60, 9)) * 10.0 ** rng.integers(-3, 4, 9), rng.normal(size=(9, 4))
+    H, delta = A.T @ A, rng.normal(size=4)
+    factor = Factor(H)
+    half = factor.halved(right)
+    np.testing.assert_allclose(half.T @ half, right.T @ np.linalg.solve(H, right), rtol=1e-9)
+    np.testing.assert_allclose(factor.completed(half @ delta), np.linalg.solve(H, right @ delta), rtol=1e-9)
+    np.testing.assert_allclose(factor.inverse(), np.linalg.inv(H), rtol=1e-9)
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_associations_by_determinants_are_those_by_an_inverse(dependent, monkeypatch):
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(300, 9)) @ rng.normal(size=(9, 9))
+    if dependent:
+        X[:, 8] = X[:, 0] + X[:, 4]
+    inner, places = X.T @ X / 300, [slice(0, 3), slice(3, 4), slice(4, 4), slice(4, 9)]
+    by_determinants = overview._inflation(inner, places)
+    monkeypatch.setattr(overview, "_FEW_VARIABLES", 0)
+    if dependent:
+        assert [value > 1e6 for value in by_determinants] == [
+            value > 1e6 for value in overview._inflation(inner, places)
+        ]
+    else:
+        np.testing.assert_allclose(by_determinants, overview._inflation(inner, places), rtol=1e-5)
+    for shape in ((5, 3), (3, 5), (2, 2)):
+        block = rng.normal(size=shape)
+        assert overview._largest(block) == pytest.approx(np.linalg.norm(block, 2), rel=1e-12)
+
+
+def test_what_an_addition_gained_is_what_its_removal_costs(monkeypatch):
+    without = TallFit._without
+    rng = np.random.default_rng(10)
+    X = pd.DataFrame({"c": rng.integers(0, 30, 3000).astype(str), "d": rng.integers(0, 4, 3000).astype(str)})
+    y = rng.poisson(np.exp(0.5 * (X["c"].astype(int) % 3)))
+    model = read_problem(X, y, [fbed.BIC()], family="poisson").model
+    smaller = model.fit([0])
+    (gained,), _ = smaller.contest(np.array([1]), np.zeros(1), np.ones(1), race=True)
+    larger, anew = model.fit([0, 1], smaller), model.fit([0, 1])
+    assert isinstance(larger, TallFit)
+    monkeypatch.setattr(TallFit, "_without", lambda self, v: without(self, v) if self is anew or v == 0 else None)
+    assert larger.resolve_loss(1, np.inf) == (gained, gained)
+    assert anew.resolve_loss(1, np.inf)[0] == pytest.approx(gained, rel=1e-8, abs=1e-8)
+    assert larger.resolve_loss(0, np.inf)[0] == pytest.approx(anew.resolve_loss(0, np.inf)[0], rel=1e-8)

@@ -433,6 +433,17 @@ def sums_by_level(codes: NDArray[Any], levels: int, weight: Floats, Z: Floats) -
 def pair_sums(codes: NDArray[Any], levels: int, others: NDArray[Any], n_others: int, weight: Floats) -> Floats:
     """Sums of weights over the rows of every pair of levels of two categories, levels × others."""
 
+def standardised_products(
+    raw: Floats,
+    rows: NDArray[np.int64],
+    row_center: Floats,
+    row_scale: Floats,
+    columns: NDArray[np.int64],
+    center: Floats,
+    scale: Floats,
+) -> Floats:
+    """Products of columns (r − center)/scale, from those of plain columns after a constant, at some of their places."""
+
 def profile_levels(codes: NDArray[Any], levels: int, eta: Floats, y: Floats, weight: Floats) -> Floats:
     """The shift of the predictors of each level that makes it likeliest, about; ±inf for a level of one class."""
 

@@ -84,11 +84,17 @@ inline OutMatrix new_columns(size_t n, size_t count, double*& data) {
 }
 
 // a copy, row-major
-inline OutMatrix new_rows(const std::vector<double>& values, int64_t rows, int64_t count) {
-    double* data = new double[values.size()];
-    std::copy(values.begin(), values.end(), data);
+inline OutMatrix new_rows(int64_t rows, int64_t count, double*& data) {
+    data = new double[rows * count];
     nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
     return OutMatrix(data, {static_cast<size_t>(rows), static_cast<size_t>(count)}, owner);
+}
+
+inline OutMatrix new_rows(const std::vector<double>& values, int64_t rows, int64_t count) {
+    double* data;
+    OutMatrix out = new_rows(rows, count, data);
+    std::copy(values.begin(), values.end(), data);
+    return out;
 }
 
 inline void check_range(const Which& which, int64_t p) {

@@ -58,6 +58,28 @@ inline OutMatrix sums_by_pair(Anything codes, int64_t levels, Anything others, i
     return new_rows(out, levels, n_others);
 }
 
+// Products of standardised columns (r − center)/scale from those of plain ones, the first of which is a constant: rows and columns
+// of `raw` at some places. (Σrs − c_s·Σr − c_r(Σs − c_s·Σ1))/(scale_r·scale_s).
+inline OutMatrix standardised_products(RowMajor raw, Which rows, Vector row_center, Vector row_scale, Which columns, Vector center, Vector scale) {
+    const size_t n = rows.shape(0), count = columns.shape(0), width = raw.shape(1);
+    require(row_center.shape(0) == n && row_scale.shape(0) == n && center.shape(0) == count && scale.shape(0) == count, "sizes");
+    require(raw.shape(0) > 0 && width > 0, "sizes");
+    check_range(rows, static_cast<int64_t>(raw.shape(0)));
+    check_range(columns, static_cast<int64_t>(width));
+    double* out;
+    OutMatrix found = new_rows(static_cast<int64_t>(n), static_cast<int64_t>(count), out);
+    nb::gil_scoped_release release;
+    std::vector<double> beside(count), unit(count);
+    for (size_t j = 0; j < count; ++j) beside[j] = raw.data()[columns(j)] - raw.data()[0] * center(j), unit[j] = 1.0 / scale(j);
+    for (size_t i = 0; i < n; ++i) {
+        const double* from = raw.data() + width * rows(i);
+        const double first = from[0], own = row_center(i), by = 1.0 / row_scale(i);
+        double* to = out + count * i;
+        for (size_t j = 0; j < count; ++j) to[j] = (from[columns(j)] - first * center(j) - own * beside[j]) * (by * unit[j]);
+    }
+    return found;
+}
+
 // See `LevelProfile`.
 inline OutVector profile_levels(Anything codes, int64_t levels, Vector eta, Vector y, Vector weight) {
     const size_t n = eta.shape(0);
@@ -149,6 +171,7 @@ inline std::tuple<double, double, double> reach_of_logistic(Vector mean, Vector 
 inline void bind_coded_models(nb::module_& m) {
     m.def("sums_by_level", &sums_by_level);
     m.def("pair_sums", &sums_by_pair);
+    m.def("standardised_products", &standardised_products);
     m.def("profile_levels", &profile_levels);
     m.def("logistic_rows", &rows_of_logistic);
     m.def("logistic_reach", &reach_of_logistic);

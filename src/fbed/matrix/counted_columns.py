@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from fbed._kernels import pair_sums, sums_by_level
+from fbed._kernels import pair_sums, standardised_products, sums_by_level
 from fbed.clock import check_time
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.rules.p_values import Floats
@@ -74,7 +74,8 @@ class CountedColumns:
             moments = (np.zeros(size), np.ones(size)) if plain else self.blocks.center_scale(v)
             center.append(moments[0])
             scale.append(moments[1])
-        self.place, self.center, self.scale = np.concatenate(place), np.concatenate(center), np.concatenate(scale)
+        self.place = np.concatenate(place).astype(np.int64, copy=False)
+        self.center, self.scale = np.concatenate(center), np.concatenate(scale)
 
     @property
     def size(self) -> int:
@@ -117,12 +118,8 @@ class CountedColumns:
         raw = np.zeros((self.ends[-1], other.ends[-1]))
         self._with_numbers(other, weight, raw)
         self._with_levels(other, weight, raw)
-        found = raw[np.ix_(self.place, other.place)]
-        found -= np.multiply.outer(raw[self.place, 0], other.center)
-        found -= np.multiply.outer(self.center, raw[0, other.place] - raw[0, 0] * other.center)
-        found /= self.scale[:, None]
-        found /= other.scale
-        return found
+        here, there = (self.place, self.center, self.scale), (other.place, other.center, other.scale)
+        return standardised_products(raw, *here, *there)
 
     def _with_numbers(self, other: CountedColumns, weight: Floats, raw: Floats) -> None:
         """Products of numbers with numbers and with levels, block after block of rows."""

@@ -30,6 +30,7 @@ _SAMPLE = 1000  # rows that settle for most columns whether they are
 _NEARLY = 1e-6  # how far from a whole number rounding brings one
 _CLEAR = 1e-6  # smallest pivot, relative, that is certain to be none of rounding
 _DIGITS = 6  # of what is kept: more than a reader sees, less than would swell the file
+_FEW_VARIABLES = 4  # whose determinants cost less than an inverse
 _FORMAT = f"%.{_DIGITS}g"
 
 
@@ -304,11 +305,19 @@ def _correlations(inner: Floats, places: Sequence[slice]) -> tuple[tuple[float, 
         block = whitening[i] @ inner[places[i], places[j]] @ whitening[j].T
         if i == j or block.size == 0:
             return float(i == j)
-        return float(np.clip(block[0, 0] if block.size == 1 else np.linalg.norm(block, 2), -1.0, 1.0))
+        return float(np.clip(block[0, 0] if block.size == 1 else _largest(block), -1.0, 1.0))
 
     size = range(len(places))
     known = {(i, j): between(i, j) for i in size for j in size if i <= j}
     return tuple(tuple(_rounded([known[min(i, j), max(i, j)] for j in size])) for i in size)
+
+
+def _largest(block: Floats) -> float:
+    """The largest singular value, without the others."""
+    square = block @ block.T if block.shape[0] <= block.shape[1] else block.T @ block
+    last = len(square) - 1
+    found = linalg.eigh(square, eigvals_only=True, subset_by_index=[last, last], check_finite=False)
+    return float(np.sqrt(max(found[0], 0.0)))
 
 
 def _inverse_root(square: Floats) -> Floats:
@@ -326,15 +335,38 @@ def _inverse_root(square: Floats) -> Floats:
 def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
     """(det R₁₁ · det (R⁻¹)₁₁)^(1/df): 1/(1 − R²) for one column, Fox and Monette's generalisation for several."""
     try:
-        inverse = _inverse(inner)
+        products = _products_of_determinants(inner, places)
     except np.linalg.LinAlgError:
         return (np.inf,) * len(places)
     out = []
-    for place in places:
-        product = float(np.linalg.det(inner[place, place]) * np.linalg.det(inverse[place, place]))
+    for place, product in zip(places, products, strict=True):
         width = place.stop - place.start
         out.append(product ** (1.0 / width) if product >= 1.0 - 1e-6 and width else np.inf if width else 1.0)
     return tuple(_rounded(out))
+
+
+def _products_of_determinants(inner: Floats, places: Sequence[slice]) -> list[float]:
+    """det R₁₁ · det (R⁻¹)₁₁ of every variable; det (R⁻¹)₁₁ is det R₂₂ / det R, which costs less where they are few."""
+    whole = _log_determinant(inner) if len(places) <= _FEW_VARIABLES else None
+    if whole is None:
+        inverse = _inverse(inner)
+        return [float(np.linalg.det(inner[place, place]) * np.linalg.det(inverse[place, place])) for place in places]
+    out = []
+    for place in places:
+        rest = np.delete(np.arange(len(inner)), place)
+        parts = [_log_determinant(inner[place, place]), _log_determinant(inner[np.ix_(rest, rest)])]
+        out.append(float(np.exp(sum(part for part in parts if part is not None) - whole)))
+    return out
+
+
+def _log_determinant(square: Floats) -> float | None:
+    """By pivots where they are clear; those of a part are clear where those of the whole are."""
+    if len(square) == 0:
+        return 0.0
+    factor, failed = linalg.lapack.dpotrf(square, lower=1)
+    pivots = np.diag(factor)
+    clear = not failed and (pivots**2 > _CLEAR * np.diag(square)).all()
+    return 2.0 * float(np.log(pivots).sum()) if clear else None
 
 
 def _inverse(square: Floats) -> Floats:

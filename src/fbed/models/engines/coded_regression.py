@@ -12,7 +12,7 @@ from fbed.matrix.design import Design
 from fbed.models.base import Fit, FittedModel, Span
 from fbed.models.engines.categories.coded_classes import CodedClassesFit
 from fbed.models.engines.categories.coded_columns import CodedColumns, category_of
-from fbed.models.engines.categories.coded_fit import MANY_LEVELS, CodedFit, coded_fit, is_worth_coding
+from fbed.models.engines.categories.coded_fit import MANY_LEVELS, CodedFit, coded_fit, has_level_at_infinity
 from fbed.models.engines.categories.coded_model import CodedModel
 from fbed.models.engines.categories.coded_softmax import SoftmaxAscent
 from fbed.models.engines.categories.row_likelihoods import CountRows
@@ -24,6 +24,9 @@ from fbed.models.likelihoods.likelihood import Regression, RegressionFit, Regres
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.rules.p_values import Floats
 
+_WORTH = (
+    3.5e6  # rows times squared levels from which products of columns that are written out take longer than counting
+)
 _MOST_CLASSES = 9  # beyond, the products of all pairs of predictors take longer than columns that are written out
 
 
@@ -34,7 +37,8 @@ class CodedRegression(RegressionModel, CodedModel):
 
     def __init__(self, design: Design, likelihood: Regression, kind: type[RegressionFit]) -> None:
         super().__init__(design, likelihood, kind=kind)
-        self.has_many_levels = _levels(design) > MANY_LEVELS
+        levels = _levels(design)
+        self.has_many_levels = levels > MANY_LEVELS and design.n_rows * levels**2 > _WORTH
 
     def is_coded(self, selected: Sequence[int]) -> bool:
         """Whether the fit on some variables is one by codes."""
@@ -86,7 +90,7 @@ class Counts(CodedRegression):
 
     def is_coded(self, selected: Sequence[int]) -> bool:
         """Also where a level is at infinity."""
-        return self.has_many_levels or is_worth_coding(self, selected)
+        return self.has_many_levels or has_level_at_infinity(self, selected)
 
 
 class Classes(CodedRegression):

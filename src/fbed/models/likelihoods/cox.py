@@ -78,6 +78,11 @@ class Cox(Regression):
             MAX_ITERATIONS,
         )
 
+    @property
+    def lowest_outcome(self) -> NDArray[np.bool_]:
+        """Whoever does not die."""
+        return self.event_weights == 0.0
+
     def maximise(self, columns: Columns, start: Floats) -> Maximum:
         """By kernels; models that ask for more than they can are left to `climb`."""
         if self._fits is None or not start.size:

@@ -33,6 +33,7 @@ _CERTAIN = 18.0  # a linear predictor beyond this may be on its way to infinity
 _MODERATE = 6.0  # iterations towards infinity do not end before predictors are further apart than twice this
 _BATCH_VALUES = 2**17  # float64 values of a batch's predictors: about a megabyte, so that they stay in the cache
 _HESSIAN_VALUES = 2**21
+_RULED_OUT = 20.0  # how far below 0 the predictors of a level start that is at minus infinity
 _SAME = 1e-10  # part of a deviance by which two fits of the same model may differ
 
 
@@ -93,6 +94,11 @@ class Regression(Likelihood):
     def events(self) -> float:
         """What every level of a category needs some of for χ² to hold: rows, as a rule."""
         return self.n
+
+    @property
+    def lowest_outcome(self) -> NDArray[np.bool_] | None:
+        """Rows that are likelier the smaller their predictor, for ever; None where it does not matter."""
+        return None
 
     def saturated(self, fit: RegressionFit) -> bool:
         """Whether nothing is left to explain."""
@@ -246,14 +252,32 @@ class RegressionFit:
         starts = np.column_stack(
             [self.model.likelihood.start(self.columns.size)] + ([] if near is None else [self._projected(near)])
         )
-        return np.asarray(starts[:, self.model.likelihood.at(self.columns, starts).value.argmin()])
+        best = starts[:, self.model.likelihood.at(self.columns, starts).value.argmin()]
+        return np.asarray(self._in_the_limit(best))
+
+    def _in_the_limit(self, parameters: Floats) -> Floats:
+        """Parameters with levels that are at minus infinity next to it: Newton's method takes long to get there."""
+        lowest, lowered = self.model.likelihood.lowest_outcome, False
+        if lowest is None:
+            return parameters
+        predictor = self.Z @ parameters
+        for found in map(self.model.design.codes, self.span.selected):
+            if found is not None:
+                codes, n_levels = found
+                highest = np.full(n_levels, -np.inf)
+                np.maximum.at(highest, codes, np.where(lowest, predictor, np.inf))
+                shift = np.where(highest < np.inf, np.maximum(highest + _RULED_OUT, 0.0), 0.0)
+                predictor, lowered = predictor - shift[codes], lowered or bool(shift.any())
+        return self._along(predictor[:, None]).ravel() if lowered else parameters
 
     def _projected(self, near: RegressionFit) -> Floats:
         """Parameters whose predictors are closest to those of another fit."""
-        weighted = self.model.design.weights[:, None] * near.predictors()
-        beta = self.Z.T @ weighted / self.model.design.n
         further = near.parameters[near.columns.size * self.model.likelihood.n_predictors :]
-        return np.concatenate([beta.T.ravel(), further])
+        return np.concatenate([self._along(near.predictors()).T.ravel(), further])
+
+    def _along(self, predictors: Floats) -> Floats:
+        """Coefficients of the columns that come closest to predictors."""
+        return np.asarray(self.Z.T @ (self.model.design.weights[:, None] * predictors) / self.model.design.n)
 
     @property
     def saturated(self) -> bool:

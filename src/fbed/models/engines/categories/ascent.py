@@ -130,9 +130,7 @@ class Enclosing(ABC):
             if found is None:
                 break
             rows = found
-        known = self.most - self.least <= _NARROW[0] + _NARROW[1] * self.most
-        self.least = self.most if known else self.least
-        return self._answer(known)
+        return self._answer(self._known())
 
     def _answer(self, settled: bool) -> Enclosed:
         return Enclosed(max(self.least, 0.0), max(self.most, 0.0), self.hint(), settled)
@@ -142,8 +140,9 @@ class Enclosing(ABC):
         low, high, largest = self.reach(rows, step)
         deviance, gain = rows.deviance, step.decrement
         self.most = min(self.most, deviance)
-        if not is_reliable(step):
-            return settled(self.least, self.most)
+        if not is_reliable(step):  # what is next to nothing may pull where nothing bends: without it there is an end
+            self._idle_bounds(rows, settled)
+            return settled(self.least, self.most) or self._known()
         if (gain <= _ARRIVED and largest <= _SMALL) or gain <= _CONVERGED:
             self.least = self.most = deviance - (gain if largest <= _SMALL else 0.0)
             self.predictor = self.predictor + step.move if largest <= _SMALL else self.predictor
@@ -153,12 +152,22 @@ class Enclosing(ABC):
         if low * (1.0 + step.error) > -1.0:
             self._at_least(deviance - _at_most(step, low))
         elif gain < 1.0:
-            for threshold in _IDLE:
-                if not settled(self.least, self.most):
-                    left, step, low = self.without_idle(rows, threshold)
-                    if is_reliable(step) and low * (1.0 + step.error) > -1.0:
-                        self._at_least(left - _at_most(step, low))
+            self._idle_bounds(rows, settled)
         return settled(self.least, self.most)
+
+    def _idle_bounds(self, rows: Any, settled: Settled) -> None:
+        """The lower end without what is next to nothing."""
+        for threshold in _IDLE:
+            if not settled(self.least, self.most):
+                left, step, low = self.without_idle(rows, threshold)
+                if is_reliable(step) and low * (1.0 + step.error) > -1.0:
+                    self._at_least(left - _at_most(step, low))
+
+    def _known(self) -> bool:
+        """Whether the interval is as narrow as rounding lets it become: then it is a number."""
+        known = self.most - self.least <= _NARROW[0] + _NARROW[1] * self.most
+        self.least = self.most if known else self.least
+        return known
 
     def _at_least(self, deviance: float) -> None:
         self.least = min(max(self.least, deviance), self.most)
@@ -168,7 +177,8 @@ class Enclosing(ABC):
         if not np.isfinite(move).all():
             return None
         part, before = min(1.0, _FARTHEST / max(float(np.abs(move).max()), 1e-300)), self.predictor
-        while part > 1e-3:
+        least = 1e-3 * part  # where nothing bends, a step may be far too long to begin with
+        while part > least:
             self.predictor = before + part * move
             rows = self.rows()
             if rows.deviance <= deviance * (1.0 + 1e-15):

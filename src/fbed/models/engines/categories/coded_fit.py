@@ -38,12 +38,19 @@ _MOST_PAIRS = 2**24  # of levels of two categories
 
 def is_worth_coding(model: CodedModel, selected: Sequence[int]) -> bool:
     """Whether categories have many levels together, or one has a level that is at infinity, out of Newton's reach."""
-    design = model.design
+    levels = sum(category.n_levels for category in _categories(model.design, selected))
+    return levels > MANY_LEVELS or has_level_at_infinity(model, selected)
+
+
+def has_level_at_infinity(model: CodedModel, selected: Sequence[int]) -> bool:
+    """Whether a level explains its rows in the limit."""
+    explained, weights = model.outcome.explained, model.design.weights
+    return any(bool(explained(category, weights).any()) for category in _categories(model.design, selected))
+
+
+def _categories(design: Design, selected: Sequence[int]) -> list[Category]:
     several = np.flatnonzero(~design.numeric[np.asarray(selected, dtype=np.intp)]).tolist()
-    categories = [found for i in several if (found := category_of(design, selected[i])) is not None]
-    if sum(category.n_levels for category in categories) > MANY_LEVELS:
-        return True
-    return any(bool(model.outcome.explained(category, design.weights).any()) for category in categories)
+    return [found for i in several if (found := category_of(design, selected[i])) is not None]
 
 
 @dataclass(frozen=True)
@@ -304,7 +311,7 @@ class CodedFit:
             exact = self.losses(variables)
             return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
         most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
-        lower, upper = np.zeros(len(variables)), np.full(len(variables), most)
+        lower, upper = np.zeros(len(variables)), np.where(df > 0, most, 0.0)
         which = [i for i, variable in enumerate(variables.tolist()) if variable in self._places]
         bar = critical(df)[which]
         found = self._enclosed_without(variables[which].tolist(), partial(_are_lost_or_not, self.deviance, bar))
@@ -355,6 +362,8 @@ class CodedFit:
                 least, worth = (max(0.0, float(end[0]) - self.deviance) for end in found[:2])
                 return (least, worth) if least > enough else (worth, worth)
         smaller = self._without(variable)
+        if smaller is not None and smaller.rank == self.arrangement.rank:  # others stand in for it
+            return 0.0, 0.0
         for start in (self.within(smaller.columns), self.model.null_predictors()) if smaller is not None else ():
             assert smaller is not None
             ascent = self.model.ascent(smaller.columns, start)

@@ -35,12 +35,27 @@ class Factor:
         unit = self.unit if right.ndim == 1 else self.unit[:, None]
         return np.asarray(unit * linalg.cho_solve((self.lower, True), unit * right, check_finite=False))
 
+    def halved(self, right: Floats) -> Floats:
+        """G with H = FᵀF, G = F⁻ᵀ times the columns of a matrix: GᵀG is what is between them and H⁻¹."""
+        scaled = self.unit[:, None] * right
+        return np.asarray(linalg.solve_triangular(self.lower, scaled, lower=True, check_finite=False))
+
+    def completed(self, half: Floats) -> Floats:
+        """H⁻¹ times a vector, from half of the way."""
+        return np.asarray(
+            self.unit * linalg.solve_triangular(self.lower, half, lower=True, trans="T", check_finite=False)
+        )
+
     def inverse(self) -> Floats:
         """H⁻¹."""
         if len(self.lower) == 0:  # LAPACK complains of matrices without rows
             return self.lower
-        lower = linalg.lapack.dpotri(self.lower, lower=1)[0]
-        return np.asarray((np.tril(lower) + np.tril(lower, -1).T) * (self.unit * self.unit[:, None]))
+        lower = linalg.lapack.dpotri(self.lower, lower=1)[0]  # above the diagonal are zeros, as in the factor
+        out = lower + lower.T
+        np.fill_diagonal(out, np.diag(lower))
+        out *= self.unit
+        out *= self.unit[:, None]
+        return np.asarray(out)
 
 
 def solved_by_pivots(left: Floats, score: Floats, least: float) -> Floats | None:

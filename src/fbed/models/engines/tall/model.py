@@ -135,6 +135,8 @@ class TallFit:
         self.sweep, self.coefficients = self._maximised(self._cold() if start is None else start)
         self._larger: dict[int, TallFit] = {}  # models with one variable more, as far as they were needed
         self._smaller: dict[int, TallFit] = {}
+        self._ways: dict[int, tuple[Floats, float]] = {}  # how to come near them
+        self._lost: dict[int, float] = {}  # what removing a variable costs, where the model was made by adding it
         self._steps: dict[int, tuple[Floats, Floats]] = {}  # δ and Γδ of those who were looked at and may matter
         self._looked: dict[int, tuple[float, float, bool]] = {}  # brackets of theirs, if a full look told them
 
@@ -357,18 +359,18 @@ class TallFit:
 
     def _group_step(self, looked: Looked) -> tuple[Floats, Floats, float] | None:
         """δ = I⁻¹U of several columns, Γδ and the score statistic; None where S leaves too little of them."""
-        gamma = self.factor.solve(looked.cross)
-        score = looked.score - gamma.T @ self.sweep.gradient
+        half = self.factor.halved(looked.cross)
+        score = looked.score - half.T @ self.factor.halved(self.sweep.gradient[:, None])[:, 0]
         own = np.diag(looked.own)
         if (own <= 0.0).any():
             return None
         unit = 1.0 / np.sqrt(own)
-        left = (looked.own - looked.cross.T @ gamma) * unit * unit[:, None]
-        solved = solved_by_pivots((left + left.T) / 2.0, unit * score, _DELICATE)
+        left = (looked.own - half.T @ half) * unit * unit[:, None]
+        solved = solved_by_pivots(left, unit * score, _DELICATE)
         if solved is None:
             return None
         delta = unit * solved
-        return delta, gamma @ delta, float(score @ delta)
+        return delta, self.factor.completed(half @ delta), float(score @ delta)
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Bounds from exact moments of the step, for those whose statistic is not known."""
@@ -451,9 +453,11 @@ class TallFit:
         if variable not in self._larger:
             try:
                 selected, start = (*self.selected, variable), self._start_with(variable)
-                self._larger[variable] = TallFit(self.model, selected, start, self.deviance)
+                larger = TallFit(self.model, selected, start, self.deviance)
             except NotTall:
                 return None
+            larger._lost[variable] = max(0.0, self.deviance - larger.deviance)
+            self._larger[variable] = larger
         return self._larger[variable]
 
     # --- removing a variable ----------------------------------------------------------------------------------------
@@ -471,6 +475,8 @@ class TallFit:
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, by a fit."""
+        if variable in self._lost:
+            return self._lost[variable], self._lost[variable]
         fit = self._without(variable)
         found = loss_of(self._with_care, variable) if fit is None else max(0.0, fit.deviance - self.deviance)
         return found, found
@@ -488,9 +494,11 @@ class TallFit:
 
     def _way_without(self, variable: int) -> tuple[Floats, float]:
         """V_J V_JJ⁻¹ b_J, which leads to the best approximation without the variable; and Wald's statistic."""
-        place = self._place(variable)
-        dual = np.linalg.solve(self._covariance[place, place], self.coefficients[place])
-        return self._covariance[:, place] @ dual, float(self.coefficients[place] @ dual)
+        if variable not in self._ways:
+            place = self._place(variable)
+            dual = np.linalg.solve(self._covariance[place, place], self.coefficients[place])
+            self._ways[variable] = self._covariance[:, place] @ dual, float(self.coefficients[place] @ dual)
+        return self._ways[variable]
 
     @cached_property
     def _covariance(self) -> Floats:
