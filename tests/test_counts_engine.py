@@ -62,6 +62,14 @@ def test_intervals_hold_the_likelihood_ratio(kind, seed):
         assert np.isfinite(upper).any()
 
 
+@pytest.mark.parametrize("stored", [np.asfortranarray, np.ascontiguousarray, sparse.csc_array, pd.DataFrame])
+def test_entries_of_zero_are_known_to_the_last_bit(stored):
+    X, y, _ = hostile("heavy tails", 3)
+    fit, _ = fits(stored(X), y, ())
+    columns, zero = fit._raw(np.flatnonzero(fit.model.design.width == 1))
+    np.testing.assert_array_equal(columns == zero, X[:, fit.model.design.width == 1] == 0.0)
+
+
 def test_a_word_without_counts_is_known_at_once():
     """Its mean goes to 0, which a Newton step from elsewhere never reaches."""
     rng = np.random.default_rng(1)

@@ -63,7 +63,7 @@ class CountsFit(BoundedFit):
         design = self.model.design
         columns, where = np.asfortranarray(single_columns(design, candidates)), design.positions(candidates)
         zero, numeric = columns.min(axis=0), where >= 0
-        zero[numeric] = -design.center[where[numeric]] / design.scale[where[numeric]]
+        zero[numeric] = -design.center[where[numeric]] * (1.0 / design.scale[where[numeric]])  # to the last bit
         return columns, zero
 
     def _moves(self, candidates: Indices) -> Floats:
