@@ -178,7 +178,7 @@ def test_a_model_that_cannot_be_described_in_time_is_left_out(monkeypatch, capsy
             time.sleep(0.01)
             check_time()
 
-    monkeypatch.setattr("fbed.models.likelihoods.likelihood.RegressionModel.describe", slow)
+    monkeypatch.setattr("fbed.models.engines.coded_regression.CodedRegression.describe", slow)
     result = fbed.select(X, y, time_limit=0.5)
     assert result.status == "converged"
     assert result.model is None

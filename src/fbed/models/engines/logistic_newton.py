@@ -18,8 +18,7 @@ _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, 
 # a ridge, relative to each curvature, takes such directions out until the others have done their part.
 _RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
 _DEAD, _NO_PULL = 1e-16, 1e-22  # curvature and squared slope of a column, over its norm², that rounding may have made
-_FURTHER = 100.0  # times that a step may enlarge the predictors,
-_FARTHEST = 1e7  # and how large they may be: beyond, rounding tells rows apart that are equal
+_FURTHER = 100.0  # times that a step may enlarge the predictors
 _BLOCK_VALUES = 2**22
 
 
@@ -161,12 +160,11 @@ def _damped(
     """Halve each step until its deviance falls; one that must be cut to less than a thousandth is not taken.
 
     Where all rows that a direction moves are saturated, a step along it is any number, and so large that rounding takes
-    the predictors out of the model's span: no step enlarges them a hundred times, or beyond all use.
+    the predictors out of the model's span: no step enlarges them a hundred times.
     """
     reach = np.abs(_predict(Z, x, beta)).max(axis=0)
     move = np.abs(_predict(Z, x, step)).max(axis=0)
-    most = np.minimum(_FURTHER * np.maximum(1.0, reach), np.maximum(_FARTHEST - reach, 0.0))
-    size = np.minimum(1.0, most / np.maximum(move, 1e-300))
+    size = np.minimum(1.0, _FURTHER * np.maximum(1.0, reach) / np.maximum(move, 1e-300))
     while True:
         check_time()
         trial = beta + size * step
