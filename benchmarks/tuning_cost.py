@@ -109,8 +109,9 @@ def words(found: dict[str, Any]) -> str:
     return "\n\n".join(
         [
             "`FBEDClassifier().fit` on one thread, processor seconds, the best of up to three turns: five folds, the "
-            f"choice, BBC-CV and the fit on all rows, against `fbed.path` on the rows of each fold (at most {WANTED:g} times is wanted), and against "
-            f"a fit with the dearest configuration alone (at most {WANTED_GRID:g} times).",
+            "choice, BBC-CV and the fit on all rows, against `fbed.path` on the rows of each fold (at most "
+            f"{WANTED:g} times is wanted), and against a fit with the dearest configuration alone (at most "
+            f"{WANTED_GRID:g} times).",
             table(["", "fit", "paths of the folds", "times", "dearest alone", "times"], rows),
         ]
     )
