@@ -20,7 +20,6 @@ from fbed.models.base import Model
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.coded_regression import Classes, Counts
-from fbed.models.engines.counts import CountsFit
 from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.tall.array_sums import ArraySums
@@ -32,7 +31,7 @@ from fbed.models.engines.tall.row_sums import RowSums
 from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
-from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionFit, RegressionModel
+from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
 from fbed.models.likelihoods.ordinal import Ordinal
@@ -100,20 +99,11 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
         enclosed = request.certified and request.test == "lr"
-        kind = _enclosing(likelihood) if enclosed else None
+        kind = RacedFit if enclosed and likelihood.raced else BoundedFit if enclosed and likelihood.brackets else None
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
     robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
     return _with_notes(robust, _scarce(request))
-
-
-def _enclosing(likelihood: Regression) -> type[RegressionFit] | None:
-    """What answers by intervals, if anything does."""
-    if likelihood.raced:
-        return RacedFit
-    if isinstance(likelihood, Glm) and likelihood.distribution is POISSON:
-        return CountsFit
-    return BoundedFit if likelihood.brackets else None
 
 
 def _scarce(request: Request) -> tuple[str, ...]:

@@ -99,8 +99,7 @@ class CountsFit(BoundedFit):
             predictors = predictors + near._moves(np.array(new, dtype=np.intp))
         elif (len(new), len(gone)) == (0, 1) and near.span.full_rank:
             predictors = predictors - near._part(gone[0])
-        weighted = self.model.design.weights[:, None] * predictors
-        return np.asarray((self.Z.T @ weighted / self.model.design.n)[:, 0])
+        return self._along(predictors)[:, 0]
 
     def _without(self, others: Span) -> RegressionFit:
         """The model with a variable less; the other coefficients stay where they are, on the way to infinity or not."""
