@@ -212,23 +212,62 @@ class SupportStep {
     bool usable = false;  // whether there is such a step
 
     // `sum` is what `bracket_support` has left; the aim is an upper bound that would settle it.
-    FBED_HOT Interval bracket(double* sum, double aim) {
+    FBED_HOT Interval bracket(const double* sum, double aim) {
         Interval out{2.0 * s_.gain, std::numeric_limits<double>::infinity()};
         slope_ = s_.slope;
         usable = collect() && solve(sum);
         if (!usable) return out;
         Extremes z = on_support();
-        const bool own_rows_stay = z.min >= -1.0;
-        const double spare = own_rows_stay ? harmless(aim) : 0.0;
+        own_rows_stay_ = z.min >= -1.0;
+        const double spare = own_rows_stay_ ? harmless(aim) : 0.0;
         if (!look_by_norm(f_, work_.step.data(), size(), spare, z.min, z.max, idle_step_)) look_at_all(z);
         const double sure = (2.0 * s_.gain + P(z.max) * decrement_) * (1.0 - kSlack) - f_.idle_loss(idle_step_);
-        if (z.min >= -1.0)
-            out.upper = (2.0 * s_.gain + P(z.min) * decrement_) * (1.0 + kSlack);
-        else if (own_rows_stay || f_.sparse)  // a refinement of few columns costs no more than trying without them
-            out.upper = without_rows(sum, aim);
-        out.upper = f_.clip(out.upper);
+        all_stay_ = z.min >= -1.0;
+        if (all_stay_) out.upper = f_.clip((2.0 * s_.gain + P(z.min) * decrement_) * (1.0 + kSlack));
         out.lower = s_.conflict ? 0.0 : std::min(std::max(sure, 0.0), out.upper);
         return out;
+    }
+
+    // Whether the step promises a statistic below the aim.
+    bool promises(double aim) const { return usable && f_.clip(2.0 * s_.gain + decrement_) < aim; }
+
+    // The same from where the step leads, by another step with the curvature of the first: weights that are not those of the
+    // rows any more are exact in a dual point as long as its equations have them, too.
+    Interval again() {
+        looked_at_all_ = false;
+        const double gained = evaluate_after_step(), lost = idle_loss_after_step();
+        pull_.assign(f_.stride, 0.0);
+        f_.products(work_.values.data(), pull_.data());
+        take_second_step(slope_after_step());
+        const double attained = (base() + 2.0 * gained) * (1.0 - kSlack) - 2.0 * lost - 2.0 * kBlur * reach_ * score_size();
+        Interval out{s_.conflict ? 0.0 : std::max(attained, 0.0), upper_after_second_step(base() + 2.0 * gained)};
+        out.lower = std::min(out.lower, out.upper);
+        return out;
+    }
+
+    // Upper bound by the step of the model without the rows that a step takes beyond their side: they are set to their
+    // outcome, which gains what they have left. The first step is left as it was.
+    double without_rows(const double* sum, double aim) {
+        constexpr double none = std::numeric_limits<double>::infinity();
+        // with many columns to refit, a refinement costs less than trying without rows of T
+        if (!usable || all_stay_ || !(own_rows_stay_ || f_.sparse) || !promises(aim)) return none;
+        const std::vector<double> first = work_.step;
+        const double decrement = decrement_;
+        left_.assign(sum, sum + f_.stride);
+        double cost = 0, upper = none;
+        if (!looked_at_all_) least_z();
+        for (int attempt = 0; attempt < 3; ++attempt) {
+            cost += leave_out_rows_beyond();
+            if (!(2.0 * s_.gain + cost + decrement_ < aim)) break;
+            if (!collect() || !solve(left_.data())) break;
+            const double least = std::min(on_support().min, least_z());
+            if (!(least >= -1.0)) continue;
+            upper = f_.clip((2.0 * s_.gain + cost + P(least) * decrement_) * (1.0 + kSlack));
+            break;
+        }
+        work_.step = first;
+        decrement_ = decrement;
+        return upper;
     }
 
    private:
@@ -271,7 +310,9 @@ class SupportStep {
         std::fill(work_.step.begin(), work_.step.end(), 0.0);
         std::fill(right, right + f_.stride, 0.0);
         for (int64_t k = 0; k < r; ++k) right[k] = -sum[k] - c[k] * slope;
-        if (!(2 * (changes_.size() + 1) <= static_cast<size_t>(r) ? solve_small(right, e) : solve_whole(right, e))) return false;
+        is_small_ = 2 * (changes_.size() + 1) <= static_cast<size_t>(r);
+        if (!(is_small_ ? factorise_small() : factorise_whole())) return false;
+        solved(right, e);
         double along = 0;
         decrement_ = slope * slope * own_;
         for (int64_t k = 0; k < r; ++k) {
@@ -282,8 +323,14 @@ class SupportStep {
         return true;
     }
 
+    void solved(const double* right, double* e) {
+        if (is_small_) return solved_small(right, e);
+        std::copy_n(right, f_.r, e);
+        cholesky_solve(work_.hess.data(), f_.r, e);
+    }
+
     // False where C is next to singular: the refinement takes more care.
-    FBED_HOT bool solve_whole(const double* right, double* e) {
+    FBED_HOT bool factorise_whole() {
         const int64_t r = f_.r, stride = f_.stride;
         double *C = work_.curvature.data(), *H = work_.hess.data();
         const double* c = work_.theta.data();
@@ -295,8 +342,6 @@ class SupportStep {
         if (cholesky(H, r) <= 0.0) return false;
         for (int64_t k = 0; k < r; ++k)
             if (H[k * r + k] * H[k * r + k] < kCancelled) return false;
-        std::copy_n(right, r, e);
-        cholesky_solve(H, r, e);
         return true;
     }
 
@@ -322,7 +367,7 @@ class SupportStep {
 
     // C = I - B'SB with a row of B for each change and S = ±1, so that C⁻¹ = I + B'(S - BB')⁻¹B. Rows that have gained curvature,
     // S = -1, come first: a factor without pivots is sound then, and the pivots of the others are positive as C is.
-    FBED_HOT bool solve_small(const double* right, double* e) {
+    FBED_HOT bool factorise_small() {
         const int64_t stride = f_.stride;
         double *B = work_.curvature.data(), *A = work_.hess.data();
         small_.clear();
@@ -341,8 +386,6 @@ class SupportStep {
         for (int64_t i = 0; i < m; ++i)
             for (int64_t j = 0; j <= i; ++j)
                 A[i * m + j] = (i == j ? small_[i] : 0.0) - row_product(B + i * stride, B + j * stride, stride);
-        along_.resize(m);
-        for (int64_t i = 0; i < m; ++i) along_[i] = row_product(B + i * stride, right, stride);
         for (int64_t i = 0; i < m; ++i) {  // A = LDL', L in place of A; a row is LD until it is divided
             for (int64_t j = 0; j < i; ++j) {
                 double before = 0;
@@ -353,9 +396,19 @@ class SupportStep {
             for (int64_t j = 0; j < i; ++j) {
                 A[i * m + j] /= A[j * m + j];
                 A[i * m + i] -= A[i * m + j] * A[i * m + j] * A[j * m + j];
-                along_[i] -= A[i * m + j] * along_[j];
             }
             if (!(small_[i] * A[i * m + i] > kCancelled)) return false;
+        }
+        return true;
+    }
+
+    FBED_HOT void solved_small(const double* right, double* e) {
+        const int64_t stride = f_.stride, m = static_cast<int64_t>(small_.size());
+        const double *B = work_.curvature.data(), *A = work_.hess.data();
+        along_.resize(m);
+        for (int64_t i = 0; i < m; ++i) {
+            along_[i] = row_product(B + i * stride, right, stride);
+            for (int64_t j = 0; j < i; ++j) along_[i] -= A[i * m + j] * along_[j];
         }
         for (int64_t i = m; i-- > 0;) {
             along_[i] /= A[i * m + i];
@@ -363,7 +416,96 @@ class SupportStep {
         }
         std::copy_n(right, stride, e);
         for (int64_t i = 0; i < m; ++i) add_row(e, along_[i], B + i * stride, stride);
-        return true;
+    }
+
+    // What x gains on rows that no step moves.
+    double base() const { return s_.pure ? 2.0 * s_.gain : 0.0; }
+
+    // The log-likelihood that the step gains over active rows, those of a pure T apart; means, curvatures and scores there.
+    FBED_HOT double evaluate_after_step() {
+        double *v = work_.v.data(), *mean = work_.mu.data(), *curvature = work_.w.data(), *score = work_.values.data();
+        double *active = work_.kept.data(), *left = work_.left.data();
+        const double *sign = f_.sign, *eta = f_.eta, *dev = f_.dev;
+        std::fill(v, v + f_.n, 0.0);
+        f_.add(work_.step.data(), v);
+        std::copy_n(f_.a, f_.n, active);
+        for (int64_t i = 0; i < s_.m; ++i) {
+            if (s_.pure)
+                active[s_.rows[i]] = v[s_.rows[i]] = 0.0;
+            else
+                v[s_.rows[i]] += (s_.b + work_.step[f_.r]) * s_.x[i];
+        }
+        double gain = 0, most = 0;
+#pragma omp simd reduction(+ : gain) reduction(max : most)
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double m = sign[i] * (eta[i] + v[i]), e = exp_of_negative(-std::abs(m)), one = 1.0 / (1.0 + e);
+            const double right = m >= 0 ? one : e * one, wrong = m >= 0 ? e * one : one;
+            mean[i] = sign[i] > 0 ? right : wrong;
+            curvature[i] = right * wrong;
+            score[i] = active[i] * sign[i] * wrong;
+            left[i] = log1p_of_unit(e) - std::min(m, 0.0);
+            gain += active[i] * (dev[i] - left[i]);
+            most = std::max(most, std::abs(m));
+        }
+        reach_ = most;
+        return gain;
+    }
+
+    // What idle rows lose by the step; those of a pure T are explained whatever it does.
+    double idle_loss_after_step() const {
+        if (!f_.has_idle) return 0.0;
+        double lost = 0;
+        for (int64_t i = 0; i < f_.n; ++i)
+            if (f_.a[i] == 0.0) lost += f_.weight[i] * (work_.left[i] - f_.dev[i]);
+        for (int64_t i = 0; i < s_.m && s_.pure; ++i)
+            if (f_.a[s_.rows[i]] == 0.0) lost -= f_.weight[s_.rows[i]] * (work_.left[s_.rows[i]] - f_.dev[s_.rows[i]]);
+        return std::max(lost, 0.0);
+    }
+
+    double score_size() const {
+        double sum = 0;
+        for (int64_t i = 0; i < f_.n; ++i) sum += std::abs(work_.values[i]);
+        return sum;
+    }
+
+    double slope_after_step() const {
+        double slope = 0;
+        for (int64_t i = 0; moves_ && i < s_.m; ++i) slope += work_.values[s_.rows[i]] * s_.x[i];
+        return slope;
+    }
+
+    // How far a step with the curvature of the first moves every row; their scores on G are in `pull_`.
+    void take_second_step(double slope) {
+        const double* c = work_.theta.data();
+        const double by = moves_ ? slope / own_ : 0.0;
+        double *right = work_.theta_from.data(), *v = work_.dir.data(), along = 0;
+        std::fill(right, right + f_.stride, 0.0);
+        for (int64_t k = 0; k < f_.r; ++k) right[k] = pull_[k] - c[k] * by;
+        filled_.assign(f_.stride, 0.0);
+        solved(right, filled_.data());
+        for (int64_t k = 0; k < f_.r; ++k) along += c[k] * filled_[k];
+        const double last = moves_ ? by - along / own_ : 0.0;
+        std::fill(v, v + f_.n, 0.0);
+        f_.add(filled_.data(), v);
+        for (int64_t i = 0; i < s_.m; ++i) {  // in units of the curvature that other rows have
+            const int64_t row = s_.rows[i];
+            const double own = s_.pure ? 0.0 : s_.mean[i] * (1.0 - s_.mean[i]);
+            v[row] = f_.a[row] > 0 && f_.w[row] > 0 ? (v[row] + last * s_.x[i]) * own / f_.w[row] : 0.0;
+        }
+    }
+
+    FBED_HOT double upper_after_second_step(double gained) const {
+        const double *a = work_.kept.data(), *w0 = f_.w, *v = work_.dir.data(), *mean = work_.mu.data(), *w = work_.w.data(), *score = work_.values.data();
+        double least = 0, sum = 0, pull = 0;
+#pragma omp simd reduction(min : least) reduction(+ : sum, pull)
+        for (int64_t i = 0; i < f_.n; ++i) {
+            const double shift = a[i] > 0 ? w0[i] * v[i] : 0.0;
+            least = std::min(least, std::min(shift / std::max(mean[i], 1e-300), -shift / std::max(1.0 - mean[i], 1e-300)));
+            sum += a[i] * shift * shift / std::max(w[i], 1e-300);
+            pull += std::abs(score[i]) + a[i] * std::abs(shift);
+        }
+        if (!(least >= -1.0) || !std::isfinite(sum)) return std::numeric_limits<double>::infinity();
+        return f_.clip(gained + P(least) * sum * (1.0 + kSlack) + 2.0 * kBlur * reach_ * pull) * (1.0 + 1e-12);
     }
 
     double size() const {
@@ -397,29 +539,6 @@ class SupportStep {
             }
         }
         return z;
-    }
-
-    // Upper bound by the step of the model without the rows that a step takes beyond their side: they are set to their
-    // outcome, which gains what they have left.
-    double without_rows(const double* sum, double aim) {
-        const std::vector<double> first = work_.step;
-        const double decrement = decrement_;
-        if (!(2.0 * s_.gain + decrement_ < aim)) return std::numeric_limits<double>::infinity();
-        left_.assign(sum, sum + f_.stride);
-        double cost = 0, upper = std::numeric_limits<double>::infinity();
-        if (!looked_at_all_) least_z();
-        for (int attempt = 0; attempt < 3; ++attempt) {
-            cost += leave_out_rows_beyond();
-            if (!(2.0 * s_.gain + cost + decrement_ < aim)) break;
-            if (!collect() || !solve(left_.data())) break;
-            const double least = std::min(on_support().min, least_z());
-            if (!(least >= -1.0)) continue;
-            upper = (2.0 * s_.gain + cost + P(least) * decrement_) * (1.0 + kSlack);
-            break;
-        }
-        work_.step = first;
-        decrement_ = decrement;
-        return upper;
     }
 
     // Rows that come near 0 in the dual point are left out of it; returns what they have left.
@@ -480,12 +599,13 @@ class SupportStep {
     const Support& s_;
     Work& work_;
     double own_ = 0, slope_ = 0, decrement_ = 0, idle_step_ = 0;
-    bool moves_ = false, looked_at_all_ = false;
+    double reach_ = 0;  // largest linear predictor, in size
+    bool moves_ = false, looked_at_all_ = false, is_small_ = false, own_rows_stay_ = false, all_stay_ = false;
     std::vector<char> gone_;  // rows of T that are left out
     std::vector<double> z_;   // of the rows of T
     std::vector<int64_t> outside_;  // other rows that are left out
     std::vector<Change> changes_;
-    std::vector<double> small_, along_, left_, filled_, together_;
+    std::vector<double> small_, along_, left_, filled_, together_, pull_;
 };
 
 }  // namespace fbed

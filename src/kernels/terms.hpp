@@ -476,13 +476,23 @@ struct SparseBasis {
         for (int64_t i = 0; i < terms.r; ++i) out[i] = row_product(U.data() + i * stride, filled.data(), stride);
     }
 
-    // All rows, filled up to whole vectors.
+    // All rows, filled up to whole vectors. The first entry of a row, most often that of the intercept, is written.
     FBED_HOT void rows(double* G) const {
-        for (int64_t i = 0; i < terms.n; ++i)
-            for (int64_t e = terms.row_start[i]; e < terms.row_start[i + 1]; ++e) {
-                const int64_t k = terms.column_of[e], start = k / kLanes * kLanes;  // before that, U is 0
-                add_row(G + i * stride + start, terms.by_row[e], U.data() + k * stride + start, stride - start);
+        for (int64_t i = 0; i < terms.n; ++i) {
+            double* row = G + i * stride;
+            int64_t e = terms.row_start[i], written = 0;
+            if (e < terms.row_start[i + 1]) {
+                const double x = terms.by_row[e], *u = U.data() + terms.column_of[e++] * stride;
+                for (; written < stride; written += kLanes)
+#pragma omp simd
+                    for (int64_t q = 0; q < kLanes; ++q) row[written + q] = x * u[written + q];
             }
+            std::fill(row + written, row + stride, 0.0);
+            for (; e < terms.row_start[i + 1]; ++e) {
+                const int64_t k = terms.column_of[e], start = k / kLanes * kLanes;  // before that, U is 0
+                add_row(row + start, terms.by_row[e], U.data() + k * stride + start, stride - start);
+            }
+        }
     }
 };
 

@@ -16,6 +16,7 @@ from fbed.rules.criteria import TIE, Evidence, Rule, exceeds, tied_with_best
 from fbed.rules.p_values import Floats, Reference
 from fbed.search.memo import Known
 
+_CLEARLY_MORE = 1e-6  # beyond what counts as a tie, whatever the criterion
 FAVOURITES = 10  # candidates who seem to be best, of whom the best is found first
 
 Mapped = Callable[[Callable[[Indices], Bounds], Indices], list[Bounds]]
@@ -220,9 +221,8 @@ def worst_by_intervals(
         lower = np.minimum(np.maximum(bounds.lower, at_least), bounds.upper)
         known.put(everybody, lower, bounds.upper, bounds.df)
     bar = rule.critical(known.df, k, known.fit.reference, staying=True)
-    unsure = np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper))
-    for i in unsure.tolist():
-        _resolve_loss(known, i, enough=float(bar[i]))
+    while (unsure := _least_unsure(known, bar)) is not None:
+        _resolve_loss(known, *unsure)
         check_time()
     while not exceeds(known.lower, bar).all():
         low = rule.merit(known.evidence(known.lower, everybody), k)
@@ -235,6 +235,25 @@ def worst_by_intervals(
         check_time()
     known.keep(everybody)
     return known.evidence(known.lower, everybody)
+
+
+def _least_unsure(known: Intervals, bar: Floats) -> tuple[int, float]| None:
+    """Who may cost least of those who may stay or go, and what he has to cost to be out of the question.
+
+    Once somebody is certain to go, nobody who is certain to cost more than he does has to be asked whether he stays.
+    """
+    unsure = (known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper)
+    goes = known.upper <= bar
+    line = bar
+    if goes.any() and bool((known.df == known.df[0]).all()):
+        least = float(known.upper[goes].min())
+        line = np.minimum(bar, least + _CLEARLY_MORE * max(1.0, least))
+        unsure &= known.lower <= line
+    places = np.flatnonzero(unsure)
+    if len(places) == 0:
+        return None
+    first = int(places[np.argmin(known.lower[places])])
+    return first, float(line[first])
 
 
 def _resolve_loss(known: Intervals, i: int, enough: float) -> None:
