@@ -31,6 +31,9 @@ constexpr int64_t kWide = 2;
 // Where the model's columns are mostly 0, only a look by a long support costs more.
 constexpr double kScored = 0.5, kScoredSparsely = 8.0;
 
+// Columns of a model beyond which its curvature with another one costs more than a look at fewer rows, where that follows anyway.
+constexpr int64_t kDear = 32;
+
 struct OneColumn : Prepared {
     using Prepared::Prepared;
 
@@ -177,12 +180,15 @@ struct OneColumn : Prepared {
             if (!q.settled(out)) left = std::numeric_limits<double>::quiet_NaN();
             return out;
         }
+        const bool is_dear = f.sparse && f.r > kDear && !q.refine;
+        if (is_dear && s.promise < q.critical) return out;  // who seems to fail is asked about more closely elsewhere
         sort_rows();
         SupportStep newton(f, s, work);
         const Interval sharp = newton.bracket(work.grad.data(), q.aim());
         if (newton.usable) narrow(out, sharp);
         counts[1]++;
         if (q.settled(out)) return out;
+        if (is_dear) return out;
         if (!q.refine) {
             narrow(out, {0.0, newton.without_rows(work.grad.data(), q.aim())});
             return out;

@@ -48,7 +48,7 @@ struct Model {
 constexpr int64_t kAtHand = 256;
 
 struct Prepared {
-    std::unique_ptr<double[]> G;  // not filled with zeros first
+    Room G;
     std::vector<double> T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta, offset;
     Whitened basis;         // G = Z·basis.M
     std::vector<double> Z;  // kept where rows are not known, column after column
@@ -150,7 +150,7 @@ struct Prepared {
     void span_sparsely(std::shared_ptr<const SparseTerms> columns) {
         f.r = basis.kept;
         f.stride = whole(f.r);
-        G.reset(new double[f.n * f.stride]);
+        G = new_room(f.n * f.stride);
         sparse.emplace(std::move(columns), basis);
         sparse->rows(G.get());
         f.G = G.get(), f.sparse = &*sparse;
@@ -160,7 +160,7 @@ struct Prepared {
         f.r = basis.kept;
         f.stride = whole(f.r);
         std::vector<double> direction(r);
-        G.reset(new double[f.n * f.stride]);
+        G = new_room(f.n * f.stride);
         T.assign(f.n * f.r, 0.0);
         for (int64_t k = 0; k < f.r; ++k) {
             int64_t last = 0;  // the basis of a plain factor is a triangle

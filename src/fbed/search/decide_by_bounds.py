@@ -221,7 +221,7 @@ def worst_by_intervals(
         lower = np.minimum(np.maximum(bounds.lower, at_least), bounds.upper)
         known.put(everybody, lower, bounds.upper, bounds.df)
     bar = rule.critical(known.df, k, known.fit.reference, staying=True)
-    while (unsure := _least_unsure(known, bar)) is not None:
+    while (unsure := _next_unsure(known, bar)) is not None:
         _resolve_loss(known, *unsure)
         check_time()
     while not exceeds(known.lower, bar).all():
@@ -237,8 +237,8 @@ def worst_by_intervals(
     return known.evidence(known.lower, everybody)
 
 
-def _least_unsure(known: Intervals, bar: Floats) -> tuple[int, float]| None:
-    """Who may cost least of those who may stay or go, and what he has to cost to be out of the question.
+def _next_unsure(known: Intervals, bar: Floats) -> tuple[int, float] | None:
+    """One of those who may stay or go, and what he has to cost to be out of the question.
 
     Once somebody is certain to go, nobody who is certain to cost more than he does has to be asked whether he stays.
     """
@@ -252,7 +252,7 @@ def _least_unsure(known: Intervals, bar: Floats) -> tuple[int, float]| None:
     places = np.flatnonzero(unsure)
     if len(places) == 0:
         return None
-    first = int(places[np.argmin(known.lower[places])])
+    first = int(places[np.lexsort((known.lower[places], known.upper[places]))[0]])  # who is most likely to go
     return first, float(line[first])
 
 
