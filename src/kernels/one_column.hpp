@@ -14,6 +14,7 @@
 #include "refine.hpp"
 #include "score_step.hpp"
 #include "support.hpp"
+#include "support_step.hpp"
 
 namespace fbed {
 
