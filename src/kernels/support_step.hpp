@@ -124,7 +124,7 @@ class SupportStep {
         std::fill(work_.step.begin(), work_.step.end(), 0.0);
         std::fill(right, right + f_.stride, 0.0);
         for (int64_t k = 0; k < r; ++k) right[k] = -sum[k] - c[k] * slope;
-        is_small_ = 2 * (changes_.size() + 1) <= static_cast<size_t>(r);
+        is_small_ = 3 * (changes_.size() + 1) <= 2 * static_cast<size_t>(r);
         if (!(is_small_ ? factorise_small() : factorise_whole())) return false;
         solved(right, e);
         double along = 0;
