@@ -31,7 +31,8 @@ from fbed.models.engines.tall.row_sums import RowSums
 from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
-from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
+from fbed.models.engines.survival import SurvivalFit
+from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
 from fbed.models.likelihoods.ordinal import Ordinal
@@ -99,11 +100,17 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
         enclosed = request.certified and request.test == "lr"
-        kind = RacedFit if enclosed and likelihood.raced else BoundedFit if enclosed and likelihood.brackets else None
-        return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
+        return RegressionModel(request.design, likelihood, TESTS[request.test], kind=_answers(likelihood) if enclosed else None)
     clusters = _clusters(request)
     robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
     return _with_notes(robust, _scarce(request))
+
+
+def _answers(likelihood: Regression) -> type[RegressionFit] | None:
+    """How scans of a likelihood are answered, if not by a fit for every candidate."""
+    if isinstance(likelihood, Cox):
+        return SurvivalFit
+    return RacedFit if likelihood.raced else BoundedFit if likelihood.brackets else None
 
 
 def _scarce(request: Request) -> tuple[str, ...]:

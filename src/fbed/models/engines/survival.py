@@ -1,0 +1,92 @@
+"""Survival times: intervals from steps that leave the model's own Hessian as it is.
+
+A word of few documents moves few rows, but those far: from the fit on S one Newton step tells little of them. A kernel
+goes on from there until the likelihood ratio is known (see `cox_brackets.hpp`), at a price that depends on the entries
+that are not 0. Only what that leaves open is fitted, from where it ended.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+
+from fbed._kernels import CoxBrackets
+from fbed.models.base import Indices, Span, single_columns
+from fbed.models.engines.neighbours import NeighbourlyFit, standardised_zeros
+from fbed.models.likelihoods.cox import Cox
+from fbed.models.likelihoods.likelihood import RegressionFit, RegressionModel
+from fbed.rules.p_values import Floats
+
+_OPEN = 1e-6  # part of a statistic within which it is as good as known
+_WORTH = 8  # variables of a model whose fits cost more than intervals
+
+
+class SurvivalFit(NeighbourlyFit):
+    """Proportional hazards."""
+
+    def __init__(self, model: RegressionModel, span: Span, near: RegressionFit | None = None) -> None:
+        self._ends: dict[int, Floats] = {}  # changes of the predictor that lead to models with one variable more
+        super().__init__(model, span, near)
+
+    def _narrowed(self, candidates: Indices, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+        """Intervals from the maximum of every model, as far as a kernel comes to it."""
+        known = self._brackets
+        if known is None:
+            return lower, upper
+        low, high, moves = known.enclose(self._shifted(candidates))
+        lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+        kept = upper - lower > _OPEN * upper  # who will be fitted, and who may be selected
+        kept[int(np.argmax(lower))] = True
+        self._ends.update((int(candidates[j]), moves[:, j].copy()) for j in np.flatnonzero(kept))
+        return lower, upper
+
+    def _moves(self, candidates: Indices) -> Floats | None:
+        nothing = np.zeros(len(self.Z))
+        known = [self._ends.get(v, nothing) for v in candidates.tolist()]
+        return np.column_stack(known) if any(one is not nothing for one in known) else None
+
+    def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
+        """The likelihood ratio of a variable against the model without it, or an interval for it."""
+        place = self.span.place(variable)
+        if self._brackets is not None:
+            others = np.delete(np.arange(self.span.rank - 1), np.arange(place.start - 1, place.stop - 1))
+            without = CoxBrackets(
+                self._fits, self._own_columns[:, others], self.predictors()[:, 0] - self._part(variable)[:, 0]
+            )
+            if without.sound:
+                low, high = without.settle()
+                low, high = max(low - self.deviance, 0.0), high - self.deviance
+                if low > enough or high - low <= 1e-7 * (1.0 + high):
+                    return low, high
+        return super().resolve_loss(variable, enough)
+
+    @property
+    def _fits(self):
+        return cast(Cox, self.model.likelihood)._fits
+
+    def _shifted(self, variables: Indices) -> Floats:
+        columns = single_columns(self.model.design, variables)
+        return _mostly_zero(columns, standardised_zeros(self, variables, columns))
+
+    @cached_property
+    def _own_columns(self) -> Floats:
+        design = self.model.design
+        columns = [design.columns(v) for v in self.span.selected]
+        zeros = [standardised_zeros(self, np.full(c.shape[1], v), c) for v, c in zip(self.span.selected, columns)]
+        return _mostly_zero(np.hstack(columns), np.concatenate(zeros)) if columns else np.zeros((design.n_rows, 0), order="F")
+
+    @cached_property
+    def _brackets(self) -> CoxBrackets | None:
+        """None where there is no use for them."""
+        if self._fits is None or not self.span.full_rank or self.deviance == 0.0:
+            return None
+        known = CoxBrackets(self._fits, self._own_columns, self.predictors()[:, 0])
+        return known if known.sound else None
+
+
+def _mostly_zero(columns: Floats, zero: Floats) -> Floats:
+    """Columns less what 0 has become in them, where most values are 0."""
+    common = np.count_nonzero(columns == zero, axis=0) * 2 > len(columns)
+    return np.asfortranarray(columns - np.where(common, zero, 0.0))
