@@ -367,8 +367,8 @@ class CoxBrackets:
         """Intervals of the likelihood ratios of columns beside the model, and changes of the linear predictor that lead
         to the maxima with them, about, a column each. Intervals are open where nothing can be told."""
 
-    def settle(self) -> tuple[float, float]:
-        """The interval of the model's least deviance."""
+def settle_cox(fits: CoxFits, X: Floats, predictor: Floats) -> tuple[float, float]:
+    """The interval of a model's least deviance, from some linear predictor of it; open where nothing can be told."""
 
 def fit_logistic(
     Z: Floats,

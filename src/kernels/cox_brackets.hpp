@@ -83,7 +83,7 @@ public:
     std::vector<double> eta;         // −∞ where a row is gone
     std::vector<double> factor, reach, taken, log_risk;  // κ² and τ of rows, log R of terms
 
-    CoxFitted(const CoxOrder& rows, double widest, const double* X, int64_t size, const double* fitted)
+    CoxFitted(const CoxOrder& rows, double widest, const double* X, int64_t size, const double* fitted, bool with_more)
         : r(rows), range(widest), predictor(rows.n), reach(rows.n, 0.0), taken(rows.n, kNever), log_risk(rows.n_terms) {
         for (int64_t i = 0; i < r.n; ++i) predictor[i] = fitted[r.order[i]];
         PartialLikelihood there(r, range);
@@ -101,7 +101,7 @@ public:
         there.expect(share.data(), expected.data());
         for (int64_t e = 0; e < r.n_terms; ++e) log_risk[e] = std::log(there.denominator[e]) + there.top;
         factorise(there, expected);
-        if (sound()) measure(there, expected);
+        if (sound()) measure(there, expected, with_more);
     }
 
     bool sound() const { return steady_ > kSteady; }
@@ -142,8 +142,8 @@ private:
         steady_ = k ? cholesky(factor.data(), k) : 1.0;
     }
 
-    // Rows as L⁻¹x, and from them κ² and τ.
-    void measure(PartialLikelihood& there, const std::vector<double>& expected) {
+    // Rows as L⁻¹x, and from them κ² and, where columns are to come, τ.
+    void measure(PartialLikelihood& there, const std::vector<double>& expected, bool with_more) {
         std::vector<std::vector<std::pair<int64_t, double>>> of_row(r.n);
         for (int64_t j = 0; j < k; ++j)
             for (int64_t q = columns.begin[j]; q < columns.begin[j + 1]; ++q) of_row[columns.row[q]].emplace_back(j, columns.value[q]);
@@ -153,7 +153,7 @@ private:
             inverse[j * k + j] = 1.0;
             forward(inverse.data() + j * k);
         }
-        const bool all = r.n * k <= kMost;
+        const bool all = with_more && r.n * k <= kMost;
         if (all) rows.assign(r.n * k, 0.0);  // column after column
         for (int64_t i = 0; i < r.n; ++i) {
             std::fill(sum.begin(), sum.end(), 0.0);
@@ -415,7 +415,7 @@ struct CoxBrackets {
     CoxFitted fitted;
 
     CoxBrackets(const CoxFits& fits, ColumnMajor X, Vector predictor)
-        : of(fits), fitted(of.rows, of.rules.range, checked(fits, X, predictor), static_cast<int64_t>(X.shape(1)), predictor.data()) {}
+        : of(fits), fitted(of.rows, of.rules.range, checked(fits, X, predictor), static_cast<int64_t>(X.shape(1)), predictor.data(), true) {}
 
     static const double* checked(const CoxFits& fits, const ColumnMajor& X, const Vector& predictor) {
         const size_t n = static_cast<size_t>(fits.rows.n);
@@ -434,22 +434,24 @@ struct CoxBrackets {
         for (size_t j = 0; j < count; ++j) near.enclose(X.data() + j * n, lower[j], upper[j], move + j * n);
         return {low, high, moves};
     }
-
-    std::tuple<double, double> settle() const {
-        require(fitted.sound(), "a sound model");
-        double lower, upper;
-        nb::gil_scoped_release release;
-        CoxNeighbour(fitted).settle(lower, upper);
-        return {lower, upper};
-    }
 };
+
+// The interval of the least deviance of a model, from some predictors of it; open where nothing can be told.
+inline std::tuple<double, double> settle_cox(const CoxFits& fits, ColumnMajor X, Vector predictor) {
+    const double* columns = CoxBrackets::checked(fits, X, predictor);
+    double lower = 0, upper = std::numeric_limits<double>::infinity();
+    nb::gil_scoped_release release;
+    const CoxFitted there(fits.rows, fits.rules.range, columns, static_cast<int64_t>(X.shape(1)), predictor.data(), false);
+    if (there.sound()) CoxNeighbour(there).settle(lower, upper);
+    return {lower, upper};
+}
 
 inline void bind_cox_brackets(nb::module_& m) {
     nb::class_<CoxBrackets>(m, "CoxBrackets")
         .def(nb::init<const CoxFits&, ColumnMajor, Vector>(), nb::arg("fits"), nb::arg("X"), nb::arg("predictor"))
         .def_prop_ro("sound", [](const CoxBrackets& b) { return b.fitted.sound(); })
-        .def("enclose", &CoxBrackets::enclose)
-        .def("settle", &CoxBrackets::settle);
+        .def("enclose", &CoxBrackets::enclose);
+    m.def("settle_cox", &settle_cox);
 }
 
 }  // namespace fbed

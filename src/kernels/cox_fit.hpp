@@ -15,7 +15,7 @@
 namespace fbed {
 
 struct ClimbRules {
-    double converged, nearly, small_step, jitter, rounding, least_step, noise, range, cancelled;
+    double converged, nearly, small_step, jitter, rounding, least_step, noise, range, cancelled, clear;
     int64_t iterations;
 };
 
@@ -115,7 +115,7 @@ private:
         }
     }
 
-    // Whether whoever dies has the largest hazard of all at risk, tied deaths the same one.
+    // Whether whoever dies has clearly the largest hazard of all at risk, tied deaths the same one.
     bool separated() {
         const int64_t n = r.n;
         constexpr double none = -std::numeric_limits<double>::infinity();
@@ -126,7 +126,8 @@ private:
             const double one = eta[r.deaths[r.starts[g]]];
             for (int64_t d = r.starts[g]; d < r.group_end(g); ++d)
                 if (eta[r.deaths[d]] != one) return false;
-            if (!(one > (r.after[g] >= 0 ? tail[r.after[g]] : none))) return false;
+            const double survivor = r.after[g] >= 0 ? tail[r.after[g]] : none;
+            if (!(one - survivor > rule.clear * (1.0 + std::abs(one)))) return false;
         }
         return true;
     }

@@ -12,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from fbed._kernels import CoxBrackets
+from fbed._kernels import CoxBrackets, CoxFits, settle_cox
 from fbed.models.base import Indices, Span, single_columns
 from fbed.models.engines.neighbours import NeighbourlyFit, standardised_zeros
 from fbed.models.likelihoods.cox import Cox
@@ -20,7 +20,7 @@ from fbed.models.likelihoods.likelihood import RegressionFit, RegressionModel
 from fbed.rules.p_values import Floats
 
 _OPEN = 1e-6  # part of a statistic within which it is as good as known
-_WORTH = 8  # variables of a model whose fits cost more than intervals
+_ROUNDED = 2e-8  # width of an interval that is all rounding
 
 
 class SurvivalFit(NeighbourlyFit):
@@ -48,23 +48,21 @@ class SurvivalFit(NeighbourlyFit):
         return np.column_stack(known) if any(one is not nothing for one in known) else None
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
-        """The likelihood ratio of a variable against the model without it, or an interval for it."""
+        """The likelihood ratio of a variable against the model without it, or an interval that is above `enough`."""
+        if self._brackets is None:
+            return super().resolve_loss(variable, enough)
         place = self.span.place(variable)
-        if self._brackets is not None:
-            others = np.delete(np.arange(self.span.rank - 1), np.arange(place.start - 1, place.stop - 1))
-            without = CoxBrackets(
-                self._fits, self._own_columns[:, others], self.predictors()[:, 0] - self._part(variable)[:, 0]
-            )
-            if without.sound:
-                low, high = without.settle()
-                low, high = max(low - self.deviance, 0.0), high - self.deviance
-                if low > enough or high - low <= 1e-7 * (1.0 + high):
-                    return low, high
-        return super().resolve_loss(variable, enough)
+        others = np.r_[: place.start - 1, place.stop - 1 : self.span.rank - 1]
+        predictor = self.predictors()[:, 0] - self._part(variable)[:, 0]
+        low, high = settle_cox(self._fits, self._own_columns[:, others], predictor)
+        low, high = low - self.deviance, max(high - self.deviance, 0.0)
+        if high - low <= _ROUNDED * (1.0 + high):
+            return high, high
+        return (low, high) if low > enough else super().resolve_loss(variable, enough)
 
     @property
-    def _fits(self):
-        return cast(Cox, self.model.likelihood)._fits
+    def _fits(self) -> CoxFits | None:
+        return cast(Cox, self.model.likelihood).fits
 
     def _shifted(self, variables: Indices) -> Floats:
         columns = single_columns(self.model.design, variables)
