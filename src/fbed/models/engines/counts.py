@@ -88,4 +88,3 @@ class CountsFit(NeighbourlyFit):
             return None
         coordinates = directions[:, kept] / np.sqrt(curvature[kept])
         return _Whitened(coordinates, self.Z @ coordinates, mean, idle)
-

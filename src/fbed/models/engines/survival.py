@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed._kernels import CoxBrackets, CoxFits, settle_cox
 from fbed.models.base import Indices, Span, single_columns
@@ -31,15 +32,16 @@ class SurvivalFit(NeighbourlyFit):
         super().__init__(model, span, near)
 
     def _narrowed(self, candidates: Indices, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        """Intervals from the maximum of every model, as far as a kernel comes to it."""
-        known = self._brackets
-        if known is None:
+        """Intervals from the maximum of every model, as far as a kernel comes to it, for columns that are mostly 0."""
+        columns, sparse = self._shifted(candidates)
+        if not sparse.any() or self._brackets is None:
             return lower, upper
-        low, high, moves = known.enclose(self._shifted(candidates))
-        lower, upper = np.maximum(lower, low), np.minimum(upper, high)
-        kept = upper - lower > _OPEN * upper  # who will be fitted, and who may be selected
-        kept[int(np.argmax(lower))] = True
-        self._ends.update((int(candidates[j]), moves[:, j].copy()) for j in np.flatnonzero(kept))
+        low, high, moves = self._brackets.enclose(columns[:, sparse])
+        lower[sparse], upper[sparse] = np.maximum(lower[sparse], low), np.minimum(upper[sparse], high)
+        kept = upper[sparse] - lower[sparse] > _OPEN * upper[sparse]  # who will be fitted, and who may be selected
+        kept[int(np.argmax(low))] = True
+        numbers = candidates[sparse]
+        self._ends.update((int(numbers[j]), moves[:, j].copy()) for j in np.flatnonzero(kept))
         return lower, upper
 
     def _moves(self, candidates: Indices) -> Floats | None:
@@ -49,12 +51,13 @@ class SurvivalFit(NeighbourlyFit):
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The likelihood ratio of a variable against the model without it, or an interval that is above `enough`."""
-        if self._brackets is None:
+        own, sparse = self._own_columns
+        if self._fits is None or self._brackets is None or 2 * np.count_nonzero(sparse) < len(sparse):
             return super().resolve_loss(variable, enough)
         place = self.span.place(variable)
         others = np.r_[: place.start - 1, place.stop - 1 : self.span.rank - 1]
         predictor = self.predictors()[:, 0] - self._part(variable)[:, 0]
-        low, high = settle_cox(self._fits, self._own_columns[:, others], predictor)
+        low, high = settle_cox(self._fits, own[:, others], predictor)
         low, high = low - self.deviance, max(high - self.deviance, 0.0)
         if high - low <= _ROUNDED * (1.0 + high):
             return high, high
@@ -64,27 +67,28 @@ class SurvivalFit(NeighbourlyFit):
     def _fits(self) -> CoxFits | None:
         return cast(Cox, self.model.likelihood).fits
 
-    def _shifted(self, variables: Indices) -> Floats:
+    def _shifted(self, variables: Indices) -> tuple[Floats, NDArray[np.bool_]]:
         columns = single_columns(self.model.design, variables)
         return _mostly_zero(columns, standardised_zeros(self, variables, columns))
 
     @cached_property
-    def _own_columns(self) -> Floats:
+    def _own_columns(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """Those of S, shifted."""
         design = self.model.design
-        columns = [design.columns(v) for v in self.span.selected]
-        zeros = [standardised_zeros(self, np.full(c.shape[1], v), c) for v, c in zip(self.span.selected, columns)]
-        return _mostly_zero(np.hstack(columns), np.concatenate(zeros)) if columns else np.zeros((design.n_rows, 0), order="F")
+        each = np.repeat(np.array(self.span.selected, dtype=np.intp), design.width[list(self.span.selected)])
+        columns = design.stack(self.span.selected)
+        return _mostly_zero(columns, standardised_zeros(self, each, columns))
 
     @cached_property
     def _brackets(self) -> CoxBrackets | None:
         """None where there is no use for them."""
         if self._fits is None or not self.span.full_rank or self.deviance == 0.0:
             return None
-        known = CoxBrackets(self._fits, self._own_columns, self.predictors()[:, 0])
+        known = CoxBrackets(self._fits, self._own_columns[0], self.predictors()[:, 0])
         return known if known.sound else None
 
 
-def _mostly_zero(columns: Floats, zero: Floats) -> Floats:
-    """Columns less what 0 has become in them, where most values are 0."""
-    common = np.count_nonzero(columns == zero, axis=0) * 2 > len(columns)
-    return np.asfortranarray(columns - np.where(common, zero, 0.0))
+def _mostly_zero(columns: Floats, zero: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Columns less what 0 has become in them, where most values are 0; and where that is."""
+    sparse = np.count_nonzero(columns == zero, axis=0) * 2 > len(columns)
+    return np.asfortranarray(columns - np.where(sparse, zero, 0.0)), sparse

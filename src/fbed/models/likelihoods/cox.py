@@ -200,7 +200,7 @@ class CoxPoint:
         out = np.empty((own.shape[1], k + 1, k + 1))
         out[:, :k, :k] = shared.T @ shared
         out[:, :k, k] = out[:, k, :k] = own.T @ shared
-        out[:, k, k] = np.einsum("em,em->m", own, own)
+        out[:, k, k] = (own * own).sum(axis=0)
         return out
 
     def extremes(self, step: Floats) -> tuple[Floats, Floats]:
@@ -216,7 +216,7 @@ class CoxPoint:
         return self.cox.event_weights[:, None] - self._expected(), None
 
     def separated(self) -> NDArray[np.bool_]:
-        """Whoever dies has clearly the largest hazard of all at risk, tied deaths the same one: the likelihood tends to 1.
+        """Whoever dies has clearly the largest hazard of all at risk, tied deaths the same one: likelihoods tend to 1.
 
         Likelihoods that are monotone in part only are followed to their limit by the iterations themselves.
         """
