@@ -8,6 +8,7 @@ from scipy import sparse
 
 import fbed
 from fbed._kernels import settle_cox
+from fbed.models.engines import survival
 from fbed.models.engines.survival import SurvivalFit
 from problem_cases import read_problem
 
@@ -91,6 +92,15 @@ def test_removals_are_those_of_fits(kind, seed):
             low, high = fit.resolve_loss(variable, enough)
             assert low - 1e-6 * max(1.0, value) <= value <= high + 1e-6 * max(1.0, value)
             assert low == high or low > enough
+
+
+def test_a_model_that_is_not_settled_is_fitted(monkeypatch):
+    X, y, _ = hostile("counts", 0)
+    fit, plain = fits(X, y, (0, 3, 8))
+    monkeypatch.setattr(survival, "settle_cox", lambda *_: (0.0, np.inf))
+    for enough in (0.5, np.inf):
+        low, high = fit.resolve_loss(3, enough)
+        assert low == high == pytest.approx(plain.losses(np.array([3])).statistic[0], abs=1e-7)
 
 
 def test_the_least_deviance_is_enclosed_from_anywhere_in_the_model():

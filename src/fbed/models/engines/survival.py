@@ -59,7 +59,7 @@ class SurvivalFit(NeighbourlyFit):
         predictor = self.predictors()[:, 0] - self._part(variable)[:, 0]
         low, high = settle_cox(self._fits, own[:, others], predictor)
         low, high = low - self.deviance, max(high - self.deviance, 0.0)
-        if high - low <= _ROUNDED * (1.0 + high):
+        if np.isfinite(high) and high - low <= _ROUNDED * (1.0 + high):
             return high, high
         return (low, high) if low > enough else super().resolve_loss(variable, enough)
 
