@@ -249,4 +249,4 @@ def _unsure_of_losses(known: Intervals, bar: Floats) -> Indices:
 def _resolve_loss(known: Intervals, i: int, enough: float) -> None:
     """Narrow the interval of one variable."""
     lower, known.upper[i] = known.fit.resolve_loss(int(known.candidates[i]), enough)
-    known.lower[i] = max(lower, known.lower[i])
+    known.lower[i] = min(max(lower, known.lower[i]), known.upper[i])
