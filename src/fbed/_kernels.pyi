@@ -85,6 +85,13 @@ class SparseModel:
         self, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
     ) -> tuple[Floats, Floats, float, float, float, bool, int]:
         """As `fit_logistic`, with coefficients on the columns."""
+    def least_without(
+        self, weight: Floats, y: Floats, told: Flags, places: Which, starts: Floats, tolerance: float, enough: Floats
+    ) -> Floats:
+        """What models without each of some columns leave unexplained at least, or more than enough.
+
+        Of the rows that are told and those that the column moves; starts are rows of coefficients, as many a column.
+        """
     def gram(self, curvature: Floats) -> Floats:
         """The weighted Gram matrix, of which the lower triangle is told."""
     def products(self, v: Floats) -> Floats:

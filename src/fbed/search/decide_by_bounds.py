@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.models.base import Bounds, CertifiedFit, Indices
+from fbed.models.base import Bounds, CertifiedFit, Indices, lost_at_least
 from fbed.rules.criteria import TIE, Evidence, Rule, exceeds, tied_with_best
 from fbed.rules.p_values import Floats, Reference
 from fbed.search.memo import Known
@@ -220,7 +220,11 @@ def worst_by_intervals(
         lower = np.minimum(np.maximum(bounds.lower, at_least), bounds.upper)
         known.put(everybody, lower, bounds.upper, bounds.df)
     bar = rule.critical(known.df, k, known.fit.reference, staying=True)
-    unsure = np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper))
+    unsure = _unsure_of_losses(known, bar)
+    if len(unsure) > 1:
+        least = lost_at_least(known.fit, known.candidates[unsure], bar[unsure])
+        known.lower[unsure] = np.minimum(np.maximum(known.lower[unsure], least), known.upper[unsure])
+        unsure = _unsure_of_losses(known, bar)
     for i in unsure.tolist():
         _resolve_loss(known, i, enough=float(bar[i]))
         check_time()
@@ -237,7 +241,12 @@ def worst_by_intervals(
     return known.evidence(known.lower, everybody)
 
 
+def _unsure_of_losses(known: Intervals, bar: Floats) -> Indices:
+    """Positions of variables of whom it is not known whether they stay."""
+    return np.flatnonzero((known.upper > bar) & ~exceeds(known.lower, bar) & (known.lower < known.upper))
+
+
 def _resolve_loss(known: Intervals, i: int, enough: float) -> None:
     """Narrow the interval of one variable."""
     lower, known.upper[i] = known.fit.resolve_loss(int(known.candidates[i]), enough)
-    known.lower[i] = max(lower, known.lower[i])
+    known.lower[i] = min(max(lower, known.lower[i]), known.upper[i])
