@@ -87,6 +87,12 @@ struct Symmetric {
     double* row(int64_t i) { return values.data() + i * stride; }
     const double* row(int64_t i) const { return values.data() + i * stride; }
 
+    double largest() const {  // on the diagonal
+        double most = 0;
+        for (int64_t i = 0; i < size; ++i) most = std::max(most, row(i)[i]);
+        return most;
+    }
+
     // out -= A·v
     FBED_HOT void subtract_product(const double* v, double* out) const {
         for (int64_t i = 0; i < size; ++i) {
