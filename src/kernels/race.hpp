@@ -83,6 +83,7 @@ public:
         bool careful = false, stuck = false;
         damping = 0;
         double before = kInfinite, frozen = kInfinite;
+        int rests = 0;  // steps that led nowhere: the more, the less often it is asked whether they should end
         for (int iteration = 0; iteration < (careful ? kCareful : kIterations); ++iteration) {
             look_up();
             if (model.separated()) return certain(model.null_deviance);
@@ -109,7 +110,8 @@ public:
             careful = careful || !descend(parameters, value, decrement > kSlow * before);
             before = decrement;
             if (careful) stuck = !descend_carefully(parameters, value);
-            if (careful && here - value <= small(value) && nothing_left(value)) return certain(model.null_deviance - value);
+            if (careful && here - value <= small(value) && (stuck || is_power_of_two(++rests)) && nothing_left(parameters, value))
+                return certain(model.null_deviance - value);
             found.lower = std::max(found.lower, surely(model.null_deviance - value));
             if (found.lower > asked.line && asked.answered(found.lower, found.upper)) return found;
         }
@@ -140,13 +142,14 @@ private:
 
     double length() const { return norm(gradient); }
 
+    static bool is_power_of_two(int k) { return (k & (k - 1)) == 0; }
     static double surely(double gained) { return gained - kRounding * std::abs(gained); }
     static double small(double value) { return kSure * std::max(1.0, std::abs(value)); }
 
     // Whether the deviance can fall no further than by what is small. Near separation some probabilities are on their way to
     // 0, and no curvature is left where they lead. Without them the deviance could only be smaller; what it can still fall
     // by then is enclosed by a step of the model of the others, as an upper bound is.
-    bool nothing_left(double value) {
+    bool nothing_left(const std::vector<double>& parameters, double value) {
         if constexpr (!L::freezes) return false;
         if constexpr (L::freezes) {
             double cost = model.rest(small(value) / 2.0);
@@ -154,9 +157,10 @@ private:
             for (int round = 0; round < 2 && !sure && cost <= small(value); ++round) {
                 model.differentiate(gradient.data(), hessian);
                 solve_damped(kFlat * hessian.largest());
+                for (int again = 0; again < 3; ++again) correct();
                 missing = residual(step);
                 measure();
-                const double charge = cost + 2.0 * missing * kFar * std::max(1.0, norm(step));
+                const double charge = cost + 2.0 * missing * std::max(kFar, 10.0 * std::max(norm(step), norm(parameters)));
                 sure = curvature >= 0 && curvature * model.reach(step.data()).above + charge <= small(value);
                 if (!sure) cost += model.freeze(step.data(), -0.7);
             }
@@ -218,6 +222,13 @@ private:
         factorise(factor, 0);
         step = gradient;
         solve_factorised(factor, step.data());
+    }
+
+    // One step of iterative refinement.
+    void correct() {
+        residual(step);
+        solve_factorised(factor, left.data());
+        for (size_t i = 0; i < step.size(); ++i) step[i] += left[i];
     }
 
     double residual(const std::vector<double>& d) {
