@@ -30,6 +30,7 @@ from fbed.models.engines.tall.packed_sums import PackedSums
 from fbed.models.engines.tall.risk_sums import Course, RiskSums, in_order, order_of_risk
 from fbed.models.engines.tall.row_sums import RowSums
 from fbed.models.engines.tall.wide_products import WideProducts
+from fbed.models.engines.trials import Halves, Trials, TrialsByFits
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionFit, RegressionModel
@@ -187,20 +188,34 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
+    by_halves = request.extras.several_trials is not None and _by_likelihoods(request) and not request.design.is_stored
     glm = Glm(distribution, y, weights, request.extras.told_offset)
 
     def careful() -> Model:
         if distribution is POISSON and _answers_by_bounds(request) and not request.design.is_stored:
             return Counts(request.design, glm)
+        if by_halves:
+            return _trials(request, y)
         return _regression(request, glm)
 
-    if distribution is not GAMMA and _is_tall(request):
+    if distribution is not GAMMA and _is_tall(request, keeps_codes=by_halves):
         return _tall(distribution.name, request, y, weights, careful)
     return careful()
 
 
+def _trials(request: Request, part: Floats) -> Model:
+    trials, offset = request.extras.trials, request.extras.told_offset
+    assert trials is not None
+    halves = Halves.of(request.design, part, trials, offset)
+    return Trials(halves, request.certified) if request.certified or offset is None else TrialsByFits(halves)
+
+
 def _answers_by_bounds(request: Request) -> bool:
-    return request.certified and request.test == "lr" and request.cov is None
+    return request.certified and _by_likelihoods(request)
+
+
+def _by_likelihoods(request: Request) -> bool:
+    return request.test == "lr" and request.cov is None
 
 
 def _proportions(request: Request) -> tuple[Floats, Floats]:
