@@ -213,15 +213,8 @@ class Design:
         if self.varying[variable]:
             place = self.table.position[variable]
             return self.center[place : place + 1], self.scale[place : place + 1]
-        if variable not in self._moments_by_variable:
-            parts = [self._moments(j) for j in self.table.columns(variable)]
-            self._moments_by_variable[variable] = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
-        return self._moments_by_variable[variable]
-
-    @cached_property
-    def _moments_by_variable(self) -> dict[int, tuple[Floats, Floats]]:
-        """Of categories and groups, which are asked for again and again."""
-        return {}
+        parts = [self._moments(j) for j in self.table.columns(variable)]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
     def moments_of(self, variables: Sequence[int]) -> tuple[Floats, Floats]:
         """Those of the columns of several variables, one after another."""
