@@ -436,6 +436,9 @@ def pattern_deviances(X: Floats, y: Floats, weight: Floats, first: Which, last: 
 def row_deviances(weight: Floats, y: Floats, eta: Floats) -> Floats:
     """What each row of a logistic model has left to explain, 2·weight·log(1 + exp(∓eta))."""
 
+def least_rows(left: Floats, spared: float) -> NDArray[np.int64]:
+    """Rows that have least, all of which have no more than `spared` together."""
+
 def deviances_after(weight: Floats, y: Floats, eta: Floats, steps: Floats) -> Floats:
     """Deviances of a logistic model with linear predictors eta less each of some steps, one a column."""
 

@@ -13,6 +13,7 @@
 #include "group_gains.hpp"
 #include "linear.hpp"
 #include "many_columns.hpp"
+#include "spared_rows.hpp"
 #include "matrices.hpp"
 #include "python_objects.hpp"
 #include "packed_columns.hpp"
@@ -451,6 +452,13 @@ NB_MODULE(_kernels, m) {
     m.def("enclose_counts", &enclose_counts);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("row_deviances", [](Vector weight, Vector y, Vector eta) { return row_deviances(weight, y, eta); });
+    m.def("least_rows", [](Vector left, double spared) {
+        const std::vector<int64_t> rows = least_rows(left.data(), static_cast<int64_t>(left.shape(0)), spared);
+        int64_t* data;
+        OutRows out = new_numbers(rows.size(), data);
+        std::copy(rows.begin(), rows.end(), data);
+        return out;
+    });
     m.def("deviances_after", &deviances_after);
     m.def("concordant_pairs", &concordant_pairs);
     bind_coded_models(m);

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.linalg import lapack
 
-from fbed._kernels import LogisticNull, SparseModel
+from fbed._kernels import LogisticNull, SparseModel, least_rows
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
 from fbed.models.engines.certified import _COARSE, _ENOUGH, FAR, CertifiedLogistic
@@ -290,7 +290,6 @@ class SparseLogistic(CertifiedLogistic):
     @cached_property
     def _unexplained(self) -> NDArray[np.bool_]:
         """Which rows have the deviance, but for a little."""
-        order, left_by = self._rows_by_deviance
-        out = np.zeros(len(order), dtype=bool)
-        out[order[left_by > _COARSE]] = True
+        out = np.ones(len(self.predictor), dtype=bool)
+        out[least_rows(self.row_deviance, _COARSE)] = False
         return out
