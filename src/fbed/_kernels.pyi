@@ -360,6 +360,23 @@ class CoxFits:
 
         Every model has the columns Z and, if there are any, one of `own`."""
 
+class CoxBrackets:
+    """What is near a model of survival times.
+
+    X are its columns, each shifted so that it is 0 on most rows where it can be; `predictor` is its linear predictor.
+    Without use where not `sound`.
+    """
+
+    sound: bool
+
+    def __init__(self, fits: CoxFits, X: Floats, predictor: Floats) -> None: ...
+    def enclose(self, X: Floats) -> tuple[Floats, Floats, Floats]:
+        """Intervals of the likelihood ratios of columns beside the model, and changes of the linear predictor that lead
+        to the maxima with them, about, a column each. Intervals are open where nothing can be told."""
+
+def settle_cox(fits: CoxFits, X: Floats, predictor: Floats) -> tuple[float, float]:
+    """The interval of a model's least deviance, from some linear predictor of it; open where nothing can be told."""
+
 def fit_logistic(
     Z: Floats,
     weight: Floats,

@@ -7,6 +7,7 @@
 #include "coded_models.hpp"
 #include "concordance.hpp"
 #include "counts.hpp"
+#include "cox_brackets.hpp"
 #include "cox_fits.hpp"
 #include "fit.hpp"
 #include "group_gains.hpp"
@@ -440,6 +441,7 @@ NB_MODULE(_kernels, m) {
     });
     bind_at_risk(m);
     bind_cox_fits(m);
+    bind_cox_brackets(m);
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
           "offset"_a = nb::none());
     m.def("fit_ridge", &fit_ridge, "Z"_a, "weight"_a, "y"_a, "least"_a, "start"_a, "penalties"_a, "steps"_a, "arrived"_a, "smallest"_a,

@@ -22,6 +22,7 @@ from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.coded_regression import Classes, Counts
 from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.raced import RacedFit
+from fbed.models.engines.survival import SurvivalFit
 from fbed.models.engines.tall.array_sums import ArraySums
 from fbed.models.engines.tall.linear import LinearSums, Products, TallGaussian
 from fbed.models.engines.tall.model import TallModel
@@ -31,7 +32,7 @@ from fbed.models.engines.tall.row_sums import RowSums
 from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
-from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
+from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
 from fbed.models.likelihoods.ordinal import Ordinal
@@ -99,11 +100,18 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
         enclosed = request.certified and request.test == "lr"
-        kind = RacedFit if enclosed and likelihood.raced else BoundedFit if enclosed and likelihood.brackets else None
+        kind = _answers(likelihood) if enclosed else None
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
     robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
     return _with_notes(robust, _scarce(request))
+
+
+def _answers(likelihood: Regression) -> type[RegressionFit] | None:
+    """How scans of a likelihood are answered, if not by a fit for every candidate."""
+    if isinstance(likelihood, Cox):
+        return SurvivalFit
+    return RacedFit if likelihood.raced else BoundedFit if likelihood.brackets else None
 
 
 def _scarce(request: Request) -> tuple[str, ...]:
