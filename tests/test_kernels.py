@@ -24,6 +24,7 @@ from fbed._kernels import (
     deviances_after,
     elementary_functions,
     fit_logistic,
+    least_rows,
     pattern_deviances,
     row_deviances,
 )
@@ -430,6 +431,20 @@ def test_deviances_of_rows(seed, far):
     )
     after = 2.0 * (weight @ np.logaddexp(0.0, sign[:, None] * (eta[:, None] - steps)))
     np.testing.assert_allclose(deviances_after(weight, y, eta, steps), after, rtol=1e-12)
+
+
+@few
+@given(seed=seeds, spared=st.sampled_from([0.0, 1e-12, 0.1, 3.0, 1e9]))
+def test_rows_that_have_least(seed, spared):
+    """As many as may be spared, by sorting all; ties, zeros and numbers of any size."""
+    rng = np.random.default_rng(seed)
+    left = rng.choice([0.0, 0.5, 1.0, 3e-320, 1e300], size=30) * rng.choice([1.0, rng.random()], size=30)
+    left[:15] = np.exp(20.0 * rng.normal(size=15) - 5.0)
+    order = np.argsort(left, kind="stable")
+    expected = order[np.cumsum(left[order]) <= spared * (1.0 + 1e-12)]
+    strictly = order[np.cumsum(left[order]) <= spared * (1.0 - 1e-12)]
+    found = set(least_rows(left, spared).tolist())
+    assert set(strictly.tolist()) <= found <= set(expected.tolist())
 
 
 def test_no_model_explains_rows_that_it_cannot_tell_apart():

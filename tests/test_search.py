@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from fbed.clock import OutOfTime
-from fbed.search.decide_by_bounds import FAVOURITES
+from fbed.models.base import Bounds
+from fbed.rules.criteria import LikelihoodRatio
+from fbed.rules.p_values import ChiSquare
+from fbed.search.decide_by_bounds import FAVOURITES, Intervals, worst_by_intervals
 from fbed.search.scan import Finding, Scan, _favourites
 from fbed.search.search import Plan, Trail, search
 
@@ -251,3 +254,57 @@ def test_favourites_are_those_of_a_full_sort():
         upper = lower + rng.random(n)
         order = np.lexsort((-upper, -lower))[: FAVOURITES + 1]
         assert _favourites(lower, upper).tolist() == (order[lower[order] > 0] if lower.any() else order).tolist()
+
+
+class EnclosedLosses:
+    """A fit whose losses are known within intervals until somebody asks; counts how often somebody does."""
+
+    reference = ChiSquare()
+
+    def __init__(self, rng, p):
+        self.loss = rng.choice([0.0, 0.5, 2.0, 5.0, 9.0], size=p) * rng.choice([1.0, 1.1], size=p)
+        self.known = rng.random(p) < 0.4
+        self.slack = rng.choice([0.3, 3.0, 30.0], size=p) * rng.random(p)
+        self.asked = 0
+
+    def loss_bounds(self, variables, critical):
+        lower, upper = np.maximum(self.loss - self.slack, 0.0), self.loss + self.slack
+        lower[self.known] = upper[self.known] = self.loss[self.known]
+        return Bounds(lower, upper, np.ones(len(self.loss)), self.reference)
+
+    def resolve_loss(self, variable, enough):
+        self.asked += 1
+        loss = self.loss[variable]
+        return (enough + 1e-3 * (loss - enough), np.inf) if loss > enough else (loss, loss)
+
+
+def eagerly(fit, rule, p, critical):
+    """The same intervals, after everybody who may stay or go has been asked which."""
+    known = Intervals(fit, np.arange(p))
+    bounds = fit.loss_bounds(known.candidates, None)
+    for i in np.flatnonzero((bounds.upper > critical) & (bounds.lower <= critical) & (bounds.lower < bounds.upper)):
+        bounds.lower[i], bounds.upper[i] = fit.resolve_loss(i, critical)
+    known.put(known.candidates, bounds.lower, bounds.upper, bounds.df)
+    return worst_by_intervals(known, rule, p - 1, lambda: None, np.zeros(p))
+
+
+def test_removals_ask_only_those_who_may_cost_least():
+    """The worst is the one of all statistics; nobody is asked who costs more for certain than one who goes."""
+    rule = LikelihoodRatio(0.05).bind(100.0, 50)
+    critical = float(rule.critical(np.ones(1), 0, ChiSquare(), staying=True)[0])
+    asked = eager = 0
+    for seed in range(300):
+        p = seed % 12 + 1
+        fit, again = (EnclosedLosses(np.random.default_rng([6, seed]), p) for _ in range(2))
+        known = Intervals(fit, np.arange(p))
+        found = worst_by_intervals(known, rule, p - 1, lambda: None, np.zeros(p))
+        for evidence in (found, eagerly(again, rule, p, critical)):
+            keeps = rule.passes(evidence, p - 1, staying=True)
+            assert keeps.all() == (fit.loss > critical).all()
+            if not keeps.all():
+                worst = np.flatnonzero(evidence.statistic == evidence.statistic.min())
+                assert set(worst) == set(np.flatnonzero(fit.loss == fit.loss.min()))
+        assert (known.lower <= fit.loss).all()
+        assert (fit.loss <= known.upper).all()
+        asked, eager = asked + fit.asked, eager + again.asked
+    assert asked < eager

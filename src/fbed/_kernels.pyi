@@ -85,6 +85,13 @@ class SparseModel:
         self, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
     ) -> tuple[Floats, Floats, float, float, float, bool, int]:
         """As `fit_logistic`, with coefficients on the columns."""
+    def least_without(
+        self, weight: Floats, y: Floats, told: Flags, places: Which, starts: Floats, tolerance: float, enough: Floats
+    ) -> Floats:
+        """What models without each of some columns leave unexplained at least, or more than enough.
+
+        Of the rows that are told and those that the column moves; starts are rows of coefficients, as many a column.
+        """
     def gram(self, curvature: Floats) -> Floats:
         """The weighted Gram matrix, of which the lower triangle is told."""
     def products(self, v: Floats) -> Floats:
@@ -357,6 +364,23 @@ class CoxFits:
 
         Every model has the columns Z and, if there are any, one of `own`."""
 
+class CoxBrackets:
+    """What is near a model of survival times.
+
+    X are its columns, each shifted so that it is 0 on most rows where it can be; `predictor` is its linear predictor.
+    Without use where not `sound`.
+    """
+
+    sound: bool
+
+    def __init__(self, fits: CoxFits, X: Floats, predictor: Floats) -> None: ...
+    def enclose(self, X: Floats) -> tuple[Floats, Floats, Floats]:
+        """Intervals of the likelihood ratios of columns beside the model, and changes of the linear predictor that lead
+        to the maxima with them, about, a column each. Intervals are open where nothing can be told."""
+
+def settle_cox(fits: CoxFits, X: Floats, predictor: Floats) -> tuple[float, float]:
+    """The interval of a model's least deviance, from some linear predictor of it; open where nothing can be told."""
+
 def fit_logistic(
     Z: Floats,
     weight: Floats,
@@ -415,6 +439,9 @@ def pattern_deviances(X: Floats, y: Floats, weight: Floats, first: Which, last: 
 
 def row_deviances(weight: Floats, y: Floats, eta: Floats) -> Floats:
     """What each row of a logistic model has left to explain, 2·weight·log(1 + exp(∓eta))."""
+
+def least_rows(left: Floats, spared: float) -> NDArray[np.int64]:
+    """Rows that have least, all of which have no more than `spared` together."""
 
 def deviances_after(weight: Floats, y: Floats, eta: Floats, steps: Floats) -> Floats:
     """Deviances of a logistic model with linear predictors eta less each of some steps, one a column."""

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "processors.hpp"
@@ -14,6 +16,16 @@ namespace fbed {
 constexpr int64_t kLanes = 8;
 
 inline int64_t whole(int64_t k) { return (k + kLanes - 1) / kLanes * kLanes; }
+
+// Room for numbers, not filled, that begins where whole vectors do: those that lie across two lines of the cache cost twice.
+struct FreeRoom {
+    void operator()(double* room) const { ::operator delete[](room, std::align_val_t(kLanes * sizeof(double))); }
+};
+using Room = std::unique_ptr<double[], FreeRoom>;
+
+inline Room new_room(int64_t size) {
+    return Room(static_cast<double*>(::operator new[](static_cast<size_t>(size) * sizeof(double), std::align_val_t(kLanes * sizeof(double)))));
+}
 
 #if defined(__GNUC__)
 #define FBED_INLINE __attribute__((always_inline)) inline

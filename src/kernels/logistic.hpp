@@ -138,6 +138,9 @@ FBED_HOT inline double deviance_after(int64_t n, const double* weight, const dou
     return sum;
 }
 
+// Rounding in a linear predictor, beside the largest one.
+constexpr double kBlur = 2e-15;
+
 // A margin that is positive beside the largest one, not by rounding: two rows that are equal but for their class have
 // margins of ±0, and no model separates them.
 constexpr double kClear = 1e-9;

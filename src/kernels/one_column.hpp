@@ -14,6 +14,7 @@
 #include "refine.hpp"
 #include "score_step.hpp"
 #include "support.hpp"
+#include "support_step.hpp"
 
 namespace fbed {
 
@@ -28,7 +29,11 @@ struct Explained {
 constexpr int64_t kWide = 2;
 
 // The same, from which it is looked at by its score first: one product with the model costs less than a look by the support.
-constexpr double kScored = 0.5;
+// Where the model's columns are mostly 0, only a look by a long support costs more.
+constexpr double kScored = 0.5, kScoredSparsely = 8.0;
+
+// Columns of a model beyond which its curvature with another one costs more than a look at fewer rows, where that follows anyway.
+constexpr int64_t kDear = 32;
 
 struct OneColumn : Prepared {
     using Prepared::Prepared;
@@ -63,16 +68,33 @@ struct OneColumn : Prepared {
         return out;
     }
 
-    Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, const std::vector<double>& step,
-                         double* predictor, Explained& explained) const {
+    static void narrow(Interval& known, const Interval& found) {
+        known.lower = std::max(known.lower, found.lower);
+        known.upper = std::max(known.lower, std::min(known.upper, found.upper));
+    }
+
+    // Whether a step with a curvature that is known, or one without some rows, tells enough.
+    bool settled_without_newton(Work& work, const Question& q, SupportStep& first, Interval& known) const {
+        if (first.promises(q.aim()) || (first.usable && !q.resolve)) {
+            narrow(known, first.again());
+            if (q.settled(known)) return true;
+        }
+        if (q.resolve) return false;  // who comes that close to the best is better refined at once
+        narrow(known, {0.0, first.without_rows(work.grad.data(), q.aim())});
+        return q.settled(known);
+    }
+
+    Interval pure_column(Work& work, const Support& s, const Question& q, Interval known, SupportStep& first, double* predictor,
+                         Explained& explained) const {
         // asked again, a refinement finds nothing new: what it could not settle, it cannot
         const auto before = explained.refined.try_emplace({s.rows, s.rows + s.m}, known);
         Interval& kept = before.first->second;
         if (!f.has_idle && !before.second) {
-            known.lower = std::max(known.lower, kept.lower);
-            known.upper = std::max(known.lower, std::min(known.upper, kept.upper));
+            narrow(known, kept);
             return known;
         }
+        if (settled_without_newton(work, q, first, known)) return kept = known;
+        const std::vector<double> step = first.usable ? work.step : std::vector<double>();
         std::vector<double> left_out(a);
         for (int64_t i = 0; i < s.m; ++i) left_out[s.rows[i]] = 0.0;
         Refinement refinement(f, work, left_out.data(), nullptr, 0.0, 2.0 * s.gain);
@@ -128,7 +150,7 @@ struct OneColumn : Prepared {
             left = std::numeric_limits<double>::infinity();
             return {0.0, most};
         }
-        if (!q.resolve && std::isfinite(q.critical) && s.m * f.r > kScored * f.n) {
+        if (!q.resolve && std::isfinite(q.critical) && s.m * f.r > (f.sparse ? kScoredSparsely : kScored) * f.n) {
             const double high = ScoreStep(f, work, s).upper(q.aim());
             left = std::numeric_limits<double>::infinity();
             if (high < q.aim()) return {0.0, high};
@@ -159,17 +181,22 @@ struct OneColumn : Prepared {
             if (!q.settled(out)) left = std::numeric_limits<double>::quiet_NaN();
             return out;
         }
+        const bool is_dear = f.sparse && f.r > kDear && !q.refine;
+        if (is_dear && s.promise < q.critical) return out;  // who seems to fail is asked about more closely elsewhere
         sort_rows();
         SupportStep newton(f, s, work);
         const Interval sharp = newton.bracket(work.grad.data(), q.aim());
-        if (newton.usable) {
-            out.lower = std::max(out.lower, sharp.lower);
-            out.upper = std::max(out.lower, std::min(out.upper, sharp.upper));
-        }
+        if (newton.usable) narrow(out, sharp);
         counts[1]++;
-        if (q.settled(out) || !q.refine) return out;
+        if (q.settled(out)) return out;
+        if (is_dear) return out;
+        if (!q.refine) {
+            narrow(out, {0.0, newton.without_rows(work.grad.data(), q.aim())});
+            return out;
+        }
+        if (s.pure && !s.conflict) return pure_column(work, s, q, out, newton, predictor, explained);
+        if (settled_without_newton(work, q, newton, out)) return out;
         const std::vector<double> step = newton.usable ? work.step : std::vector<double>();
-        if (s.pure && !s.conflict) return pure_column(work, s, q, out, step, predictor, explained);
         std::fill(work.x.begin(), work.x.end(), 0.0);
         for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];
         Refinement refinement(f, work, f.a, work.x.data(), 0.0, 0.0);

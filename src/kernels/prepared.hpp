@@ -48,7 +48,8 @@ struct Model {
 constexpr int64_t kAtHand = 256;
 
 struct Prepared {
-    std::vector<double> G, T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta, offset;
+    Room G;
+    std::vector<double> T, a, sign, eta, weight, mu, w, res, dev, g0, norm, all_eta, offset;
     Whitened basis;         // G = Z·basis.M
     std::vector<double> Z;  // kept where rows are not known, column after column
     std::shared_ptr<const SparseTerms> terms;  // or without zeros
@@ -133,12 +134,12 @@ struct Prepared {
         std::vector<double> gathered, curvature(f.n);
         for (int64_t i = 0; i < f.n; ++i) curvature[i] = a[i] * w[i];
         if (model.terms) {
-            std::shared_ptr<const SparseTerms> here = model.terms;
-            if (f.n < model.n) here = std::make_shared<const SparseTerms>(model.terms->part(place, f.n, model.terms->all()));
-            basis = whitened ? *whitened : here->whitened(curvature.data());
+            std::vector<double> everywhere(model.n, 0.0);
+            for (int64_t i = 0; i < f.n; ++i) everywhere[row_of[i]] = curvature[i];
+            basis = whitened ? *whitened : model.terms->whitened(everywhere.data());
             if (!basis.alive.empty()) {
-                const bool all = here->is_all(basis.alive);
-                return span_sparsely(all ? here : std::make_shared<const SparseTerms>(model.terms->part(place, f.n, basis.alive)));
+                const bool all = f.n == model.n && model.terms->is_all(basis.alive);
+                return span_sparsely(all ? model.terms : std::make_shared<const SparseTerms>(model.terms->part(place, f.n, basis.alive)));
             }
         }
         const double* columns = columns_of(model, gathered);
@@ -149,17 +150,17 @@ struct Prepared {
     void span_sparsely(std::shared_ptr<const SparseTerms> columns) {
         f.r = basis.kept;
         f.stride = whole(f.r);
-        G.assign(f.n * f.stride, 0.0);
+        G = new_room(f.n * f.stride);
         sparse.emplace(std::move(columns), basis);
-        sparse->rows(G.data());
-        f.G = G.data(), f.sparse = &*sparse;
+        sparse->rows(G.get());
+        f.G = G.get(), f.sparse = &*sparse;
     }
 
     void span_densely(const double* columns, int64_t r) {
         f.r = basis.kept;
         f.stride = whole(f.r);
         std::vector<double> direction(r);
-        G.assign(f.n * f.stride, 0.0);
+        G = new_room(f.n * f.stride);
         T.assign(f.n * f.r, 0.0);
         for (int64_t k = 0; k < f.r; ++k) {
             int64_t last = 0;  // the basis of a plain factor is a triangle
@@ -169,9 +170,11 @@ struct Prepared {
             }
             add_columns(columns, f.n, last, direction.data(), T.data() + k * f.n);
         }
-        for (int64_t i = 0; i < f.n; ++i)
+        for (int64_t i = 0; i < f.n; ++i) {
             for (int64_t k = 0; k < f.r; ++k) G[i * f.stride + k] = T[k * f.n + i];
-        f.G = G.data(), f.T = T.data();
+            std::fill_n(G.get() + i * f.stride + f.r, f.stride - f.r, 0.0);
+        }
+        f.G = G.get(), f.T = T.data();
     }
 
     FBED_HOT void look_at_rows() {

@@ -26,9 +26,6 @@ constexpr int kMost = 60;
 // What rows that are left out must leave of each direction, beside rounding.
 constexpr double kLeast = 1e-4;
 
-// Rounding in a linear predictor, beside the largest one.
-constexpr double kBlur = 2e-15;
-
 // One candidate on its way to a decision: eta + v, v = G theta + b x. Without x only theta moves. Where the model's columns are
 // mostly 0, theta is theirs, and G stands for them.
 class Refinement {

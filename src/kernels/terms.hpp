@@ -438,12 +438,13 @@ struct SparseBasis {
     std::shared_ptr<const SparseTerms> columns;
     const SparseTerms& terms;
     int64_t stride = 0;
-    std::vector<double> U;
+    Room U;
 
     SparseBasis(std::shared_ptr<const SparseTerms> given, const Whitened& basis)
-        : columns(std::move(given)), terms(*columns), stride(whole(terms.r)), U(terms.r * stride, 0.0) {
+        : columns(std::move(given)), terms(*columns), stride(whole(terms.r)), U(new_room(terms.r * stride)) {
+        std::fill_n(U.get(), terms.r * stride, 0.0);
         for (int64_t i = 0; i < terms.r; ++i)
-            std::copy_n(basis.M.data() + basis.alive[i] * terms.r, terms.r, U.data() + i * stride);
+            std::copy_n(basis.M.data() + basis.alive[i] * terms.r, terms.r, U.get() + i * stride);
     }
 
     void products(const double* v, double* out) const {
@@ -457,7 +458,7 @@ struct SparseBasis {
     FBED_HOT void on_basis(const double* along, double* out) const {
         thread_local std::vector<double> sum;
         sum.assign(stride, 0.0);
-        for (int64_t i = 0; i < terms.r; ++i) add_row(sum.data(), along[i], U.data() + i * stride, stride);
+        for (int64_t i = 0; i < terms.r; ++i) add_row(sum.data(), along[i], U.get() + i * stride, stride);
         std::copy_n(sum.data(), terms.r, out);
     }
 
@@ -473,16 +474,26 @@ struct SparseBasis {
         thread_local std::vector<double> filled;
         filled.assign(stride, 0.0);
         std::copy_n(c, terms.r, filled.data());
-        for (int64_t i = 0; i < terms.r; ++i) out[i] = row_product(U.data() + i * stride, filled.data(), stride);
+        for (int64_t i = 0; i < terms.r; ++i) out[i] = row_product(U.get() + i * stride, filled.data(), stride);
     }
 
-    // All rows, filled up to whole vectors.
+    // All rows, filled up to whole vectors. The first entry of a row, most often that of the intercept, is written.
     FBED_HOT void rows(double* G) const {
-        for (int64_t i = 0; i < terms.n; ++i)
-            for (int64_t e = terms.row_start[i]; e < terms.row_start[i + 1]; ++e) {
-                const int64_t k = terms.column_of[e], start = k / kLanes * kLanes;  // before that, U is 0
-                add_row(G + i * stride + start, terms.by_row[e], U.data() + k * stride + start, stride - start);
+        for (int64_t i = 0; i < terms.n; ++i) {
+            double* row = G + i * stride;
+            int64_t e = terms.row_start[i], written = 0;
+            if (e < terms.row_start[i + 1]) {
+                const double x = terms.by_row[e], *u = U.get() + terms.column_of[e++] * stride;
+                for (; written < stride; written += kLanes)
+#pragma omp simd
+                    for (int64_t q = 0; q < kLanes; ++q) row[written + q] = x * u[written + q];
             }
+            std::fill(row + written, row + stride, 0.0);
+            for (; e < terms.row_start[i + 1]; ++e) {
+                const int64_t k = terms.column_of[e], start = k / kLanes * kLanes;  // before that, U is 0
+                add_row(row + start, terms.by_row[e], U.get() + k * stride + start, stride - start);
+            }
+        }
     }
 };
 

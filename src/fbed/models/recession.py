@@ -78,7 +78,7 @@ def recession(constraints: Constraints, parameters: Floats) -> Recession:
     if free.shape[1] == 0:
         return none(len(parameters))
     rows, _ = _unit_rows(A[~undecided] @ free, margin[~undecided])
-    found = _interior(np.unique(np.round(rows, 12), axis=0), free.T @ parameters)
+    found = _interior(rows, free.T @ parameters)
     if found is None:
         return none(len(parameters))
     way, rest = found
@@ -129,6 +129,7 @@ def _interior(rows: Floats, went: Floats) -> tuple[Floats, Floats] | None:
     moved = rows @ went
     if moved.min() > _CLEAR * moved.max():
         return went, rows[:0]
+    rows = np.unique(np.round(rows, 12), axis=0)
     way = _by_linear_program(rows, _LONGEST)
     if way is None:
         return None

@@ -16,7 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fbed._kernels import LogisticNull, deviances_after, fit_logistic, pattern_deviances, row_deviances
+from fbed._kernels import (
+    LogisticNull,
+    deviances_after,
+    fit_logistic,
+    least_rows,
+    pattern_deviances,
+    row_deviances,
+)
 from fbed.models.base import Indices, Span
 from fbed.models.engines.bound_functions import E
 from fbed.models.engines.categories.coded_model import Hints
@@ -131,12 +138,6 @@ class CertifiedLogistic:
         return row_deviances(self.model.design.weights, self.model.y, self.predictor)
 
     @cached_property
-    def _rows_by_deviance(self) -> tuple[Indices, Floats]:
-        """Rows, those that have least to explain first, and what all have up to each of them."""
-        order = np.argsort(self.row_deviance)
-        return order, np.cumsum(self.row_deviance[order])
-
-    @cached_property
     def null(self) -> Null:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
         weights, y = self.model.design.weights, self.model.y
@@ -153,9 +154,8 @@ class CertifiedLogistic:
         Setting them to their outcome costs the deviance they have left, `spared` at most. The others are looked at
         where they fit best on their own; what they gain on the way there is added to that cost.
         """
-        order, left_by = self._rows_by_deviance
-        idle = order[left_by <= spared]
-        if not len(order) / 4 <= len(idle) < len(order):
+        n_rows, idle = len(self.predictor), least_rows(self.row_deviance, spared)
+        if not n_rows / 4 <= len(idle) < n_rows:
             return None
         active = self.model.design.weights.copy()
         active[idle] = 0.0
