@@ -105,8 +105,10 @@ class SoftmaxClasses:
     def __init__(
         self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
     ) -> None: ...
-    def fit(self) -> tuple[Floats, float, bool]:
-        """Parameters and deviance of the fit on S, looked for from `parameters`, and whether it was found."""
+    def fit(self, enough: float) -> tuple[Floats, float, float, bool]:
+        """Parameters and deviance of the fit on S, looked for from `parameters`, what its deviance is at least, and
+        whether it was found: it is taken no further once its deviance is certain to be `enough`.
+        """
     def race(
         self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
     ) -> tuple[Floats, Floats, Floats]:
@@ -122,8 +124,10 @@ class OrderedClasses:
     def __init__(
         self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
     ) -> None: ...
-    def fit(self) -> tuple[Floats, float, bool]:
-        """Parameters and deviance of the fit on S, looked for from `parameters`, and whether it was found."""
+    def fit(self, enough: float) -> tuple[Floats, float, float, bool]:
+        """Parameters and deviance of the fit on S, looked for from `parameters`, what its deviance is at least, and
+        whether it was found: it is taken no further once its deviance is certain to be `enough`.
+        """
     def race(
         self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
     ) -> tuple[Floats, Floats, Floats]:

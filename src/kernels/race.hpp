@@ -58,8 +58,8 @@ template <class L>
 class Racer {
     // the same rules as for fitting in Python
     static constexpr double kConverged = 1e-11, kNearly = 1e-7, kSmallStep = 1e-3, kShortest = 1e-2, kFar = 1e3, kStride = 1e5, kHidden = 1e-9, kHope = 10.0, kSlow = 0.1, kLongest = 32.0, kWorth = 1e-9, kMuch = 0.25;
-    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15, kSure = 1e-10, kFlat = 1e-14;
-    static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 3;
+    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15, kSure = 1e-10, kSpared = 0.02, kFlat = 1e-14;
+    static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 3, kCorrections = 3;
 
     L& model;
     Symmetric hessian, factor, kept_hessian;
@@ -155,11 +155,7 @@ private:
             double cost = model.rest(small(value) / 2.0);
             bool sure = false;
             for (int round = 0; round < 2 && !sure && cost <= small(value); ++round) {
-                model.differentiate(gradient.data(), hessian);
-                solve_damped(kFlat * hessian.largest());
-                for (int again = 0; again < 3; ++again) correct();
-                missing = residual(step);
-                measure();
+                solve_shortly();
                 const double charge = cost + 2.0 * missing * std::max(kFar, 10.0 * std::max(norm(step), norm(parameters)));
                 sure = curvature >= 0 && curvature * model.reach(step.data()).above + charge <= small(value);
                 if (!sure) cost += model.freeze(step.data(), -0.7);
@@ -177,10 +173,12 @@ private:
             const double kept_decrement = decrement, kept_missing = missing, kept_curvature = curvature;
             const bool at_null = model.at_null();
             kept_hessian = hessian;
-            double cost = 0;
+            const double target = found.lower > asked.line ? asked.best : asked.line;
+            double cost = model.rest(std::min(kSpared * std::max(0.0, target - gained), 2.0 * decrement));
             bool answered = false;
             for (int round = 0; round < kFreezes && !answered; ++round) {
-                cost += model.freeze(step.data(), round == 0 ? -0.7 : -0.95);
+                const double more = model.freeze(step.data(), round == 0 ? -0.7 : -0.95);
+                cost += round == 0 && cost > 0 && !std::isfinite(more) ? 0.0 : more;
                 if (!asked.hopeful(found, gained + cost)) break;
                 solve();
                 narrow(found, gained, cost, model.reach(step.data()));
@@ -222,6 +220,15 @@ private:
         factorise(factor, 0);
         step = gradient;
         solve_factorised(factor, step.data());
+    }
+
+    // The Newton step again where some probabilities are 0, but for directions in which there is no curvature left.
+    void solve_shortly() {
+        model.differentiate(gradient.data(), hessian);
+        solve_damped(kFlat * hessian.largest());
+        for (int again = 0; again < kCorrections; ++again) correct();
+        missing = residual(step);
+        measure();
     }
 
     // One step of iterative refinement.
