@@ -96,13 +96,56 @@ def test_fits_arrive_where_most_rows_are_certain(seed):
     Z = np.linalg.qr(np.column_stack([np.ones(n), columns]))[0] * np.sqrt(n)
     likelihood = Multinomial(y[rows], range(10), np.ones(n))
     kernel = SoftmaxClasses(np.asfortranarray(Z), y[rows], 10, np.ones(n), np.zeros(9 * Z.shape[1]), 0.0)
-    parameters, deviance, finished = kernel.fit()
+    parameters, deviance, _, finished = kernel.fit(np.inf)
     assert finished
     point = likelihood.at(Columns(Z), parameters.reshape(-1, 9).T.reshape(-1, 1))
     assert point.value[0] == pytest.approx(deviance, abs=1e-6)
     slow = climb(likelihood, Columns(Z), np.zeros((9 * Z.shape[1], 1)))
     assert deviance <= slow.deviance[0] + 1e-6
     assert not slow.finished[0] or deviance == pytest.approx(slow.deviance[0], abs=1e-6)
+
+
+PIXELS = [21, 33, 43, 61, 10, 26, 42, 27, 30, 52, 19, 36, 4, 20, 38, 58, 35, 5, 28, 44]
+
+
+def kernel_of_digits(pixels):
+    X, y = load_digits(return_X_y=True)
+    Z = np.linalg.qr(np.column_stack([np.ones(len(y)), X[:, pixels]]))[0] * np.sqrt(len(y))
+    return SoftmaxClasses(np.asfortranarray(Z), y, 10, np.ones(len(y)), np.zeros(9 * Z.shape[1]), 0.0)
+
+
+def test_a_fit_next_to_separation_is_found():
+    """Most directions have no curvature left, and what rounding leaves of it must not grow."""
+    _, deviance, certain, finished = kernel_of_digits(PIXELS).fit(np.inf)
+    assert finished
+    assert certain == deviance == pytest.approx(39.712176760, abs=1e-8)
+
+
+@pytest.mark.parametrize("n_pixels", [3, 8, 17])
+def test_a_fit_ends_once_its_deviance_is_certain_to_be_enough(n_pixels):
+    kernel = kernel_of_digits(PIXELS[:n_pixels])
+    exact = kernel.fit(np.inf)[1]
+    for share in (0.2, 0.7, 0.99):
+        _, attained, certain, finished = kernel.fit(share * exact)
+        assert not finished
+        assert share * exact <= certain <= exact <= attained * (1 + 1e-7)
+    _, deviance, certain, finished = kernel.fit(1.01 * exact)
+    assert finished
+    assert certain == deviance == pytest.approx(exact, abs=1e-8)
+
+
+@pytest.mark.parametrize("pixels", [PIXELS[:9], PIXELS[6:20], [*PIXELS, 50]])
+def test_a_loss_is_above_what_is_enough_or_known(pixels):
+    """The last model is separated."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[::3, pixels], y[::3]
+    fit = read_problem(X, y, [fbed.AIC()], family="multinomial").model.fit(range(len(pixels)))
+    for variable, loss in enumerate(fit.losses(np.arange(len(pixels))).statistic):
+        for enough in (0.3 * loss, 0.9 * loss, 1.1 * loss + 1e-3):
+            lower, upper = fit.resolve_loss(variable, enough)
+            assert lower <= loss + 1e-6 * max(1.0, loss)
+            assert upper >= loss - 1e-6 * max(1.0, loss)
+            assert lower == upper or lower > enough
 
 
 def test_a_race_stops_short_of_the_best():

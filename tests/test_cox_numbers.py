@@ -183,7 +183,7 @@ def test_the_kernel_climbs_as_newton_does(seed):
     weights = rng.uniform(0.3, 3.0, n) if seed % 5 == 0 else np.ones(n)
     own[:, 0] = -time  # whoever dies has the largest hazard
     cox = Cox(time, event, weights)
-    assert cox._fits is not None
+    assert cox.fits is not None
     for columns, models in ((Columns(Z), 1), (Columns(Z, own), 6), (Columns(Z[:, :0], own), 6)):
         start = np.zeros((columns.size, models))
         found, twin = cox.maximise(columns, start), climb(cox, columns, start)
@@ -203,14 +203,14 @@ def test_hazards_beyond_one_scale_are_left_to_newton_itself():
     x[3] = 1e6
     cox = Cox(rng.exponential(size=30), np.ones(30, dtype=bool), np.ones(30))
     far = np.full((1, 1), 1e-3)
-    assert not cox._fits.climb(np.asfortranarray(x), None, far)[2].any()
+    assert not cox.fits.climb(np.asfortranarray(x), None, far)[2].any()
     assert_allclose(cox.maximise(Columns(x), far).deviance, climb(cox, Columns(x), far).deviance, rtol=1e-10)
 
 
 def test_late_entries_and_strata_are_left_to_newton_itself():
     time, event, ones = np.arange(1.0, 7.0), np.ones(6, dtype=bool), np.ones(6)
-    assert Cox(time, event, ones, np.array([0, 0, 0, 1, 1, 1]), None)._fits is None
-    assert Cox(time, event, ones, None, time - 1)._fits is None
+    assert Cox(time, event, ones, np.array([0, 0, 0, 1, 1, 1]), None).fits is None
+    assert Cox(time, event, ones, None, time - 1).fits is None
 
 
 def test_the_kernel_refuses_other_sizes():
@@ -218,4 +218,4 @@ def test_the_kernel_refuses_other_sizes():
     for Z, own, start in ((5, None, 1), (6, 2, 2), (6, 1, 1)):
         columns = None if own is None else np.zeros((6, own), order="F")
         with pytest.raises(ValueError):
-            cox._fits.climb(np.zeros((Z, 1), order="F"), columns, np.zeros((start, 1), order="F"))
+            cox.fits.climb(np.zeros((Z, 1), order="F"), columns, np.zeros((start, 1), order="F"))

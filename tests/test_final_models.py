@@ -8,6 +8,7 @@ from tests.tuning_cases import FAMILIES, SMALL, outcome, table
 
 import fbed
 from fbed.errors import InvalidInput
+from fbed.families import builders
 from fbed.tuning.final_models import FinalWay, find_way
 from fbed.tuning.firth import _logistic, _squared_hats, firth
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of
@@ -351,3 +352,18 @@ def test_what_a_model_does_not_know_may_be_its_mean():
     shares = frame["kind"].value_counts(normalize=True)
     others = [model.predict(new.assign(kind=level), unseen="mean")[0] for level in "xyz"]
     assert values[0] == pytest.approx(sum(shares[level] * v for level, v in zip("xyz", others, strict=True)))
+
+
+@pytest.mark.parametrize("family", ("poisson", "cox"))
+@pytest.mark.parametrize("final", ("ridge", "shrinkage"))
+def test_many_rows_shrink_as_few_do(family, final, monkeypatch):
+    """Models by sums over rows have likelihoods as well."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 5))
+    eta = 0.5 * X[:, 0] - 0.4 * X[:, 1]
+    y = rng.poisson(np.exp(eta)) if family == "poisson" else (rng.exponential(np.exp(-eta)), rng.random(300) < 0.7)
+    few = fbed.tune(X, y, family=family, final=final, cv=3, random_state=0)
+    monkeypatch.setattr(builders, "TALL", 100)
+    many = fbed.tune(X, y, family=family, final=final, cv=3, random_state=0)
+    assert many.result.selected == few.result.selected
+    assert many.model.coefficients == pytest.approx(few.model.coefficients, rel=1e-5)

@@ -262,3 +262,39 @@ def test_outlines_without_a_basis_are_descriptions_on_one(seed, always):
             np.testing.assert_allclose(lean.coefficients, whole.coefficients, rtol=1e-9, atol=1e-9)
         seen += 1
     assert seen > 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_losses_that_are_looked_at_together_are_those_of_fits(seed, always):
+    """Models without each variable are bounded in one go: never above what fitting them one by one finds."""
+    X, y = documents(Corpus(120, 40, 6.0 + 4.0 * seed, topics=2), seed)
+    model = read_problem(X, y, [fbed.AIC()], family="binomial").model
+    varying, rng = np.flatnonzero(model.design.width), np.random.default_rng([25, seed])
+    seen = settled = 0
+    for size in (2, 5, 12, 25):
+        fit = model.fit(rng.choice(varying, size, replace=False).tolist())
+        if not isinstance(fit.engine, sparse_logistic.SparseLogistic) or not fit.span.full_rank:
+            continue
+        variables = np.array(fit.selected)
+        lost = np.array([fit.resolve_loss(int(variable), np.inf)[0] for variable in variables])
+        for enough in (0.05, 1.0, 6.0):
+            least = fit.lost_at_least(variables, np.full(size, enough))
+            assert (least <= lost * (1.0 + 1e-8) + 1e-8).all()
+            settled += np.count_nonzero(least > enough)
+            seen += np.count_nonzero(lost > enough)
+    assert settled > seen / 2 > 1
+
+
+def test_a_search_is_the_same_without_a_look_at_losses_together(monkeypatch, always):
+    for seed in range(4):
+        X, y = documents(Corpus(150, 80, 25.0, topics=2), seed)
+        case = Case(X, y, None, ())
+        trails_of = [trail_of(case, "binomial", fbed.LikelihoodRatio(0.2, 0.01), "certified", k=1)]
+        with monkeypatch.context() as patch:
+            patch.delattr(CertifiedBinomialFit, "lost_at_least")
+            trails_of.append(trail_of(case, "binomial", fbed.LikelihoodRatio(0.2, 0.01), "certified", k=1))
+        assert trails_of[0].selected == trails_of[1].selected
+        assert any(step.action == "remove" for step in trails_of[0].steps)
+        assert [s.scan.chosen and s.scan.chosen.variable for s in trails_of[0].steps] == [
+            s.scan.chosen and s.scan.chosen.variable for s in trails_of[1].steps
+        ]

@@ -85,6 +85,13 @@ class SparseModel:
         self, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
     ) -> tuple[Floats, Floats, float, float, float, bool, int]:
         """As `fit_logistic`, with coefficients on the columns."""
+    def least_without(
+        self, weight: Floats, y: Floats, told: Flags, places: Which, starts: Floats, tolerance: float, enough: Floats
+    ) -> Floats:
+        """What models without each of some columns leave unexplained at least, or more than enough.
+
+        Of the rows that are told and those that the column moves; starts are rows of coefficients, as many a column.
+        """
     def gram(self, curvature: Floats) -> Floats:
         """The weighted Gram matrix, of which the lower triangle is told."""
     def products(self, v: Floats) -> Floats:
@@ -98,8 +105,10 @@ class SoftmaxClasses:
     def __init__(
         self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
     ) -> None: ...
-    def fit(self) -> tuple[Floats, float, bool]:
-        """Parameters and deviance of the fit on S, looked for from `parameters`, and whether it was found."""
+    def fit(self, enough: float) -> tuple[Floats, float, float, bool]:
+        """Parameters and deviance of the fit on S, looked for from `parameters`, what its deviance is at least, and
+        whether it was found: it is taken no further once its deviance is certain to be `enough`.
+        """
     def race(
         self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
     ) -> tuple[Floats, Floats, Floats]:
@@ -115,8 +124,10 @@ class OrderedClasses:
     def __init__(
         self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
     ) -> None: ...
-    def fit(self) -> tuple[Floats, float, bool]:
-        """Parameters and deviance of the fit on S, looked for from `parameters`, and whether it was found."""
+    def fit(self, enough: float) -> tuple[Floats, float, float, bool]:
+        """Parameters and deviance of the fit on S, looked for from `parameters`, what its deviance is at least, and
+        whether it was found: it is taken no further once its deviance is certain to be `enough`.
+        """
     def race(
         self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
     ) -> tuple[Floats, Floats, Floats]:
@@ -352,6 +363,23 @@ class CoxFits:
         """Coefficients, deviances, and which models have arrived, from `start`, a column a model.
 
         Every model has the columns Z and, if there are any, one of `own`."""
+
+class CoxBrackets:
+    """What is near a model of survival times.
+
+    X are its columns, each shifted so that it is 0 on most rows where it can be; `predictor` is its linear predictor.
+    Without use where not `sound`.
+    """
+
+    sound: bool
+
+    def __init__(self, fits: CoxFits, X: Floats, predictor: Floats) -> None: ...
+    def enclose(self, X: Floats) -> tuple[Floats, Floats, Floats]:
+        """Intervals of the likelihood ratios of columns beside the model, and changes of the linear predictor that lead
+        to the maxima with them, about, a column each. Intervals are open where nothing can be told."""
+
+def settle_cox(fits: CoxFits, X: Floats, predictor: Floats) -> tuple[float, float]:
+    """The interval of a model's least deviance, from some linear predictor of it; open where nothing can be told."""
 
 def fit_logistic(
     Z: Floats,

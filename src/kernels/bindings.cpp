@@ -7,6 +7,7 @@
 #include "coded_models.hpp"
 #include "concordance.hpp"
 #include "counts.hpp"
+#include "cox_brackets.hpp"
 #include "cox_fits.hpp"
 #include "fit.hpp"
 #include "group_gains.hpp"
@@ -131,6 +132,52 @@ struct SparseModel {
 
     FitAnswer fit(Vector weight, Vector y, RowMajor starts, double tolerance, double enough) const {
         return fit_terms(*terms, weight, y, starts, tolerance, enough, std::nullopt);
+    }
+
+    // What models without each of some columns leave unexplained at least, of the rows that are told and those that the column
+    // moves: fits end where that is certain to be more than enough. Each begins at the best of its starts, which are given one
+    // after another; what they say of its own column counts for nothing.
+    OutVector least_without(Vector weight, Vector y, Flags told, Which places, RowMajor starts, double tolerance, Vector enough) const {
+        const size_t n = static_cast<size_t>(terms->n), r = static_cast<size_t>(terms->r), count = places.shape(0);
+        require(weight.shape(0) == n && y.shape(0) == n && told.shape(0) == n, "one value a row");
+        require(enough.shape(0) == count && starts.shape(1) == r && count > 0 && starts.shape(0) % count == 0, "starts of every column");
+        check_range(places, terms->r);
+        const size_t each = starts.shape(0) / count;
+        require(each > 0, "a start");
+        double* least;
+        OutVector out = new_vector(count, least);
+        nb::gil_scoped_release release;
+        for (size_t j = 0; j < count; ++j)
+            least[j] = least_without(weight.data(), y.data(), told.data(), places.data()[j], starts.data() + j * each * r, each,
+                                     tolerance, enough.data()[j]);
+        return out;
+    }
+
+    double least_without(const double* weight, const double* y, const bool* told, int64_t column, const double* starts, size_t count,
+                         double tolerance, double enough) const {
+        const int64_t n = terms->n, r = terms->r;
+        std::vector<char> there(told, told + n);
+        for (int64_t e = terms->column_start[column]; e < terms->column_start[column + 1]; ++e)
+            if (terms->by_column[e] != 0.0) there[terms->row_of[e]] = 1;
+        std::vector<int32_t> place(n, -1);
+        std::vector<double> own_weight, sign;
+        for (int64_t i = 0; i < n; ++i) {
+            if (!there[i]) continue;
+            place[i] = static_cast<int32_t>(sign.size());
+            own_weight.push_back(weight[i]);
+            sign.push_back(y[i] > 0.5 ? 1.0 : -1.0);
+        }
+        std::vector<int64_t> others = terms->all();
+        others.erase(others.begin() + column);
+        std::vector<double> begin;
+        for (size_t s = 0; s < count; ++s)
+            for (int64_t k : others) begin.push_back(starts[s * r + k]);
+        const int64_t rows = static_cast<int64_t>(sign.size());
+        const SparseTerms rest = terms->part(place, rows, others);
+        Null f;
+        f.n = rows, f.r = r - 1, f.sign = sign.data(), f.weight = own_weight.data();
+        std::vector<double> beta(r), eta(rows);
+        return Fitter<SparseTerms>(f, rest, beta.data(), eta.data(), tolerance, enough).run(begin.data(), count).certain;
     }
 
     // The lower triangle of X'cX.
@@ -347,6 +394,7 @@ NB_MODULE(_kernels, m) {
         .def("column", &SparseModel::column)
         .def("part", &SparseModel::part)
         .def("fit", &SparseModel::fit)
+        .def("least_without", nb::overload_cast<Vector, Vector, Flags, Which, RowMajor, double, Vector>(&SparseModel::least_without, nb::const_))
         .def("gram", &SparseModel::gram)
         .def("products", &SparseModel::products)
         .def("moved", &SparseModel::moved);
@@ -394,6 +442,7 @@ NB_MODULE(_kernels, m) {
     });
     bind_at_risk(m);
     bind_cox_fits(m);
+    bind_cox_brackets(m);
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
           "offset"_a = nb::none());
     m.def("fit_ridge", &fit_ridge, "Z"_a, "weight"_a, "y"_a, "least"_a, "start"_a, "penalties"_a, "steps"_a, "arrived"_a, "smallest"_a,

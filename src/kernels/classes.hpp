@@ -29,19 +29,21 @@ public:
         require(model.size() == static_cast<int64_t>(start.shape(0)), "one parameter a column and class");
     }
 
-    // Parameters and deviance of the fit on S, and whether it was found.
-    std::tuple<OutVector, double, bool> fit() const {
+    // Parameters and deviance of the fit on S, a deviance that it is certain to have at least, and whether it was found: it
+    // is not looked for any further once it is certain to be no less than `enough`.
+    std::tuple<OutVector, double, double, bool> fit(double enough) const {
+        const bool exactly = !std::isfinite(enough);
         std::vector<double> found;
         Enclosed value;
         {
             nb::gil_scoped_release release;
             Model model(rows, parameters.data(), 0.0, 0);
-            value = Racer<Model>(model).run({0.0, kInfinite, true}, found, true);
+            value = Racer<Model>(model).run({exactly ? 0.0 : -enough, -kInfinite, exactly}, found, true);
         }
         double* out;
         OutVector copy = new_vector(found.size(), out);
         std::copy(found.begin(), found.end(), out);
-        return {copy, 0.0 - value.lower, value.known()};
+        return {copy, 0.0 - value.lower, 0.0 - value.upper, value.known()};
     }
 
     // Likelihood ratios of models with `width` more columns each, enclosed until it is clear whether they exceed their

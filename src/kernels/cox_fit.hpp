@@ -9,31 +9,22 @@
 
 #include "processors.hpp"
 #include "linear.hpp"
+#include "partial_likelihood.hpp"
 #include "pause.hpp"
 
 namespace fbed {
 
-// The rows in the order of their times, deaths before those who are censored then; see `RiskSets`.
-struct CoxOrder {
-    int64_t n, n_deaths, n_groups, n_terms;
-    const int64_t *order, *deaths, *starts, *outlived, *first, *after, *term_group;  // after: −1 where nobody survives
-    const double *weights, *log_weights, *left, *multiplicity, *event_weights;
-    double saturated, own_logs;
-
-    int64_t group_end(int64_t g) const { return g + 1 < n_groups ? starts[g + 1] : n_deaths; }
-};
-
 struct ClimbRules {
-    double converged, nearly, small_step, jitter, rounding, least_step, noise, range, cancelled;
+    double converged, nearly, small_step, jitter, rounding, least_step, noise, range, cancelled, clear;
     int64_t iterations;
 };
 
 class CoxClimb {
 public:
     CoxClimb(const CoxOrder& rows, const ClimbRules& rules, int64_t size)
-        : r(rows), rule(rules), k(size), T(rows.n * size), eta(rows.n), hazard(rows.n), expected(rows.n), tail(rows.n + 1),
-          denominator(rows.n_terms), share(rows.n_terms), M(rows.n_terms * size), H(size * size), outer(size * size), gradient(size),
-          step(size), trial(size), running(rows.n_groups + 1), own(rows.n_groups) {}
+        : r(rows), rule(rules), k(size), likelihood(rows, rules.range), T(rows.n * size), eta(rows.n), expected(rows.n),
+          tail(rows.n + 1), share(rows.n_terms), M(rows.n_terms * size), H(size * size), outer(size * size), gradient(size), step(size),
+          trial(size) {}
 
     double* column(int64_t j) { return T.data() + j * r.n; }
 
@@ -64,75 +55,22 @@ private:
     const CoxOrder& r;
     const ClimbRules& rule;
     int64_t k;
-    std::vector<double> T, eta, hazard, expected, tail, denominator, share, M, H, outer, gradient, step, trial, running, own;
+    PartialLikelihood likelihood;
+    std::vector<double> T, eta, expected, tail, share, M, H, outer, gradient, step, trial;
 
     // Deviance at some coefficients; false where hazards are too far apart for one scale.
-    FBED_HOT bool evaluate(const double* beta, double& value) {
-        const int64_t n = r.n;
+    bool evaluate(const double* beta, double& value) {
         std::fill(eta.begin(), eta.end(), 0.0);
-        add_columns(T.data(), n, k, beta, eta.data());
-        double top = -std::numeric_limits<double>::infinity(), bottom = -top;
-        for (int64_t i = 0; i < n; ++i) {
-            const double level = eta[i] + r.log_weights[i];
-            if (!std::isfinite(level)) return false;
-            top = std::max(top, level), bottom = std::min(bottom, level);
-        }
-        if (!(top - bottom <= rule.range)) return false;
-        for (int64_t i = 0; i < n; ++i) hazard[i] = std::exp(eta[i] + r.log_weights[i] - top);
-        per_term(nullptr, denominator.data());
-        double likelihood = -r.own_logs;
-        for (int64_t d = 0; d < r.n_deaths; ++d) {
-            const int64_t i = r.deaths[d];
-            likelihood += r.weights[i] * (eta[i] + r.log_weights[i] - top);
-        }
-        for (int64_t e = 0; e < r.n_terms; ++e) likelihood -= r.multiplicity[e] * std::log(denominator[e]);
-        value = std::max(2.0 * (r.saturated - likelihood), 0.0);
-        return std::isfinite(value);
-    }
-
-    // Sum over the survivors and part of that over the deaths of every term, for hazards times a column.
-    FBED_HOT void per_term(const double* x, double* out) {
-        const int64_t n = r.n;
-        double sum = 0;
-        tail[n] = 0;
-        for (int64_t i = n; i-- > 0;) tail[i] = sum += x ? hazard[i] * x[i] : hazard[i];
-        int64_t e = 0;
-        for (int64_t g = 0; g < r.n_groups; ++g) {
-            double dying = 0;
-            for (int64_t d = r.starts[g]; d < r.group_end(g); ++d) {
-                const int64_t i = r.deaths[d];
-                dying += x ? hazard[i] * x[i] : hazard[i];
-            }
-            const double surviving = r.after[g] >= 0 ? tail[r.after[g]] : 0.0;
-            for (; e < r.n_terms && r.term_group[e] == g; ++e) out[e] = surviving + r.left[e] * dying;
-        }
-    }
-
-    // Expected number of events of every row.
-    void expect() {
-        std::fill(own.begin(), own.end(), 0.0);
-        running[0] = 0;
-        int64_t e = 0;
-        for (int64_t g = 0; g < r.n_groups; ++g) {
-            double all = 0;
-            for (; e < r.n_terms && r.term_group[e] == g; ++e) {
-                share[e] = r.multiplicity[e] / denominator[e];
-                all += share[e], own[g] += r.left[e] * share[e];
-            }
-            running[g + 1] = running[g] + all;
-        }
-        for (int64_t i = 0; i < r.n; ++i) expected[i] = running[r.outlived[i]];
-        for (int64_t g = 0; g < r.n_groups; ++g)
-            for (int64_t d = r.starts[g]; d < r.group_end(g); ++d) expected[r.deaths[d]] += own[g];
-        for (int64_t i = 0; i < r.n; ++i) expected[i] *= hazard[i];
+        add_columns(T.data(), r.n, k, beta, eta.data());
+        return likelihood.look(eta.data(), value);
     }
 
     // H⁻¹g and gᵀH⁻¹g at the last point; false where H is not positive definite.
     bool newton(double& decrement) {
-        expect();
+        likelihood.expect(share.data(), expected.data());
         gram(T.data(), r.n, k, nullptr, expected.data(), H.data());
-        for (int64_t j = 0; j < k; ++j) per_term(column(j), M.data() + j * r.n_terms);
-        for (int64_t e = 0; e < r.n_terms; ++e) share[e] /= denominator[e];
+        for (int64_t j = 0; j < k; ++j) likelihood.per_term(column(j), M.data() + j * r.n_terms);
+        for (int64_t e = 0; e < r.n_terms; ++e) share[e] /= likelihood.denominator[e];
         gram(M.data(), r.n_terms, k, nullptr, share.data(), outer.data());
         double trace = 0;
         for (int64_t i = 0; i < k; ++i) {
@@ -177,7 +115,7 @@ private:
         }
     }
 
-    // Whether whoever dies has the largest hazard of all at risk, tied deaths the same one.
+    // Whether whoever dies has clearly the largest hazard of all at risk, tied deaths the same one.
     bool separated() {
         const int64_t n = r.n;
         constexpr double none = -std::numeric_limits<double>::infinity();
@@ -188,7 +126,8 @@ private:
             const double one = eta[r.deaths[r.starts[g]]];
             for (int64_t d = r.starts[g]; d < r.group_end(g); ++d)
                 if (eta[r.deaths[d]] != one) return false;
-            if (!(one > (r.after[g] >= 0 ? tail[r.after[g]] : none))) return false;
+            const double survivor = r.after[g] >= 0 ? tail[r.after[g]] : none;
+            if (!(one - survivor > rule.clear * (1.0 + std::abs(one)))) return false;
         }
         return true;
     }

@@ -27,11 +27,11 @@ struct CoxFits {
         };
         within(order, 0, n), within(deaths, 0, n), within(starts, 0, dying), within(outlived, 0, groups + 1), within(first, 0, n);
         within(after, -1, n), within(term_group, 0, groups);
-        require(limits.size() == 9, "limits");
+        require(limits.size() == 10, "limits");
         rows = {n, dying, groups, terms, order.data(), deaths.data(), starts.data(), outlived.data(), first.data(), after.data(),
                 term_group.data(), weights.data(), log_weights.data(), left.data(), multiplicity.data(), event_weights.data(),
                 saturated, own_logs};
-        rules = {limits[0], limits[1], limits[2], limits[3], limits[4], limits[5], limits[6], limits[7], limits[8], iterations};
+        rules = {limits[0], limits[1], limits[2], limits[3], limits[4], limits[5], limits[6], limits[7], limits[8], limits[9], iterations};
     }
 
     // Coefficients (a column a model), deviances, and who has arrived, from `start`; every model has a column of `own`, if there are any.

@@ -42,7 +42,7 @@ constexpr double kRounding = 1e-15, kClose = 1e-10;
 
 // A fit that promises to gain more than this part of what it has to spare has not settled yet: looking for a dual point costs
 // more than another step. So it does where one was looked for in vain, until a step promises this part of what it did then.
-constexpr double kNear = 0.01, kAgain = 0.25;
+constexpr double kNear = 0.1, kAgain = 0.25;
 
 // Part of what a fit has to spare that rows may hold which it leaves out: those with hardly any deviance have hardly any
 // curvature either, and columns that differ in them only would nearly depend on each other.

@@ -11,7 +11,7 @@
 //   differentiate(g, H)    half the gradient of the deviance, downwards, and half its Hessian; says how many leading rows
 //                          of H hold their Cholesky factor
 //   reach(step)            what a step tells about the maximum
-//   freezes                whether it has freeze(step, bar), see softmax.hpp
+//   freezes                whether it has freeze(step, bar) and rest(budget), see softmax.hpp
 #pragma once
 
 #include <algorithm>
@@ -58,8 +58,8 @@ template <class L>
 class Racer {
     // the same rules as for fitting in Python
     static constexpr double kConverged = 1e-11, kNearly = 1e-7, kSmallStep = 1e-3, kShortest = 1e-2, kFar = 1e3, kStride = 1e5, kHidden = 1e-9, kHope = 10.0, kSlow = 0.1, kLongest = 32.0, kWorth = 1e-9, kMuch = 0.25;
-    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15;
-    static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 3;
+    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15, kSure = 1e-10, kSpared = 0.02, kFlat = 1e-14;
+    static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 3, kCorrections = 3;
 
     L& model;
     Symmetric hessian, factor, kept_hessian;
@@ -83,13 +83,14 @@ public:
         bool careful = false, stuck = false;
         damping = 0;
         double before = kInfinite, frozen = kInfinite;
+        int rests = 0;  // steps that led nowhere: the more, the less often it is asked whether they should end
         for (int iteration = 0; iteration < (careful ? kCareful : kIterations); ++iteration) {
             look_up();
             if (model.separated()) return certain(model.null_deviance);
             solve();
             const double gained = model.null_deviance - value;
             const Reach reach = model.reach(step.data());
-            found.lower = std::max(found.lower, gained - kRounding * std::abs(gained));
+            found.lower = std::max(found.lower, surely(gained));
             narrow(found, gained, 0.0, reach);
             if (decrement <= kNearly && reach.move <= kSmallStep) {
                 advance(parameters);
@@ -105,9 +106,14 @@ public:
                 frozen = decrement;
                 if (settled_by_freezing(asked, gained, found)) return found;
             }
+            const double here = value;
             careful = careful || !descend(parameters, value, decrement > kSlow * before);
             before = decrement;
             if (careful) stuck = !descend_carefully(parameters, value);
+            if (careful && here - value <= small(value) && (stuck || is_power_of_two(++rests)) && nothing_left(parameters, value))
+                return certain(model.null_deviance - value);
+            found.lower = std::max(found.lower, surely(model.null_deviance - value));
+            if (found.lower > asked.line && asked.answered(found.lower, found.upper)) return found;
         }
         return found;
     }
@@ -136,6 +142,29 @@ private:
 
     double length() const { return norm(gradient); }
 
+    static bool is_power_of_two(int k) { return (k & (k - 1)) == 0; }
+    static double surely(double gained) { return gained - kRounding * std::abs(gained); }
+    static double small(double value) { return kSure * std::max(1.0, std::abs(value)); }
+
+    // Whether the deviance can fall no further than by what is small. Near separation some probabilities are on their way to
+    // 0, and no curvature is left where they lead. Without them the deviance could only be smaller; what it can still fall
+    // by then is enclosed by a step of the model of the others, as an upper bound is.
+    bool nothing_left(const std::vector<double>& parameters, double value) {
+        if constexpr (!L::freezes) return false;
+        if constexpr (L::freezes) {
+            double cost = model.rest(small(value) / 2.0);
+            bool sure = false;
+            for (int round = 0; round < 2 && !sure && cost <= small(value); ++round) {
+                solve_shortly();
+                const double charge = cost + 2.0 * missing * std::max(kFar, 10.0 * std::max(norm(step), norm(parameters)));
+                sure = curvature >= 0 && curvature * model.reach(step.data()).above + charge <= small(value);
+                if (!sure) cost += model.freeze(step.data(), -0.7);
+            }
+            model.thaw(false);
+            return sure;
+        }
+    }
+
     // An upper bound where the step leaves the domain of means; the step itself is kept.
     bool settled_by_freezing(const Asked& asked, double gained, Enclosed& found) {
         if constexpr (!L::freezes) return false;
@@ -144,10 +173,12 @@ private:
             const double kept_decrement = decrement, kept_missing = missing, kept_curvature = curvature;
             const bool at_null = model.at_null();
             kept_hessian = hessian;
-            double cost = 0;
+            const double target = found.lower > asked.line ? asked.best : asked.line;
+            double cost = model.rest(std::min(kSpared * std::max(0.0, target - gained), 2.0 * decrement));
             bool answered = false;
             for (int round = 0; round < kFreezes && !answered; ++round) {
-                cost += model.freeze(step.data(), round == 0 ? -0.7 : -0.95);
+                const double more = model.freeze(step.data(), round == 0 ? -0.7 : -0.95);
+                cost += round == 0 && cost > 0 && !std::isfinite(more) ? 0.0 : more;
                 if (!asked.hopeful(found, gained + cost)) break;
                 solve();
                 narrow(found, gained, cost, model.reach(step.data()));
@@ -180,6 +211,31 @@ private:
         if (again < missing) step.swap(trial);
         missing = residual(step);
         measure();
+    }
+
+    // (H + λI)⁻¹g
+    void solve_damped(double lambda) {
+        factor = hessian;
+        for (int64_t i = 0; i < factor.size; ++i) factor.row(i)[i] += lambda;
+        factorise(factor, 0);
+        step = gradient;
+        solve_factorised(factor, step.data());
+    }
+
+    // The Newton step again where some probabilities are 0, but for directions in which there is no curvature left.
+    void solve_shortly() {
+        model.differentiate(gradient.data(), hessian);
+        solve_damped(kFlat * hessian.largest());
+        for (int again = 0; again < kCorrections; ++again) correct();
+        missing = residual(step);
+        measure();
+    }
+
+    // One step of iterative refinement.
+    void correct() {
+        residual(step);
+        solve_factorised(factor, left.data());
+        for (size_t i = 0; i < step.size(); ++i) step[i] += left[i];
     }
 
     double residual(const std::vector<double>& d) {
@@ -262,11 +318,7 @@ private:
         damping = std::max(damping, steepness / kStride);
         double promised = 0, there = kInfinite, fall = 0;
         for (;; damping *= 4.0) {
-            factor = hessian;
-            for (int64_t i = 0; i < factor.size; ++i) factor.row(i)[i] += damping;
-            factorise(factor, 0);
-            step = gradient;
-            solve_factorised(factor, step.data());
+            solve_damped(damping);
             left.assign(step.size(), 0.0);
             hessian.subtract_product(step.data(), left.data());
             promised = 2.0 * product(gradient, step) + product(step, left);

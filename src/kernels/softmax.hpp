@@ -217,11 +217,50 @@ public:
         return some ? cost : kInfinite;
     }
 
+    // The same for the least probabilities, as many as cost no more than `budget` together.
+    double rest(double budget) {
+        static constexpr int kLeast = -1100;  // exponents
+        std::vector<double> sums(1 - kLeast + 1, 0.0);
+        frozen_p = *mean;
+        const auto place = [](double weight) { return std::clamp(std::ilogb(weight), kLeast, 0) - kLeast; };
+        for_others([&](double& p, double a) { sums[place(a * p)] += 4.0 * a * p; });
+        int bar = 0;
+        for (double sum = sums[0]; bar < -kLeast && sum <= budget; sum += sums[++bar]) {}
+        for_others([&](double& p, double a) { p = place(a * p) < bar ? 0.0 : p; });
+        double cost = 0;
+        for (int64_t first = 0; first < s.n; first += s.part) {
+            const int64_t rows = std::min(s.part, s.n - first);
+            for (int64_t i = 0; i < rows; ++i) {
+                double left = 0, lost = 0;
+                for (int64_t c = 0; c <= s.m; ++c) {
+                    const int64_t at = first * (s.m + 1) + c * rows + i;
+                    left += frozen_p[at], lost += (*mean)[at] - frozen_p[at];
+                }
+                cost -= 2.0 * s.weights[first + i] * (lost < 0.5 ? std::log1p(-lost) : std::log(left));
+                for (int64_t c = 0; c <= s.m; ++c) frozen_p[first * (s.m + 1) + c * rows + i] /= left;
+            }
+        }
+        mean = &frozen_p;
+        return cost;
+    }
+
     void thaw(bool at_null) { mean = at_null ? &shared_p : &p; }
     bool at_null() const { return mean == &shared_p; }
 
 private:
     int64_t n_own_products() const { return s.k * q + pairs(q); }
+
+    // All probabilities above 0 of classes that were not observed, and the weight of their row.
+    template <class F>
+    void for_others(F f) {
+        for (int64_t first = 0; first < s.n; first += s.part) {
+            const int64_t rows = std::min(s.part, s.n - first);
+            double* part = frozen_p.data() + first * (s.m + 1);
+            for (int64_t c = 0; c <= s.m; ++c)
+                for (int64_t i = 0; i < rows; ++i)
+                    if (c != s.codes[first + i] && s.weights[first + i] * part[c * rows + i] > 0) f(part[c * rows + i], s.weights[first + i]);
+        }
+    }
 
     // Mean of the predictors over the classes.
     FBED_HOT void centre_of(int64_t first, int64_t rows, double* out) const {

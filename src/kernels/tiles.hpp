@@ -87,6 +87,12 @@ struct Symmetric {
     double* row(int64_t i) { return values.data() + i * stride; }
     const double* row(int64_t i) const { return values.data() + i * stride; }
 
+    double largest() const {  // on the diagonal
+        double most = 0;
+        for (int64_t i = 0; i < size; ++i) most = std::max(most, row(i)[i]);
+        return most;
+    }
+
     // out -= A·v
     FBED_HOT void subtract_product(const double* v, double* out) const {
         for (int64_t i = 0; i < size; ++i) {
@@ -109,8 +115,10 @@ FBED_HOT inline void factorise_rows(Symmetric& A, int64_t known, const double* d
         double *row = A.row(j), root = row[j];
         if (j >= known) {
             const double least = diagonal[j] > 0 ? kLifted * diagonal[j] : 1.0;  // 1: do not move along it
-            root = std::sqrt(row[j] > least ? row[j] : least);
+            const bool eaten = !(row[j] > least);
+            root = std::sqrt(eaten ? least : row[j]);
             row[j] = root;
+            if (eaten) std::fill(row + j + 1, row + k, 0.0);  // beside such a pivot the rest is rounding, which would grow
         }
         const double unit = 1.0 / root;
         for (int64_t l = std::max(j + 1, open(j)); l < k; ++l) row[l] *= unit;

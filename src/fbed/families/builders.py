@@ -22,6 +22,7 @@ from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.coded_regression import Classes, Counts
 from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.raced import RacedFit
+from fbed.models.engines.survival import SurvivalFit
 from fbed.models.engines.tall.array_sums import ArraySums
 from fbed.models.engines.tall.linear import LinearSums, Products, TallGaussian
 from fbed.models.engines.tall.model import TallModel
@@ -29,9 +30,10 @@ from fbed.models.engines.tall.packed_sums import PackedSums
 from fbed.models.engines.tall.risk_sums import Course, RiskSums, in_order, order_of_risk
 from fbed.models.engines.tall.row_sums import RowSums
 from fbed.models.engines.tall.wide_products import WideProducts
+from fbed.models.engines.trials import Halves, Trials, TrialsByFits
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
-from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionModel
+from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
 from fbed.models.likelihoods.ordinal import Ordinal
@@ -99,11 +101,18 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
         enclosed = request.certified and request.test == "lr"
-        kind = RacedFit if enclosed and likelihood.raced else BoundedFit if enclosed and likelihood.brackets else None
+        kind = _answers(likelihood) if enclosed else None
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
     robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
     return _with_notes(robust, _scarce(request))
+
+
+def _answers(likelihood: Regression) -> type[RegressionFit] | None:
+    """How scans of a likelihood are answered, if not by a fit for every candidate."""
+    if isinstance(likelihood, Cox):
+        return SurvivalFit
+    return RacedFit if likelihood.raced else BoundedFit if likelihood.brackets else None
 
 
 def _scarce(request: Request) -> tuple[str, ...]:
@@ -179,20 +188,34 @@ def _glm(request: Request, distribution: Distribution) -> Model:
         y = request.outcome.zero_one()
     else:
         y, weights = _proportions(request)
+    by_halves = request.extras.several_trials is not None and _by_likelihoods(request) and not request.design.is_stored
     glm = Glm(distribution, y, weights, request.extras.told_offset)
 
     def careful() -> Model:
         if distribution is POISSON and _answers_by_bounds(request) and not request.design.is_stored:
             return Counts(request.design, glm)
+        if by_halves:
+            return _trials(request, y)
         return _regression(request, glm)
 
-    if distribution is not GAMMA and _is_tall(request):
+    if distribution is not GAMMA and _is_tall(request, keeps_codes=by_halves):
         return _tall(distribution.name, request, y, weights, careful)
     return careful()
 
 
+def _trials(request: Request, part: Floats) -> Model:
+    trials, offset = request.extras.trials, request.extras.told_offset
+    assert trials is not None
+    halves = Halves.of(request.design, part, trials, offset)
+    return Trials(halves, request.certified) if request.certified or offset is None else TrialsByFits(halves)
+
+
 def _answers_by_bounds(request: Request) -> bool:
-    return request.certified and request.test == "lr" and request.cov is None
+    return request.certified and _by_likelihoods(request)
+
+
+def _by_likelihoods(request: Request) -> bool:
+    return request.test == "lr" and request.cov is None
 
 
 def _proportions(request: Request) -> tuple[Floats, Floats]:

@@ -291,8 +291,11 @@ def _dispersion(problem: Problem, fit: Any, rest: float) -> float | None:
     """
     if not are_counts(problem) or rest <= 0:
         return None
-    residual, variance = fit.row_scores()
-    squared = residual[:, 0] ** 2
+    scores, variance = fit.row_scores()
+    residual = scores[:, 0]
+    if hasattr(fit.model, "by_row"):  # successes and failures of a row are rows of their own
+        residual, variance = fit.model.by_row(residual), fit.model.by_row(variance)
+    squared = residual**2
     informed = variance > 0
     by_row = float((squared[informed] / variance[informed]).sum()) / rest
     in_sum = float(squared.sum() / variance.sum()) * problem.model.n / rest

@@ -94,6 +94,11 @@ def is_certified(fit: Fit | CertifiedFit) -> TypeGuard[CertifiedFit]:
     return hasattr(fit, "gain_bounds")
 
 
+def lost_at_least(fit: CertifiedFit, variables: Indices, enough: Floats) -> Floats:
+    """What removing each variable costs at least, from a fit that looks at several together as far as is enough."""
+    return np.asarray(fit.lost_at_least(variables, enough)) if hasattr(fit, "lost_at_least") else np.zeros(len(enough))
+
+
 def in_span(fit: CertifiedFit, variables: Indices) -> NDArray[np.bool_]:
     """Which variables of one column are in the span of the model."""
     if hasattr(fit, "in_span"):  # it has no basis

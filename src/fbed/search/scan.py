@@ -63,6 +63,17 @@ class Scan:
     log_p: Floats | None = None
 
     @cached_property
+    def dropped(self) -> Indices:
+        """Those that do not pass."""
+        return self.candidates[~self.passes]
+
+    @cached_property
+    def remaining(self) -> Indices:
+        """Those that pass, but for the chosen one; searches that share a scan share them as well."""
+        chosen = -1 if self.chosen is None else self.chosen.variable
+        return self.candidates[self.passes & (self.candidates != chosen)]
+
+    @cached_property
     def alike(self) -> bool:
         """Whether all candidates that could be tested have the same df."""
         return _alike(self.df)
@@ -156,7 +167,7 @@ class Scanner:
         """
         for ranking in (None, ranking_of(self.rule, k)):
             scan: Scan | None = shared.best.find((frozenset(selected), ranking))
-            if scan is not None and np.array_equal(scan.candidates, candidates) and self._passes_for_certain(scan, k):
+            if scan is not None and _are_same(scan.candidates, candidates) and self._passes_for_certain(scan, k):
                 return scan
         return None
 
@@ -339,6 +350,11 @@ def _may_be_best(statistic: Floats, df: Floats, alike: bool = True) -> NDArray[n
     largest = np.array([statistic[df == value].max() for value in np.unique(df)])
     near = _CLEAR * max(1.0, float(np.abs(largest).max()))
     return np.asarray((np.abs(statistic[:, None] - largest) <= near).any(axis=1))
+
+
+def _are_same(some: Indices, others: Indices) -> bool:
+    """Whether candidates are the same; those of searches that went the same way are one array."""
+    return some is others or np.array_equal(some, others)
 
 
 def _alike(df: Floats) -> bool:

@@ -182,10 +182,9 @@ def one_run(ask: Questions, plan: Plan, trail: Trail, run: int) -> str:
         if ask.saturated(trail.selected):
             return "saturated"
         scan = ask.forward(trail.selected, remaining, plan.early_dropping)
-        best = trail.record("forward", run, scan, remaining[~scan.passes])
-        if best is None:
+        if trail.record("forward", run, scan, scan.dropped) is None:
             return "converged"
-        remaining = remaining[scan.passes & (remaining != best.variable)]
+        remaining = scan.remaining
 
 
 def backward_phase(ask: Questions, plan: Plan, trail: Trail) -> None:

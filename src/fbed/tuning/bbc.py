@@ -49,7 +49,7 @@ def bootstrapped(
     rng = np.random.default_rng(random_state)
     weights = found.weights[found.row]
     for drawn in resampled(len(found.weights), units, n_bootstraps, rng):
-        counts = drawn[:, found.row]
+        counts = drawn.take(found.row, axis=1)
         value, error = combined(*selecting.parts(small, counts * weights), found.folds_a_row)
         pick = choose(value[:, which], error[:, which], sizes, rule)
         picks.append(pick)

@@ -25,15 +25,17 @@ def area_parts(positive: NDArray[np.bool_], risk: Floats, weights: Floats) -> tu
 def area_of_rows(positive: NDArray[np.bool_], risk: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """The same by the positive row of a pair: weightings × rows, 0 for negative ones."""
     order = np.argsort(risk, kind="stable")
-    w, up = weights[:, order], positive[order]
+    w, up = weights.take(order, axis=1), positive[order]  # three times as quick as by an index
     below, level = _ties(risk[order])
     negative = np.where(up, 0.0, w)
     before = np.concatenate([np.zeros((len(w), 1)), np.cumsum(negative, axis=1)], axis=1)
-    at_risk = 0.5 * (before[:, below] + before[:, level])  # lower risk counts fully, the same risk half
+    at_risk = before.take(below, axis=1)  # lower risk counts fully, the same risk half
+    at_risk += before.take(level, axis=1)
+    at_risk *= 0.5
     own = np.where(positive, weights, 0.0)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return own * at_risk[:, back], own * before[:, -1:]
+    return own * at_risk.take(back, axis=1), own * before[:, -1:]
 
 
 def _ties(values: Floats) -> tuple[Rows, Rows]:

@@ -154,7 +154,7 @@ def _with_baseline(of: Selected) -> FinalModel:
 
 def _is_infinite(estimates: FittedModel) -> bool:
     """Whether the likelihood has no maximum, so that coefficients are infinite or merely large."""
-    return estimates.separated or not all(math.isfinite(value) for value in estimates.coefficients)
+    return estimates.separated or not all(map(math.isfinite, estimates.coefficients))
 
 
 def _auto(way: FinalWay, of: Selected) -> list[FinalModel]:

@@ -69,9 +69,13 @@ def regression_of(problem: Problem) -> Regression:
     if name == "gaussian":
         y = problem.outcome.numbers()
         return Squares(y if offset is None else y - offset, problem.weights)
-    if name == "binomial" and problem.extras.trials is None:
-        return Glm(BINOMIAL, problem.outcome.zero_one(), problem.weights, offset)
-    likelihood = getattr(problem.model, "likelihood", None)
+    if name == "binomial":
+        trials = problem.extras.trials
+        if trials is None:
+            return Glm(BINOMIAL, problem.outcome.zero_one(), problem.weights, offset)
+        return Glm(BINOMIAL, problem.outcome.numbers() / trials, problem.weights * trials, offset)
+    fitted = getattr(problem.model, "careful", problem.model)  # sums over rows know no rows
+    likelihood = getattr(fitted, "likelihood", None)
     if not isinstance(likelihood, Regression):
         raise InvalidInput(f"family {name!r} has maximum likelihood only: choose final='ml'")
     return likelihood

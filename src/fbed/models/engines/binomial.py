@@ -360,6 +360,12 @@ class CertifiedBinomialFit(BinomialFit):
         lower, upper = self.engine.loss_bounds(variables, float(critical(df).max()))
         return Bounds(lower, upper, df, self.reference)
 
+    def lost_at_least(self, variables: Indices, enough: Floats) -> Floats:
+        """What removing each variable costs at least, from one look at all of them; more than enough of most."""
+        if not isinstance(self.engine, SparseLogistic):
+            return np.zeros(len(variables))
+        return np.maximum(0.0, self.engine.least_deviances_without(variables, self.deviance + enough) - self.deviance)
+
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """Fit the model without the variable, as far as is needed."""
         lower, upper = self.engine.deviance_without(variable, self.deviance + enough)

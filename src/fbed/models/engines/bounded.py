@@ -35,6 +35,7 @@ from fbed.rules.p_values import ChiSquare, Floats
 _ROUNDING = 1e-8
 """What bounds are widened by: sums of a million terms and the solution of the normal equations lose less."""
 
+_KNOWN = 1e-6  # width of an interval, beside its end, that says who is best unless there are ties
 _FEW = 24  # candidates whose statistics cost no more than their bounds,
 _QUICK = 2**20  # as long as the products behind them, of rows and pairs of columns, are no more than this
 
@@ -187,7 +188,8 @@ class BoundedFit(RegressionFit):
 def _open(lower: Floats, upper: Floats, line: Floats) -> NDArray[np.bool_]:
     """Who may pass or fail, and who may be best: their statistics are computed together, which costs little more."""
     passing = np.where(upper > line, lower, -np.inf)
-    return ((lower <= line) & (upper > line)) | ((lower < upper) & (upper > line) & (upper >= passing.max()))
+    best = (upper - lower > _KNOWN * upper) & (upper > line) & (upper >= passing.max())
+    return ((lower <= line) & (upper > line)) | best
 
 
 def _solved(gradient: Floats, hessian: Floats, step: Floats, decrement: Floats) -> NDArray[np.bool_]:

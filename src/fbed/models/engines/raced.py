@@ -12,8 +12,9 @@ from typing import cast
 import numpy as np
 
 from fbed._kernels import OrderedClasses, SoftmaxClasses
-from fbed.models.base import Bounds, Indices, single_columns
+from fbed.models.base import Bounds, Indices, Span, single_columns
 from fbed.models.engines.bounded import BoundedFit
+from fbed.models.likelihoods.likelihood import RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.newton import Maximum
 from fbed.models.likelihoods.ordinal import Ordinal
@@ -21,16 +22,30 @@ from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
 
 _REMEMBERED = 2**22  # parameters of unfinished candidates that are kept for the contest
+_MORE = 1e-7  # by which a loss is above a bar that it is said to exceed
 
 
 class RacedFit(BoundedFit):
-    """A fit of a likelihood of classes: softmax or proportional odds."""
+    """A fit of a likelihood of classes: softmax or proportional odds.
+
+    It is taken no further once its deviance is certain to be `enough`: then `at_least` says what is certain of it.
+    """
+
+    at_least: float | None = None
+
+    def __init__(
+        self, model: RegressionModel, span: Span, near: RegressionFit | None = None, enough: float = np.inf
+    ) -> None:
+        self._enough = enough
+        super().__init__(model, span, near)
 
     def _maximise(self, start: Floats) -> Maximum:
         """By the kernel; from where it got stuck, if it did, by the slow road."""
-        parameters, deviance, finished = self._kernel(start, 0.0).fit()
+        parameters, deviance, certain, finished = self._kernel(start, 0.0).fit(self._enough)
         found = self._by_predictor(parameters)
-        if not finished:
+        if not finished and certain >= self._enough:
+            self.at_least = certain
+        elif not finished:
             return super()._maximise(found)
         return Maximum(found[:, None], np.array([deviance]), np.ones(1, dtype=bool))
 
@@ -131,7 +146,20 @@ class RacedFit(BoundedFit):
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for removing each variable; thresholds bend the likelihood in ways that no Wald step shows."""
+        if self.model.likelihood.brackets and self.span.full_rank and self.deviance == 0.0:  # nothing is known yet
+            df = np.array([float(self.model.likelihood.n_predictors * self.span.rank_of[int(v)]) for v in variables])
+            return Bounds(np.zeros(len(df)), np.full(len(df), np.inf), df, self.reference)
         if self.model.likelihood.brackets:
             return super().loss_bounds(variables, critical)
         evidence = self.losses(variables)
         return Bounds(evidence.statistic, evidence.statistic, evidence.df, self.reference)
+
+    def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
+        """The likelihood ratio of a variable against the model without it, or an interval that is above `enough`."""
+        if not (self.model.likelihood.brackets and np.isfinite(enough)):
+            return super().resolve_loss(variable, enough)
+        others = Span(self.model.design, [s for s in self.span.selected if s != variable], self.span)
+        bar = self.deviance + enough * (1.0 + 4.0 * TIE) + _MORE
+        without = type(self)(self.model, others, None if self._diverges else self, bar)
+        loss = max(without.deviance - self.deviance, 0.0)
+        return (loss if without.at_least is None else without.at_least - self.deviance), loss

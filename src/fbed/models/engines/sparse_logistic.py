@@ -220,6 +220,47 @@ class SparseLogistic(CertifiedLogistic):
         columns = self.span.columns.part(np.arange(self.model.design.n_rows), kept)
         return self._decided(variable, columns, self._fitted(columns, starts, _ENOUGH, enough), enough)
 
+    def least_deviances_without(self, variables: Indices, enough: Floats) -> Floats:
+        """What the models without each of some variables leave unexplained at least, or more than enough of it."""
+        places, out = np.array([self.span.place(int(v)).start for v in variables]), np.zeros(len(variables))
+        far = np.ones(len(places), dtype=bool)
+        if self.deviance > 0.0:
+            near, starts = self._starts_nearby(places)
+            far[near] = False
+            out[near] = self._surely_left(places[near], starts, enough[near])
+        if far.any():
+            out[far] = self._surely_left(places[far], self._starts_far_out(places[far]), enough[far])
+        return out
+
+    def _surely_left(self, places: Indices, starts: Floats, enough: Floats) -> Floats:
+        """Rows that are explained by almost any model of so many variables are too few to be looked at alone."""
+        if len(places) == 0:
+            return np.zeros(0)
+        told = self._unexplained
+        if told.sum() < self.span.rank:
+            told = np.ones_like(told)
+        starts = np.ascontiguousarray(starts.reshape(-1, self.span.rank))
+        weights, y = self.model.design.weights, self.model.y
+        return self.span.columns.least_without(weights, y, told, places, starts, _ENOUGH, enough)
+
+    def _starts_nearby(self, places: Indices) -> tuple[Indices, Floats]:
+        """Which models without a column are at the end of a step from here; columns × starts × coefficients."""
+        near, ways, _ = self._single_ways_without(places.tolist())
+        starts = np.empty((len(near), 2, self.span.rank))
+        starts[:, 0], starts[:, 1] = self.coefficients - (self.null.whitener @ ways).T, self._centre()
+        return near, starts
+
+    def _starts_far_out(self, places: Indices) -> Floats:
+        """The same where models are on their way to infinity: anywhere on it, or where it begins."""
+        parts = np.array(self._parts(False))
+        starts = np.empty((len(places), len(parts) + 2, self.span.rank))
+        starts[:, 1:-1], starts[:, -1] = parts[:, None] * self.coefficients, self._centre()
+        coefficients, whitener = self._halfway
+        own = np.square(whitener[places]).sum(axis=1)
+        step = coefficients[places] / np.where(own > 0.0, own, np.inf)
+        starts[:, 0] = coefficients - step[:, None] * (whitener[places] @ whitener.T)
+        return starts
+
     def _halfway_without(self, place: int) -> Floats | None:
         """Where the way to infinity begins, without a column: the model without it is nearer to that than to the end
         of the way, unless the column does not matter.

@@ -33,6 +33,7 @@ from fbed.models.recession import Constraints
 from fbed.rules.p_values import Floats
 
 _RANGE = 300.0  # hazards that are further apart than exp of this are not held on one scale
+_CLEAR = 1e-9  # by how much, beside their size, predictors differ that are not equal up to rounding
 _ROUNDING = 1e-15  # information below this part of Σ w·x² is what subtraction has left of none at all
 
 
@@ -57,9 +58,9 @@ class Cox(Regression):
         self._observed = (time, event, strata, entry)
         self.log_weights = np.log(self.risk.weights)[:, None]
         self.own_logs = float(weights[event] @ np.log(weights[event]))
-        self._fits = self._made_fits()
+        self.fits = self._kernels()
 
-    def _made_fits(self) -> CoxFits | None:
+    def _kernels(self) -> CoxFits | None:
         """Kernels, for which rows that enter late and strata are too much."""
         risk = self.risk
         if risk.late or len(risk.strata) > 1 or not len(risk.deaths):
@@ -68,7 +69,7 @@ class Cox(Regression):
         outlived = np.where(risk.outlives, risk.survived, 0)
         places = (risk.order, risk.deaths, risk.group_starts, outlived, risk.first, after, risk.term_group)
         values = (risk.weights, self.log_weights[:, 0], risk.left, risk.multiplicity, self.event_weights[risk.order])
-        limits = [CONVERGED, NEARLY, SMALL_STEP, JITTER, ROUNDING, LEAST_STEP, NOISE, _RANGE, _ROUNDING]
+        limits = [CONVERGED, NEARLY, SMALL_STEP, JITTER, ROUNDING, LEAST_STEP, NOISE, _RANGE, _ROUNDING, _CLEAR]
         return CoxFits(
             [np.ascontiguousarray(place, dtype=np.int64) for place in places],
             [np.ascontiguousarray(value) for value in values],
@@ -85,10 +86,10 @@ class Cox(Regression):
 
     def maximise(self, columns: Columns, start: Floats) -> Maximum:
         """By kernels; models that ask for more than they can are left to `climb`."""
-        if self._fits is None or not start.size:
+        if self.fits is None or not start.size:
             return super().maximise(columns, start)
         own = None if columns.x is None else np.asfortranarray(columns.x)
-        found = Maximum(*self._fits.climb(np.asfortranarray(columns.Z), own, np.asfortranarray(start)))
+        found = Maximum(*self.fits.climb(np.asfortranarray(columns.Z), own, np.asfortranarray(start)))
         rest = ~found.finished
         if rest.any():
             more = climb(self, columns.only(rest), start[:, rest])
@@ -181,6 +182,8 @@ class CoxPoint:
         if columns.x is None and root.shape[1] == 1:  # one model: all its columns at once
             own = root * self._per_term(columns.Z[risk.order])
             return np.asarray((own.T @ own)[None])
+        if root.shape[1] == 1:  # one point, and models with a column of their own each
+            return self._outer_means_at_one_point(columns, root)
         sorted_columns = [column[risk.order][:, None] for column in columns.Z.T]
         if columns.x is not None:
             sorted_columns.append(columns.x[risk.order])
@@ -188,6 +191,17 @@ class CoxPoint:
         for j, column in enumerate(sorted_columns):
             means[:, j] = (root * self._per_term(column)).T
         return means @ means.transpose(0, 2, 1)
+
+    def _outer_means_at_one_point(self, columns: Columns, root: Floats) -> Floats:
+        """The same, where what belongs to the columns that all models share is the same for all of them."""
+        assert columns.x is not None
+        order, k = self.cox.risk.order, columns.size - 1
+        shared, own = (root * self._per_term(x[order]) for x in (columns.Z, columns.x))
+        out = np.empty((own.shape[1], k + 1, k + 1))
+        out[:, :k, :k] = shared.T @ shared
+        out[:, :k, k] = out[:, k, :k] = own.T @ shared
+        out[:, k, k] = (own * own).sum(axis=0)
+        return out
 
     def extremes(self, step: Floats) -> tuple[Floats, Floats]:
         """z = u − ū of every row at risk at every term, ū the mean there; rows yet to enter only widen the range."""
@@ -202,7 +216,7 @@ class CoxPoint:
         return self.cox.event_weights[:, None] - self._expected(), None
 
     def separated(self) -> NDArray[np.bool_]:
-        """Whoever dies has the largest hazard of all at risk, tied deaths the same one: the likelihood tends to 1.
+        """Whoever dies has clearly the largest hazard of all at risk, tied deaths the same one: likelihoods tend to 1.
 
         Likelihoods that are monotone in part only are followed to their limit by the iterations themselves.
         """
@@ -216,4 +230,5 @@ class CoxPoint:
             return np.asarray(first)
         lowest = np.minimum.reduceat(dying, risk.group_starts, axis=0)
         alike = lowest == np.maximum.reduceat(dying, risk.group_starts, axis=0)
-        return np.asarray((alike & (lowest > risk.largest_surviving(eta))).all(axis=0))
+        ahead = lowest - risk.largest_surviving(eta) > _CLEAR * (1.0 + np.abs(lowest))
+        return np.asarray((alike & ahead).all(axis=0))

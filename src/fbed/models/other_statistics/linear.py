@@ -15,6 +15,7 @@ from fbed.rules.p_values import ExactF, Floats
 PERFECT = 1e-10
 """RSS below this part of TSS is a perfect fit: what is left is rounding, and counts as exactly this much."""
 
+_MOST = 0.25  # part of all columns from which products with all of them cost less than a copy of some
 _SHIFTED = 10.0  # a centre this many scales away costs digits in an inner product with a raw column
 _NEARLY_COLLINEAR = 1e-5  # part of a column's norm² below which differences of sums have lost too many digits
 
@@ -136,9 +137,10 @@ class Remainders:
 
     def update(self, span: Span, which: Indices, residual: Floats) -> tuple[Floats, Floats]:
         """norm² of what is left of some columns, and their products with the residual of the outcome: one pass."""
-        product = np.empty(len(which))
-        for depth in np.unique(self.depth[which]).tolist():
-            rows = np.flatnonzero(self.depth[which] == depth)
+        product, depths = np.empty(len(which)), self.depth[which]
+        alike = len(depths) > 0 and bool((depths == depths[0]).all())
+        for depth in depths[:1].tolist() if alike else np.unique(depths).tolist():
+            rows = slice(None) if alike else np.flatnonzero(depths == depth)
             vectors = np.column_stack([span.Q[:, depth:], residual]) * span.root[:, None]
             along = self._products(which[rows], vectors)
             product[rows] = along[:, -1]
@@ -148,6 +150,9 @@ class Remainders:
 
     def _products(self, which: Indices, vectors: Floats) -> Floats:
         design = self.design
+        if design.small_whole is not None:
+            most = len(which) > _MOST * len(design.small_whole)
+            return np.asarray((design.small_whole @ vectors)[which] if most else design.small_whole[which] @ vectors)
         out = np.empty((len(which), vectors.shape[1]))
         raw = design.is_sparse & (np.abs(design.center[which]) / _SHIFTED <= design.scale[which])
         some = np.flatnonzero(raw)
@@ -155,9 +160,6 @@ class Remainders:
             columns, sums = which[some], vectors.sum(axis=0)
             products = np.column_stack([design.matrix.dots(columns, np.ascontiguousarray(v)) for v in vectors.T])
             out[some] = (products - design.center[columns, None] * sums) / design.scale[columns, None]
-        if design.small_whole is not None:
-            everything = len(which) == len(design.small_whole) and bool((np.diff(which) == 1).all())
-            return np.asarray((design.small_whole if everything else design.small_whole[which]) @ vectors)
         rest = np.flatnonzero(~raw)
         for start in range(0, len(rest), design.block_size):
             part = rest[start : start + design.block_size]
@@ -194,14 +196,18 @@ class FastGaussianFit(GaussianFit):
         if not self.span.full_rank:
             return super().losses(variables)
         inverse = np.linalg.inv(self.span.triangle())
+        norm2 = np.einsum("ij,ij->i", inverse, inverse)
         fitted = self.span.Q.T @ self.model.y
         added, df = np.zeros(len(variables)), np.zeros(len(variables))
         for i, variable in enumerate(variables.tolist()):
-            rows = inverse[self.span.place(variable)]
-            if (np.einsum("ij,ij->i", rows, rows) * COLLINEAR > 0.01).any():  # next to the span of the others
+            place = self.span.place(variable)
+            if (norm2[place] * COLLINEAR > 0.01).any():  # next to the span of the others
                 return super().losses(variables)
-            own = np.linalg.qr(rows.T)[0]
-            added[i], df[i] = float(((own.T @ fitted) ** 2).sum()), own.shape[1]
+            df[i] = place.stop - place.start
+            if df[i] == 1:
+                added[i] = float(inverse[place.start] @ fitted) ** 2 / norm2[place.start]
+            else:
+                added[i] = float(((np.linalg.qr(inverse[place].T)[0].T @ fitted) ** 2).sum())
         return self._loss_evidence(added, df)
 
 

@@ -74,7 +74,7 @@ def predictors(model: FinalModel, terms: Floats) -> Floats:
 
 def predictors_of_several(models: Sequence[FinalModel], terms: Floats) -> list[Floats]:
     """The same of models with the same terms, all in one go over these."""
-    out = np.ascontiguousarray(np.hstack([constants(model, len(terms)) for model in models]).T)
+    out = np.repeat(np.concatenate([_constants(model) for model in models])[:, None], len(terms), axis=1)
     slopes = np.vstack([slopes_of(model) for model in models])
     columns = np.asfortranarray(terms).T
     step = max(1, min(_TOGETHER, _VALUES // max(1, out.size))) if len(terms) >= _ROWS else 1
@@ -93,8 +93,12 @@ def predictors_of_several(models: Sequence[FinalModel], terms: Floats) -> list[F
 
 def constants(model: FinalModel, n_rows: int) -> Floats:
     """Linear predictors before any term is added, rows × predictors."""
+    return np.tile(_constants(model), (n_rows, 1))
+
+
+def _constants(model: FinalModel) -> Floats:
     where = model.layout
-    return np.tile(_linear(model)[:, 0] if where.intercept else np.zeros(where.n_predictors), (n_rows, 1))
+    return _linear(model)[:, 0] if where.intercept else np.zeros(where.n_predictors)
 
 
 def slopes_of(model: FinalModel) -> Floats:
