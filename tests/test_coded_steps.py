@@ -22,6 +22,7 @@ from fbed.models.engines.categories.coded_columns import Category, CodedColumns,
 from fbed.models.engines.categories.coded_fit import CodedFit
 from fbed.models.engines.categories.coded_projection import Projection
 from fbed.models.engines.categories.residual_pairs import _inverse_by_pivots, _pseudo_inverse
+from fbed.models.engines.categories.walks import Walks, Without
 from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.factor import Factor, solved_by_pivots
 from fbed.models.engines.tall.model import TallFit
@@ -279,3 +280,49 @@ def test_what_removing_variables_costs_is_enclosed_for_all_at_once(seed, family,
         assert clear.sum() >= len(selected) - 1  # all but the category whose levels are eliminated
     for i, variable in enumerate(selected):
         assert coded.resolve_loss(variable, np.inf)[0] == pytest.approx(exact.statistic[i], rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+@pytest.mark.parametrize("seed", range(4))
+def test_walks_without_a_variable_stay_without_it(seed, family, monkeypatch):
+    """However long they go on: at the maximum, rounding in directions that the model lacks would grow."""
+    monkeypatch.setattr(coded_regression, "_WORTH", 0.0)  # also for so few rows
+    rng = np.random.default_rng(seed)
+    n = 400
+    table = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
+    table["group"] = pd.Categorical(rng.integers(0, 40, n).astype(str))
+    eta = 2.0 * table["a"] - table["b"] + 0.5 * table["c"]
+    y = rng.poisson(np.exp(0.5 * eta)) if family == "poisson" else (eta + rng.logistic(size=n) > 0).astype(int)
+    fit, plain = (
+        read_problem(table, y, [fbed.BIC()], family=family, engine=engine).model.fit((0, 1, 2, 3, 4))
+        for engine in ("certified", "exhaustive")
+    )
+    assert isinstance(fit, CodedFit)
+    variables = [0, 1, 2, 3]
+    found = fit._enclosed_without(variables, lambda least, most: np.zeros(len(least), dtype=bool))
+    assert found is not None
+    least, most, settled = found
+    exact = fit.deviance + plain.losses(np.array(variables)).statistic
+    assert not settled.any()
+    assert (least <= exact * (1.0 + 1e-9)).all()
+    assert_allclose(most, exact, rtol=1e-9)
+
+
+def test_means_beyond_all_numbers_leave_intervals_open(monkeypatch):
+    """A walk that begins with infinite means knows nothing of its maximum, and says so."""
+    monkeypatch.setattr(coded_regression, "_WORTH", 0.0)
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame(rng.normal(size=(200, 2)), columns=list("ab"))
+    table["group"] = pd.Categorical(rng.integers(0, 30, 200).astype(str))
+    y = rng.poisson(np.exp(0.3 * table["a"]))
+    fit = read_problem(table, y, [fbed.BIC()], family="poisson").model.fit((0, 1, 2))
+    assert isinstance(fit, CodedFit)
+    rows = fit._null
+    wild = np.asfortranarray(np.column_stack([rows.predictor, rows.predictor + 600.0 * table["a"].to_numpy()]))
+    beside = Without(np.zeros((200, 2)), np.arange(2), 2)
+    walks = Walks(rows.projection, rows.outcome, rows.weight, beside, wild, np.zeros(2), np.full(2, np.inf))
+    with np.errstate(all="ignore"):
+        walks.go(lambda least, most: most - least <= 1e-9 * most)
+    assert walks.settled[0]
+    assert not np.isnan(walks.least).any()
+    assert not np.isnan(walks.most).any()

@@ -46,7 +46,7 @@ class RacedFit(BoundedFit):
         if not finished and certain >= self._enough:
             self.at_least = certain
         elif not finished:
-            return super()._maximise(found)
+            return super()._maximise(start)
         return Maximum(found[:, None], np.array([deviance]), np.ones(1, dtype=bool))
 
     def prepare(self, n_candidates: int = 0, critical: float = np.inf) -> None:

@@ -33,7 +33,7 @@ class _Level:
 
     def running(self, moments: Floats, ufunc: np.ufunc, outwards: bool) -> None:
         """Running sums within halves, in place: away from the split that they share, or towards it."""
-        halves = moments.reshape(-1, 2, self.half, moments.shape[1])
+        halves = moments.reshape(len(moments) // (2 * self.half), 2, self.half, moments.shape[1])
         for side, backwards in ((0, outwards), (1, not outwards)):
             part = halves[:, side, ::-1] if backwards else halves[:, side]
             ufunc.accumulate(part, axis=1, out=part)

@@ -24,6 +24,8 @@ ROUNDING = 1e-8
 """Relative error of bounds, beside that of a projection."""
 
 _MOST_STEPS = 25
+_AT_REST = 1e-13  # part of the deviance by which a step lowers it that leads nowhere
+_MOST_RESTS = 2  # such steps in a row
 
 AllSettled = Callable[[Floats, Floats], NDArray[np.bool_]]
 """Which intervals are clear enough, given the lower and upper ends of all of them."""
@@ -95,9 +97,17 @@ class Without:
 
     def steps(self, residuals: Floats, which: NDArray[np.intp]) -> Floats:
         """Back along the columns of each."""
-        along = self.columns.T @ residuals
+        return np.asarray(-(self.columns @ self._own(residuals, which)))
+
+    def cleared(self, moves: Floats, weight: Floats, which: NDArray[np.intp]) -> Floats:
+        """Without what rounding has left along the columns of each: where little else is left, it would grow."""
+        return np.asfortranarray(moves - self.columns @ self._own(weight[:, None] * moves, which))
+
+    def _own(self, rows: Floats, which: NDArray[np.intp]) -> Floats:
+        """Sums over rows with the columns of each."""
+        along = self.columns.T @ rows
         along[self.owner[:, None] != which] = 0.0
-        return np.asarray(-(self.columns @ along))
+        return np.asarray(along)
 
 
 class Nothing:
@@ -132,12 +142,13 @@ class Walks:
 
     def go(self, settled: AllSettled) -> None:
         """Steps until every interval is settled; a walk that does not come closer to its maximum is given up."""
-        going = np.arange(self.beside.count)
+        going, rests = np.arange(self.beside.count), np.zeros(self.beside.count, dtype=np.intp)
         before: _Step | None = None
         for _ in range(_MOST_STEPS):
             check_time()
             deviance, mean, residual, curvature = self.outcome.at_each(self._at(going), self.weight)
-            falling = deviance <= self.most[going] * (1.0 + 1e-12)
+            rests[going] = np.where(deviance > self.most[going] * (1.0 - _AT_REST), rests[going] + 1, 0)
+            falling = (deviance <= self.most[going] * (1.0 + 1e-12)) & (rests[going] <= _MOST_RESTS)
             self.most[going] = np.minimum(self.most[going], np.where(falling, deviance, np.inf))
             kept = np.flatnonzero(falling & ~self._look(going, settled))
             if len(kept) < len(going):
@@ -149,8 +160,11 @@ class Walks:
             if len(going) == 0:
                 return
             move = np.asfortranarray(self.projection.steps(residual) + self.beside.steps(residual, going))
+            if isinstance(self.beside, Without):
+                move = self.beside.cleared(move, self.projection.weight, going)
             gain = self.outcome.divergences(mean, self.projection.weight[:, None] * move, self.weight)
-            self.least[going] = np.maximum(self.least[going], at_least(self.projection, deviance, gain))
+            known = at_least(self.projection, deviance, gain)
+            self.least[going] = np.fmax(self.least[going], known)  # nothing, where means are beyond all numbers
             step = _Step.after(before, move, residual)
             kept = np.flatnonzero(~self._look(going, settled))
             if len(kept) < len(going):
