@@ -173,13 +173,13 @@ def test_ctrl_c_keeps_what_was_done():
     X, y = data()
 
     def stop(where):
-        if where.done == 5:
+        if where.done == 20:  # late enough for the first one to be among them, whichever process had it
             raise KeyboardInterrupt
 
     for n_jobs in (1, 2):
         found = fbed.inclusion(X, y, n_resamples=50, n_bootstrap=0, random_state=1, progress=stop, n_jobs=n_jobs)
         assert found.status == "interrupted"
-        assert 1 <= found.n_resamples <= 7
+        assert 1 <= found.n_resamples <= 22
     whole = fbed.inclusion(X, y, n_resamples=50, n_bootstrap=0, random_state=1)
     assert whole.selections[: found.n_resamples] == found.selections
     short = fbed.inclusion(X, y, n_resamples=5000, n_bootstrap=0, time_limit=0.05)
