@@ -316,6 +316,11 @@ def cox_expected(event: Floats, closes: Which, starts: Flags, hazard: Floats, sh
     """The hazard of every row times the sum of shares of the tied sets at which it is at risk, less its own part of the
     one in which it dies."""
 
+def information_rows(
+    event: Floats, closes: Which, starts: Flags, hazard: Floats, expected: Floats, triangle: Floats, X: Floats
+) -> Floats:
+    """G with ZᵀG the information of any columns Z with X in a proportional hazards model; all rows at once."""
+
 class ProductsAtRisk:
     """Sums over rows in order of risk of so many columns Z of a model and others X, a block of rows after another."""
 

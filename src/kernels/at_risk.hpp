@@ -76,6 +76,30 @@ inline OutVector cox_expected(Vector event, Which closes, Flags starts, Vector h
     return found;
 }
 
+// Columns as the information has them in the rows; see `RiskInformation`.
+inline OutMatrix information_rows(Vector event, Which closes, Flags starts, Vector hazard, Vector expected, Vector triangle,
+                                  ColumnMajor X) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    const size_t n = event.shape(0);
+    require(hazard.shape(0) == n && expected.shape(0) == n && X.shape(0) == n, "sizes");
+    const int64_t n_sets = static_cast<int64_t>(triangle.shape(0)) / 3, count = static_cast<int64_t>(X.shape(1));
+    check_range(closes, n_sets + 1);
+    double* out;
+    OutMatrix found = new_columns(n, count, out);
+    nb::gil_scoped_release release;
+    RiskInformation information(n_sets);
+    std::vector<double> turned(n * kLanes);
+    for (int64_t first = 0; first < count; first += kLanes) {
+        look_up();
+        const int64_t some = std::min(kLanes, count - first);
+        turn(X.data() + first * rows.n, rows.n, some, rows.n, turned.data(), kLanes);
+        information.take(rows, {hazard.data(), expected.data(), nullptr, triangle.data()}, turned.data());
+        for (int64_t q = 0; q < some; ++q)
+            for (int64_t i = 0; i < rows.n; ++i) out[(first + q) * rows.n + i] = turned[i * kLanes + q];
+    }
+    return found;
+}
+
 // What rows in order of risk say of columns, block of rows after block of rows; see `risk_tiles.hpp`.
 struct ProductsAtRisk {
     RiskProducts sums;
@@ -147,6 +171,7 @@ inline void bind_at_risk(nb::module_& m) {
     m.def("cox_change", &cox_change);
     m.def("cox_shares", &cox_shares);
     m.def("cox_expected", &cox_expected);
+    m.def("information_rows", &information_rows);
     nb::class_<ProductsAtRisk>(m, "ProductsAtRisk")
         .def(nb::init<int64_t, int64_t>())
         .def("add", &ProductsAtRisk::add)

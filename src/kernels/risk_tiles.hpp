@@ -143,6 +143,54 @@ struct RiskProducts {
     }
 };
 
+// What the information has in the rows for some columns x, eight beside each other: w·x less what the tied sets take, so that the
+// information of any column z with x is z'G. Those at risk at a set are the rows so far, so that the sums of x run down the rows, and
+// what every row gets of all later sets runs up. `rows` are all of them; x is given row after row, and g takes its place.
+struct RiskInformation {
+    std::vector<double> at_risk, dying;  // what a row at risk at a set gets of it, and what one that dies gets beside that
+
+    explicit RiskInformation(int64_t n_sets) : at_risk(n_sets * kLanes), dying(n_sets * kLanes) {}
+
+    FBED_HOT void take(const RiskRows& rows, const RiskWeights& state, double* x) {
+        down(rows, state, x);
+        up(rows, state, x);
+    }
+
+    FBED_INLINE void down(const RiskRows& rows, const RiskWeights& state, const double* X) {
+        Lanes s{}, d{};
+        for (int64_t i = 0; i < rows.n; ++i) {
+            const Lanes x = *reinterpret_cast<const Lanes*>(X + i * kLanes);
+            if (rows.starts[i]) s = Lanes{};
+            s += state.hazard[i] * x;
+            if (rows.event[i] != 0.0) d += state.hazard[i] * x;
+            if (rows.closes[i] == 0) continue;
+            const int64_t g = rows.closes[i] - 1;
+            const double* l = state.triangle + 3 * g;
+            Lanes all = (l[0] * l[0]) * s, own = (l[0] * l[1]) * s;
+            all += (l[0] * l[1]) * d;
+            own += (l[1] * l[1] + l[2] * l[2]) * d;
+            *reinterpret_cast<Lanes*>(at_risk.data() + g * kLanes) = all;
+            *reinterpret_cast<Lanes*>(dying.data() + g * kLanes) = own;
+            d = Lanes{};
+        }
+    }
+
+    FBED_INLINE void up(const RiskRows& rows, const RiskWeights& state, double* X) {
+        Lanes all{}, own{};
+        for (int64_t i = rows.n; i-- > 0;) {
+            if (const int64_t g = rows.closes[i] - 1; g >= 0) {
+                all += *reinterpret_cast<const Lanes*>(at_risk.data() + g * kLanes);
+                own = *reinterpret_cast<const Lanes*>(dying.data() + g * kLanes);
+            }
+            Lanes& x = *reinterpret_cast<Lanes*>(X + i * kLanes);
+            x = state.expected[i] * x;
+            x += -state.hazard[i] * all;
+            if (rows.event[i] != 0.0) x += -state.hazard[i] * own;
+            if (rows.starts[i]) all = Lanes{};
+        }
+    }
+};
+
 // Sums over Efron's terms of c times the second, third and fourth central moment of steps u among those at risk, and the extremes
 // of their difference from the mean there: eight steps beside each other.
 struct RiskMoments {

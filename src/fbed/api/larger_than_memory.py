@@ -39,7 +39,7 @@ from fbed.larger_than_memory.time_order import in_order_of_time
 from fbed.larger_than_memory.workers import Crew, Here, Tally, together
 from fbed.matrix.design import Design
 from fbed.models.base import Model
-from fbed.models.engines.tall.risk_sums import order_of_risk
+from fbed.models.engines.tall.course import order_of_risk
 from fbed.result.exact_numbers import Closer
 from fbed.rules.criteria import Criterion, Rule
 from fbed.rules.p_values import Floats

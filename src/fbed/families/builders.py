@@ -24,10 +24,11 @@ from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.survival import SurvivalFit
 from fbed.models.engines.tall.array_sums import ArraySums
+from fbed.models.engines.tall.course import Course, order_of_risk
 from fbed.models.engines.tall.linear import LinearSums, Products, TallGaussian
 from fbed.models.engines.tall.model import TallModel
 from fbed.models.engines.tall.packed_sums import PackedSums
-from fbed.models.engines.tall.risk_sums import Course, RiskSums, in_order, order_of_risk
+from fbed.models.engines.tall.risk_sums import RiskSums, in_order
 from fbed.models.engines.tall.row_sums import RowSums
 from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.engines.trials import Halves, Trials, TrialsByFits

@@ -20,9 +20,9 @@ from fbed.larger_than_memory.time_order import InTime, JoinedRisks
 from fbed.larger_than_memory.workers import Crew
 from fbed.matrix.design import Design
 from fbed.models.base import Model
+from fbed.models.engines.tall.course import Course
 from fbed.models.engines.tall.linear import Products, TallGaussian
 from fbed.models.engines.tall.model import TallModel
-from fbed.models.engines.tall.risk_sums import Course
 from fbed.models.other_statistics.linear import Gaussian
 from fbed.rules.p_values import Floats
 

@@ -16,7 +16,8 @@ from fbed.larger_than_memory.part_columns import Piece
 from fbed.larger_than_memory.scratch import ScratchRows
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
-from fbed.models.engines.tall.risk_sums import Course, RiskState, RiskSums
+from fbed.models.engines.tall.course import Course, RiskState
+from fbed.models.engines.tall.risk_sums import RiskSums
 from fbed.rules.p_values import Floats
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed._kernels import cox_expected, cox_shares
-from fbed.models.engines.tall.risk_sums import Course
+from fbed.models.engines.tall.course import Course
 from fbed.result.fitted.checks import Baseline, Check, centred_rank, slopes_in_time
 from fbed.rules.p_values import Floats
 

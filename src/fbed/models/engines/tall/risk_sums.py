@@ -12,92 +12,25 @@ and of their M, and M is a sum that runs down the columns (`ProductsAtRisk`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_change, cox_state
+from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_change
 from fbed.clock import check_time
 from fbed.matrix.candidate_steps import predictors, remainder, steps
+from fbed.matrix.counted_columns import counted
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
+from fbed.models.engines.tall.course import Course, RiskState
+from fbed.models.engines.tall.information_at_risk import InformationAtRisk
 from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.rules.p_values import Floats
 
 Columns = Callable[[slice], Floats]
 """What reads columns, of some rows."""
-
-
-def order_of_risk(time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> NDArray[np.intp]:
-    """Rows by stratum, then from the latest time to the earliest; those who die at a time before the censored."""
-    stratum = np.zeros(len(time), dtype=np.intp) if strata is None else strata
-    return np.lexsort((~event, -time, stratum))
-
-
-@dataclass(frozen=True)
-class RiskState:
-    """Hazard, expected events and residual of every row, and the triangle of every tied set."""
-
-    hazard: Floats
-    expected: Floats
-    residual: Floats
-    triangle: Floats
-
-    def rows(self, part: slice) -> RiskState:
-        """Of some rows; all tied sets stay, since the rows know them by number."""
-        return RiskState(self.hazard[part], self.expected[part], self.residual[part], self.triangle)
-
-
-@dataclass(frozen=True)
-class Course:
-    """When rows in order (`order_of_risk`) come and go, with their weights.
-
-    `event` is 1 where a row dies, `starts` marks the first row of a stratum, and `closes` has at the last row of a tied
-    set its number, from 1. `deaths` is the weight of those who die in each set.
-    """
-
-    event: Floats
-    closes: NDArray[np.int64]
-    starts: NDArray[np.bool_]
-    deaths: Floats
-    weights: Floats
-
-    @classmethod
-    def of(cls, time: Floats, event: NDArray[np.bool_], strata: NDArray[np.intp] | None, weights: Floats) -> Course:
-        """From times, events and strata in order."""
-        dies = event.astype(np.float64)
-        starts = np.zeros(len(time), dtype=bool)
-        starts[0] = True
-        if strata is not None:
-            starts[1:] = np.diff(strata) != 0
-        last = np.flatnonzero(np.append((np.diff(time) != 0) | starts[1:], True))  # row of each time
-        deaths = np.add.reduceat(dies * weights, np.concatenate([[0], last[:-1] + 1]))
-        closes = np.zeros(len(time), dtype=np.int64)
-        closing = last[deaths > 0]
-        closes[closing] = np.arange(1, len(closing) + 1)
-        return cls(dies, closes, starts, deaths[deaths > 0], weights)
-
-    def rows(self, part: slice) -> Course:
-        """Of some rows; all tied sets stay, since the rows know them by number."""
-        return Course(self.event[part], self.closes[part], self.starts[part], self.deaths, self.weights[part])
-
-    @property
-    def n_events(self) -> float:
-        """Of all tied sets together."""
-        return float(self.deaths.sum())
-
-    @cached_property
-    def least(self) -> float:
-        """−log-likelihood of the largest partial likelihood that any hazards could reach."""
-        return saturated_loss(self.deaths)
-
-    def state(self, eta: Floats) -> tuple[RiskState, float]:
-        """All rows at given linear predictors, and half the deviance."""
-        *state, loss = cox_state(self.event, self.closes, self.starts, self.deaths, eta, self.weights)
-        return RiskState(*state), loss - self.least
 
 
 class RiskSums:
@@ -120,6 +53,10 @@ class RiskSums:
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Half the deviance, gradient and information of the columns of S, and the state of the rows."""
         rows, loss = self.course.state(self.predictors(selected, coefficients))
+        columns = counted(self.blocks, selected, constant=False)
+        if columns is not None:
+            found = InformationAtRisk(columns, self.course, rows)
+            return Sweep(loss, found.score(), found.within(selected), rows)
         sums = ProductsAtRisk(len(coefficients), 0)
         if len(coefficients):
             self.add_model(sums, rows, selected)
@@ -135,6 +72,9 @@ class RiskSums:
 
     def look(self, rows: RiskState, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀr, the information of X with Z and of X with itself, for candidates that are single columns of numbers."""
+        columns = counted(self.blocks, selected, constant=False)
+        if columns is not None:
+            return InformationAtRisk(columns, self.course, rows).with_numbers(candidates)
         sums = ProductsAtRisk(self.blocks.width(selected), len(candidates))
         self.add_candidates(sums, rows, selected, candidates)
         return Looked(*sums.found())
@@ -151,6 +91,9 @@ class RiskSums:
     def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns; a category's are levels as they are."""
         size = self.blocks.width(selected)
+        columns = counted(self.blocks, [*selected, variable], constant=False)
+        if columns is not None:
+            return InformationAtRisk(columns, self.course, rows).with_group(selected, variable)
         sums = ProductsAtRisk(size + int(self.design.width[variable]), 0)
         self.add_group(sums, rows, selected, variable)
         return looked_at_group(sums, size)
@@ -236,10 +179,3 @@ def in_order(design: Design, order: NDArray[np.intp]) -> Design:
     if (order == np.arange(len(order))).all():
         return design
     return Design(design.table.rows(order, turned=True), design.weights[order])
-
-
-def saturated_loss(deaths: Floats) -> float:
-    """−log-likelihood of the largest partial likelihood that any hazards could reach: Σ c·log(d − position)."""
-    tied = deaths[deaths != 1.0]
-    positions = [np.arange(np.ceil(d - 1e-9)) for d in tied]
-    return float(sum(np.minimum(d - m, 1.0) @ np.log(d - m) for d, m in zip(tied, positions, strict=True)))
