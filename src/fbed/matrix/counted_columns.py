@@ -98,13 +98,13 @@ class CountedColumns:
         return self.between(CountedColumns(self.blocks, ()), vector)[:, 0]
 
     def along_columns(self, G: Floats) -> Floats:
-        """ZᵀG of columns of all rows."""
+        """ZᵀG of columns of all rows that sum to 0, so that centres do not matter."""
         raw = np.empty((self.ends[-1], G.shape[1]))
         (raw[: self.first],) = self.blocks.summed(lambda part: (self.read(part).T @ G[part],), self.first + G.shape[1])
         once = np.ones(len(G))
         for (codes, n_levels), first, last in zip(self.categories, self.ends, self.ends[1:], strict=False):
             raw[first:last] = sums_by_level(codes, n_levels, once, G)
-        return np.asarray((raw[self.place] - self.center[:, None] * raw[0]) / self.scale[:, None])
+        return np.asarray(raw[self.place] / self.scale[:, None])
 
     def gram(self, weight: Floats) -> Floats:
         """ZᵀwZ."""

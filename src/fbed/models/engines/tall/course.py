@@ -75,9 +75,10 @@ class Course:
         """−log-likelihood of the largest partial likelihood that any hazards could reach."""
         return saturated_loss(self.deaths)
 
-    def state(self, eta: Floats) -> tuple[RiskState, float]:
-        """All rows at given linear predictors, and half the deviance."""
-        *state, loss = cox_state(self.event, self.closes, self.starts, self.deaths, eta, self.weights)
+    def state(self, eta: Floats, weights: Floats | None = None) -> tuple[RiskState, float]:
+        """All rows at given linear predictors, and half the deviance; rows of which none dies may weigh less."""
+        weights = self.weights if weights is None else weights
+        *state, loss = cox_state(self.event, self.closes, self.starts, self.deaths, eta, weights)
         return RiskState(*state), loss - self.least
 
 

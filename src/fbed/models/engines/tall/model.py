@@ -31,7 +31,7 @@ from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
-from fbed.models.engines.tall.row_questions import ScoredVerbs, Verbs
+from fbed.models.engines.tall.row_questions import ScoredVerbs, SparingVerbs, Verbs
 from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.models.engines.tall.screen import EarlierVerbs, Here, Screen
 from fbed.models.likelihoods.likelihood import SATURATED
@@ -347,7 +347,7 @@ class TallFit:
         return (self.sums.look_at_group(self.sweep.rows, self.selected, int(v)) for v in variables)
 
     def _group_bracket(self, variable: int, looked: Looked) -> tuple[float, float, bool]:
-        step = self._group_step(looked)
+        step = self._group_step(variable, looked)
         if step is None:
             return 0.0, np.inf, True
         delta, along, score = step
@@ -357,20 +357,32 @@ class TallFit:
         furthest = self.sums.stretch * own + self._furthest(along)
         return *score_interval(score, float(furthest), self._nearly), False
 
-    def _group_step(self, looked: Looked) -> tuple[Floats, Floats, float] | None:
+    def _group_step(self, variable: int, looked: Looked) -> tuple[Floats, Floats, float] | None:
         """δ = I⁻¹U of several columns, Γδ and the score statistic; None where S leaves too little of them."""
         half = self.factor.halved(looked.cross)
         score = looked.score - half.T @ self.factor.halved(self.sweep.gradient[:, None])[:, 0]
         own = np.diag(looked.own)
-        if (own <= 0.0).any():
+        some = np.flatnonzero(own > 0.0)
+        if len(some) == 0 or (len(some) < len(own) and not self._are_independent(variable)):
             return None
-        unit = 1.0 / np.sqrt(own)
-        left = (looked.own - half.T @ half) * unit * unit[:, None]
-        solved = solved_by_pivots(left, unit * score, _DELICATE)
+        unit = 1.0 / np.sqrt(own[some])
+        left = (looked.own - half.T @ half)[np.ix_(some, some)] * unit * unit[:, None]
+        solved = solved_by_pivots(left, unit * score[some], _DELICATE)
         if solved is None:
             return None
-        delta = unit * solved
+        delta = np.zeros(len(own))
+        delta[some] = unit * solved
         return delta, self.factor.completed(half @ delta), float(score @ delta)
+
+    def _are_independent(self, variable: int) -> bool:
+        """Whether columns without information are so since S spares their rows, not since S leaves nothing of them."""
+        both = (*self.selected, variable)
+        return self._spares_rows(both) and cast("SparingVerbs", self.sums).are_independent(both)
+
+    def _spares_rows(self, variables: Sequence[int]) -> bool:
+        """Whether the family can do without rows that certain variables explain, and does."""
+        spares = getattr(self.sums, "spares_rows", None)
+        return spares is not None and spares(variables)
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Bounds from exact moments of the step, for those whose statistic is not known."""
@@ -429,7 +441,8 @@ class TallFit:
         unsure = single and doubtful and variable not in self._larger
         if unsure and self._left_of(variable) <= COLLINEAR:
             return 0.0, 0.0
-        larger = self._with(variable) if single or not doubtful else None
+        whole = single or not doubtful or self._spares_rows((*self.selected, variable))
+        larger = self._with(variable) if whole else None
         if larger is None:
             return gain_of(self._with_care, variable)
         return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
@@ -471,6 +484,9 @@ class TallFit:
         charge = 4.0 * short * np.sqrt(wald) + 2.0 * self.short
         lower = E(-furthest - self.drift * (1.0 + furthest)) * wald * (1.0 - _SLACK) - charge
         upper = E(np.minimum(furthest, 700.0)) * wald * (1.0 + _SLACK) + charge
+        for i, variable in enumerate(variables.tolist()):
+            if self._spares_rows([variable]):  # without it, more rows have to be explained
+                upper[i] = np.inf
         return Bounds(np.maximum(lower, 0.0), upper, self._widths(variables), self.reference)
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
@@ -549,6 +565,8 @@ class TallFit:
     def describe(self) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
         model = self.model
+        if self._spares_rows(self.selected):
+            return model.careful.describe(self.selected)
         if self.short > _SHORT:  # errors are those of the maximum itself
             return TallFit(model, self.selected, self.maximum).describe()
         shown = standardised_to_users_scale(

@@ -25,6 +25,7 @@ from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.course import Course, RiskState
+from fbed.models.engines.tall.eventless import EventlessLevels
 from fbed.models.engines.tall.information_at_risk import InformationAtRisk
 from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.rules.p_values import Floats
@@ -45,6 +46,7 @@ class RiskSums:
     def __init__(self, blocks: RowBlocks, course: Course) -> None:
         self.blocks, self.design, self.course = blocks, blocks.design, course
         self.n = self.events = course.n_events
+        self.eventless = EventlessLevels(blocks, course)
 
     def start(self) -> Floats:
         """No constant: the baseline hazard is left open."""
@@ -52,16 +54,30 @@ class RiskSums:
 
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Half the deviance, gradient and information of the columns of S, and the state of the rows."""
-        rows, loss = self.course.state(self.predictors(selected, coefficients))
+        eta, left = self.predictors(selected, coefficients), self.eventless.left_by(selected)
+        if left is None:
+            return self._sweep(selected, *self.course.state(eta))
+        return left.without_idle(self._sweep(selected, *self.course.state(eta, left.weights)))
+
+    def _sweep(self, selected: Sequence[int], rows: RiskState, loss: float) -> Sweep:
         columns = counted(self.blocks, selected, constant=False)
         if columns is not None:
             found = InformationAtRisk(columns, self.course, rows)
             return Sweep(loss, found.score(), found.within(selected), rows)
-        sums = ProductsAtRisk(len(coefficients), 0)
-        if len(coefficients):
+        width = self.blocks.width(selected)
+        sums = ProductsAtRisk(width, 0)
+        if width:
             self.add_model(sums, rows, selected)
         gradient, information, _ = sums.found()
         return Sweep(loss, gradient, information, rows)
+
+    def spares_rows(self, variables: Sequence[int]) -> bool:
+        """Whether somebody is never at risk in a model of some variables, though he is in smaller ones."""
+        return self.eventless.spares(variables)
+
+    def are_independent(self, variables: Sequence[int]) -> bool:
+        """Whether the columns of some variables are, on all rows."""
+        return self.eventless.independent(variables)
 
     def predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
         """Zβ of every row."""
@@ -74,10 +90,15 @@ class RiskSums:
         """Xᵀr, the information of X with Z and of X with itself, for candidates that are single columns of numbers."""
         columns = counted(self.blocks, selected, constant=False)
         if columns is not None:
-            return InformationAtRisk(columns, self.course, rows).with_numbers(candidates)
+            return self._beside(selected, InformationAtRisk(columns, self.course, rows).with_numbers(candidates))
         sums = ProductsAtRisk(self.blocks.width(selected), len(candidates))
         self.add_candidates(sums, rows, selected, candidates)
-        return Looked(*sums.found())
+        return self._beside(selected, Looked(*sums.found()))
+
+    def _beside(self, selected: Sequence[int], looked: Looked) -> Looked:
+        """Without what columns tell that the rows at risk do not have."""
+        left = self.eventless.left_by(selected)
+        return looked if left is None else left.beside_others(looked)
 
     def row_scores(self, rows: RiskState) -> tuple[Floats, Floats | None]:
         """Martingale residuals, which have variance 1 without censoring."""
@@ -90,13 +111,14 @@ class RiskSums:
 
     def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns; a category's are levels as they are."""
-        size = self.blocks.width(selected)
         columns = counted(self.blocks, [*selected, variable], constant=False)
         if columns is not None:
-            return InformationAtRisk(columns, self.course, rows).with_group(selected, variable)
+            found = InformationAtRisk(columns, self.course, rows)
+            return self._beside(selected, found.with_group(selected, variable))
+        size = self.blocks.width(selected)
         sums = ProductsAtRisk(size + int(self.design.width[variable]), 0)
         self.add_group(sums, rows, selected, variable)
-        return looked_at_group(sums, size)
+        return self._beside(selected, looked_at_group(sums, size))
 
     def moments(
         self, rows: RiskState, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats

@@ -51,3 +51,13 @@ class ScoredVerbs(Protocol):
 
     def row_scores(self, rows: Any) -> tuple[Floats, Floats | None]:
         """Score of every row in its predictor, rows × 1, and its variance up to a factor, None for 1."""
+
+
+class SparingVerbs(Protocol):
+    """What a family tells that can do without rows which certain variables explain."""
+
+    def spares_rows(self, variables: Sequence[int]) -> bool:
+        """Whether a model of some variables does."""
+
+    def are_independent(self, variables: Sequence[int]) -> bool:
+        """Whether the columns of some variables are, on all rows."""

@@ -1,0 +1,112 @@
+"""Levels of categories in which nobody dies: where the likelihood is largest, their hazard is 0.
+
+So a model with such a category is the model of the rows that are left without them: those rows are never at risk, and
+the level has no coefficient to be found. Nothing else is lost with them, since none of them dies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fbed.matrix.counted_columns import CountedColumns
+from fbed.matrix.row_blocks import RowBlocks
+from fbed.models.engines.tall.course import Course
+from fbed.models.engines.tall.factor import Factor, NotTall
+from fbed.models.engines.tall.row_sums import Looked, Sweep
+from fbed.rules.p_values import Floats
+
+_INDEPENDENT = 1e-5  # least pivot of scaled products of columns that are not near to dependent
+_KEPT = 64  # models of which it is known who is left
+
+
+@dataclass(frozen=True)
+class RowsLeft:
+    """Weights of the rows that stay at risk, 0 for the others; `idle` are columns that these do not have."""
+
+    weights: Floats
+    idle: NDArray[np.intp]
+
+    def without_idle(self, sweep: Sweep) -> Sweep:
+        """Idle columns stay where they are: as if their coefficients were known."""
+        gradient, information = sweep.gradient.copy(), sweep.information.copy()
+        gradient[self.idle] = 0.0
+        information[self.idle] = information[:, self.idle] = 0.0
+        information[self.idle, self.idle] = 1.0
+        return Sweep(sweep.loss, gradient, information, sweep.rows)
+
+    def beside_others(self, looked: Looked) -> Looked:
+        """The same for what candidates have along the columns."""
+        cross = looked.cross.copy()
+        cross[self.idle] = 0.0
+        return Looked(looked.score, cross, looked.own)
+
+
+class EventlessLevels:
+    """Who stays at risk beside the categories of a model."""
+
+    def __init__(self, blocks: RowBlocks, course: Course) -> None:
+        self.blocks, self.course = blocks, course
+        self._rows: dict[int, NDArray[np.bool_] | None] = {}
+        self._left: dict[tuple[int, ...], RowsLeft] = {}
+
+    def spares(self, variables: Sequence[int]) -> bool:
+        """Whether a model of some variables has rows that are never at risk."""
+        return any(self._rows_of(variable) is not None for variable in variables)
+
+    def left_by(self, selected: Sequence[int]) -> RowsLeft | None:
+        """Who stays at risk beside S, None for everybody; columns that are dependent are not for this engine."""
+        key = tuple(selected)
+        if not self.spares(key):
+            return None
+        if key not in self._left:
+            if len(self._left) >= _KEPT:
+                self._left.clear()
+            self._left[key] = self._found(key)
+        return self._left[key]
+
+    def independent(self, selected: Sequence[int]) -> bool:
+        """Whether the columns of S are far from dependent on all rows: those who are spared do not tell."""
+        products = CountedColumns(self.blocks, selected).gram(self.blocks.design.weights)
+        try:
+            return bool(np.diag(Factor(products).lower).min() ** 2 > _INDEPENDENT)
+        except NotTall:
+            return False
+
+    def _found(self, selected: tuple[int, ...]) -> RowsLeft:
+        if not self.independent(selected):
+            raise NotTall
+        gone = np.zeros(len(self.course.weights), dtype=bool)
+        for variable in selected:
+            own = self._rows_of(variable)
+            if own is not None:
+                gone |= own
+        weights = np.where(gone, 0.0, self.course.weights)
+        return RowsLeft(weights, self._idle(selected, weights))
+
+    def _idle(self, selected: tuple[int, ...], weights: Floats) -> NDArray[np.intp]:
+        """Columns of levels that nobody at risk has; another one where the reference is such a level."""
+        idle, first = [np.empty(0, dtype=np.intp)], 0
+        for variable in selected:
+            width = int(self.blocks.design.width[variable])
+            codes = self.blocks.codes(variable)
+            if codes is not None:
+                there = np.bincount(codes, weights, width + 1) > 0.0
+                if not there[0]:
+                    there[int(there.argmax())] = False  # the reference of those who are left
+                idle.append(first + np.flatnonzero(~there[1:]))
+            first += width
+        return np.concatenate(idle)
+
+    def _rows_of(self, variable: int) -> NDArray[np.bool_] | None:
+        """Rows of the levels of a category in which nobody dies, None where somebody dies in all."""
+        if variable not in self._rows:
+            codes, own = self.blocks.codes(variable), None
+            if codes is not None and self.blocks.design.width[variable] > 0:
+                alive = np.bincount(codes, self.course.event * self.course.weights) == 0.0
+                own = alive[codes]
+            self._rows[variable] = own if own is not None and own.any() else None
+        return self._rows[variable]
