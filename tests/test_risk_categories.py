@@ -7,10 +7,12 @@ import pandas as pd
 import pytest
 
 import fbed
+from engine_cases import Case, trail_of
 from fbed.families import builders
 from fbed.models.engines.tall import information_at_risk, risk_sums
-from fbed.models.engines.tall.model import TallModel
+from fbed.models.engines.tall.model import TallFit, TallModel
 from problem_cases import read_problem
+from test_certified import assert_same, combination
 
 
 @pytest.fixture(autouse=True)
@@ -62,3 +64,66 @@ def test_counted_information_is_that_of_products(extra, tied, monkeypatch):
     monkeypatch.setattr(risk_sums, "counted", lambda *_, **__: None)
     for counted, multiplied in zip(found, asked(), strict=True):
         np.testing.assert_allclose(counted, multiplied, rtol=1e-9, atol=1e-10 * max(1.0, np.abs(multiplied).max()))
+
+
+def test_strata_whose_hazards_are_far_smaller_keep_their_information():
+    rng = np.random.default_rng(8)
+    n = 60
+    stratum = np.repeat([0, 1], n // 2)
+    table = pd.DataFrame({"x": rng.normal(size=n), "far": 100.0 * stratum + rng.normal(size=n)})
+    time, event = np.ceil(4.0 * rng.exponential(size=n)), rng.random(n) < 0.8
+
+    def information(rows, shift):
+        model = tall_model(table[rows], time[rows], event[rows], strata=stratum[rows])
+        scale = model.design.scale[model.design.positions([0, 1])]
+        found = model.sums.sweep((0, 1), np.array([0.3, shift]) * scale).information
+        return found * scale * scale[:, None]
+
+    both = information(np.ones(n, dtype=bool), 3.0)
+    apart = information(stratum == 0, 3.0) + information(stratum == 1, 3.0)
+    np.testing.assert_allclose(both[0, 0], apart[0, 0], rtol=1e-9)
+
+
+def eventless_case(rng):
+    """Categories with levels in which nobody dies, the first among them, and others that share these rows."""
+    n = int(rng.integers(40, 200))
+    table, time, event = survival_table(rng, n, (4, 12, 30), n_numbers=3, tied=bool(rng.integers(2)))
+    table["c0"] = np.where(table["c1"] == "1", "0", table["c0"])  # joined to rows of another category
+    gone = rng.choice(table["c1"].unique(), 3)
+    event &= ~table["c1"].isin(["1", *gone]).to_numpy()
+    event[rng.choice(n, 6, replace=False)] = True
+    weights = rng.choice([0.5, 1.0, 2.0], n) if rng.integers(2) else None
+    return Case(table, (time, event), weights)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_searches_without_rows_of_eventless_levels_are_those_of_fits(seed):
+    rng = np.random.default_rng([5, seed])
+    case = eventless_case(rng)
+    criterion, algorithm = combination(seed)
+    options = {**algorithm, "max_features": 5}
+    assert_same(*(trail_of(case, "cox", criterion, engine, **options) for engine in ("exhaustive", "certified")))
+
+
+def test_a_model_that_spares_rows_is_fitted_and_told_as_before():
+    rng = np.random.default_rng(4)
+    case = eventless_case(rng)
+    model = tall_model(case.X, *case.y)
+    fit = model.fit((1, 3), model.fit(()))
+    careful = model.careful.fit((1, 3))
+    assert isinstance(fit, TallFit)
+    assert model.sums.spares_rows((1, 3))
+    assert not model.sums.spares_rows((3, 4))
+    assert fit.deviance == pytest.approx(careful.deviance, rel=1e-8)
+    assert fit.describe() == model.careful.describe((1, 3))
+
+
+def test_levels_that_share_all_rows_they_have_are_not_counted_twice():
+    rng = np.random.default_rng(12)
+    table, time, event = survival_table(rng, 150, (4, 4), n_numbers=2)
+    table["c1"] = np.where(table["c0"] == "3", "3", np.where(table["c1"] == "3", "2", table["c1"]))
+    event &= (table["c0"] != "3").to_numpy()
+    found = tall_model(table, time, event).fit((0,)).gains(np.array([1]))
+    fitted = tall_model(table, time, event).careful.fit((0,)).gains(np.array([1]))
+    assert found.df.tolist() == fitted.df.tolist() == [2.0]
+    np.testing.assert_allclose(found.statistic, fitted.statistic, rtol=1e-6)

@@ -69,26 +69,29 @@ FBED_HOT inline void hazards(int64_t n, const double* eta, const double* a, doub
     for (int64_t i = 0; i < n; ++i) hazard[i] = a[i] * exp_of_negative(std::max(eta[i] - top, -700.0));
 }
 
-// What Efron's terms of a tied set say: Σ c/(R − fD), Σ c·f/(R − fD), and the triangle below.
+// What Efron's terms of a tied set say: Σ c/(R − fD), Σ c·f/(R − fD), and the triangle below. Hazards may be so small that squares
+// of their inverses are no numbers any more: sums are in units of R.
 struct TiedSet {
     double share = 0, own = 0;
 
     TiedSet(double d, double risk, double dying, double* triangle, Sum& loss) {
+        const double part = dying / risk;
         double A = 0, B = 0, C = 0;
         for (int64_t m = 0; m < n_terms(d); ++m) {
             const double f = static_cast<double>(m) / d, c = std::min(d - static_cast<double>(m), 1.0);
-            const double inverse = 1.0 / (risk - f * dying);
+            const double inverse = 1.0 / (1.0 - f * part);
             share += c * inverse;
             own += c * f * inverse;
             A += c * inverse * inverse;
             B += c * f * inverse * inverse;
             C += c * f * f * inverse * inverse;
-            loss.add(-c * std::log(inverse));
+            loss.add(-c * std::log(inverse / risk));
         }
+        share /= risk, own /= risk;
         const double root = std::sqrt(A);
-        triangle[0] = root;
-        triangle[1] = -B / root;
-        triangle[2] = std::sqrt(std::max(0.0, C - B * B / A));
+        triangle[0] = root / risk;
+        triangle[1] = -B / root / risk;
+        triangle[2] = std::sqrt(std::max(0.0, C - B * B / A)) / risk;
     }
 };
 

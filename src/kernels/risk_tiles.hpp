@@ -166,9 +166,11 @@ struct RiskInformation {
             if (rows.closes[i] == 0) continue;
             const int64_t g = rows.closes[i] - 1;
             const double* l = state.triangle + 3 * g;
-            Lanes all = (l[0] * l[0]) * s, own = (l[0] * l[1]) * s;
-            all += (l[0] * l[1]) * d;
-            own += (l[1] * l[1] + l[2] * l[2]) * d;
+            Lanes mean = l[0] * s;  // no product of two of l, which may be too large
+            mean += l[1] * d;
+            const Lanes all = l[0] * mean, beside = l[2] * d;
+            Lanes own = l[1] * mean;
+            own += l[2] * beside;
             *reinterpret_cast<Lanes*>(at_risk.data() + g * kLanes) = all;
             *reinterpret_cast<Lanes*>(dying.data() + g * kLanes) = own;
             d = Lanes{};
