@@ -127,3 +127,15 @@ def test_levels_that_share_all_rows_they_have_are_not_counted_twice():
     fitted = tall_model(table, time, event).careful.fit((0,)).gains(np.array([1]))
     assert found.df.tolist() == fitted.df.tolist() == [2.0]
     np.testing.assert_allclose(found.statistic, fitted.statistic, rtol=1e-6)
+
+
+def test_levels_of_a_row_or_two_are_found_by_a_few_sweeps():
+    rng = np.random.default_rng(1)
+    table, time, event = survival_table(rng, 1500, (400,), n_numbers=1, tied=False)
+    table["c0"] = "level " + table["c0"]
+    model = tall_model(table, time, event)
+    null = model.fit(())
+    null.gain_bounds(np.array([0]), lambda df: np.full(df.shape, np.inf))
+    fit = null._with(0)
+    assert fit is not None  # no step was too long
+    assert fit.deviance == pytest.approx(model.careful.fit((0,)).deviance, rel=1e-8)

@@ -31,7 +31,7 @@ from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
-from fbed.models.engines.tall.row_questions import ScoredVerbs, SparingVerbs, Verbs
+from fbed.models.engines.tall.row_questions import LevelVerbs, ScoredVerbs, Verbs
 from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.models.engines.tall.screen import EarlierVerbs, Here, Screen
 from fbed.models.likelihoods.likelihood import SATURATED
@@ -40,6 +40,7 @@ from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
 
 _SHORT = 1e-9  # what a fit may always be short of its maximum, in units of the deviance
+_SHOWN = 1e-17  # and what it may be where standard errors are shown, which do not depend on its way there then
 _MOST_SHORT = 1e-3  # and what it may be where its deviance is known all the same
 _WRONG = 1e-8  # how far the deviance may be from its minimum then
 _NEAR = 0.1  # how far the last step may move a row
@@ -377,7 +378,7 @@ class TallFit:
     def _are_independent(self, variable: int) -> bool:
         """Whether columns without information are so since S spares their rows, not since S leaves nothing of them."""
         both = (*self.selected, variable)
-        return self._spares_rows(both) and cast("SparingVerbs", self.sums).are_independent(both)
+        return self._spares_rows(both) and cast("LevelVerbs", self.sums).are_independent(both)
 
     def _spares_rows(self, variables: Sequence[int]) -> bool:
         """Whether the family can do without rows that certain variables explain, and does."""
@@ -548,7 +549,16 @@ class TallFit:
         return np.zeros(int(self.model.design.width[variable]))
 
     def _start_with(self, variable: int) -> Floats | None:
-        """One Newton step with the variable, if it was looked at."""
+        """One Newton step with the variable, if it was looked at; levels as they would be alone, if that is nearer."""
+        start = self._newton_step(variable)
+        if not hasattr(self.sums, "levels_alone") or self.sums.blocks.codes(variable) is None:
+            return start
+        sums, both = cast("LevelVerbs", self.sums), (*self.selected, variable)
+        scale = self.model.design.moments(variable)[1]
+        alone = np.concatenate([self.maximum, scale * sums.levels_alone(self.sweep.rows, variable)])
+        return alone if start is None or not sums.loss(both, start) <= sums.loss(both, alone) else start
+
+    def _newton_step(self, variable: int) -> Floats | None:
         if variable not in self._steps:
             return self.start((*self.selected, variable))
         own, along = self._steps[variable]
@@ -567,12 +577,11 @@ class TallFit:
         model = self.model
         if self._spares_rows(self.selected):
             return model.careful.describe(self.selected)
-        if self.short > _SHORT:  # errors are those of the maximum itself
-            return TallFit(model, self.selected, self.maximum).describe()
+        fit = TallFit(model, self.selected, self.maximum) if self.short > _SHOWN else self
         shown = standardised_to_users_scale(
-            model.design, self.selected, self.maximum, self._covariance, constant=self.sums.constant
+            model.design, self.selected, fit.maximum, fit._covariance, constant=self.sums.constant
         )
-        return shown.fitted(model.name, self.deviance, model.null_deviance)
+        return shown.fitted(model.name, fit.deviance, model.null_deviance)
 
 
 def _rivals(lower: Floats, upper: Floats, rows: Indices) -> Indices:

@@ -54,10 +54,32 @@ class RiskSums:
 
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Half the deviance, gradient and information of the columns of S, and the state of the rows."""
-        eta, left = self.predictors(selected, coefficients), self.eventless.left_by(selected)
-        if left is None:
-            return self._sweep(selected, *self.course.state(eta))
-        return left.without_idle(self._sweep(selected, *self.course.state(eta, left.weights)))
+        rows, loss = self._state(selected, coefficients)
+        found, left = self._sweep(selected, rows, loss), self.eventless.left_by(selected)
+        return found if left is None else left.without_idle(found)
+
+    def loss(self, selected: Sequence[int], coefficients: Floats) -> float:
+        """Half the deviance."""
+        return self._state(selected, coefficients)[1]
+
+    def _state(self, selected: Sequence[int], coefficients: Floats) -> tuple[RiskState, float]:
+        left = self.eventless.left_by(selected)
+        return self.course.state(self.predictors(selected, coefficients), None if left is None else left.weights)
+
+    def levels_alone(self, rows: RiskState, variable: int) -> Floats:
+        """Where the coefficients of a category would be if each level were alone beside S: log(events / expected).
+
+        That is near where they will be. A Newton step is not, for a level that has few rows: it goes to
+        events / expected − 1, and hazards grow with the exponential of that.
+        """
+        codes, size = self.blocks.codes(variable), int(self.design.width[variable]) + 1
+        if codes is None:
+            raise TypeError("a category is expected")
+        expected = np.bincount(codes, rows.expected, size)
+        events = expected + np.bincount(codes, rows.residual, size)
+        told = (expected > 0.0) & (events > 0.0)
+        ratio = np.log(np.where(told, events, 1.0) / np.where(told, expected, 1.0))
+        return np.asarray(ratio[1:] - ratio[0])
 
     def _sweep(self, selected: Sequence[int], rows: RiskState, loss: float) -> Sweep:
         columns = counted(self.blocks, selected, constant=False)

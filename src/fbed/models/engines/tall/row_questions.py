@@ -53,11 +53,17 @@ class ScoredVerbs(Protocol):
         """Score of every row in its predictor, rows × 1, and its variance up to a factor, None for 1."""
 
 
-class SparingVerbs(Protocol):
-    """What a family tells that can do without rows which certain variables explain."""
+class LevelVerbs(Protocol):
+    """What a family tells about levels of categories that can do without rows of some of them."""
 
     def spares_rows(self, variables: Sequence[int]) -> bool:
         """Whether a model of some variables does."""
 
     def are_independent(self, variables: Sequence[int]) -> bool:
         """Whether the columns of some variables are, on all rows."""
+
+    def levels_alone(self, rows: Any, variable: int) -> Floats:
+        """Where the coefficients of a category would be if each level were alone beside the model."""
+
+    def loss(self, selected: Sequence[int], coefficients: Floats) -> float:
+        """Half the deviance."""
