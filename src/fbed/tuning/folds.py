@@ -97,16 +97,26 @@ def _split_by(cv: Any, problem: Problem, groups: Any, n_rows: int) -> Iterable[F
     place = np.full(n_rows, -1, dtype=np.intp)
     place[problem.kept] = np.arange(len(problem.kept))
     if hasattr(cv, "split") and not isinstance(cv, str):
-        y = np.zeros(n_rows, dtype=np.intp)
-        y[problem.kept] = _labels(problem)
-        splits = cv.split(np.zeros((n_rows, 1)), y, groups)
+        labels = _labels(problem)
+        y = np.zeros(n_rows, dtype=labels.dtype)
+        y[problem.kept] = labels
+        splits = _asked(cv, y, groups)
     elif isinstance(cv, Iterable) and not isinstance(cv, str):
-        splits = iter(cv)
+        splits = list(cv)
     else:
         raise InvalidInput(f"cv must be a number of folds, a splitter of scikit-learn, or a list of splits, got {cv!r}")
     for train, test in splits:
-        both = [place[_as_rows(part, n_rows)] for part in (train, test)]
-        yield both[0][both[0] >= 0], both[1][both[1] >= 0]
+        inside, outside = (place[_as_rows(part, n_rows)] for part in (train, test))
+        if len(outside) and (outside < 0).all():
+            continue  # all that it would hold out was left out before
+        yield inside[inside >= 0], outside[outside >= 0]
+
+
+def _asked(cv: Any, y: NDArray[Any], groups: Any) -> list[tuple[Any, Any]]:
+    try:
+        return list(cv.split(np.zeros((len(y), 1)), y, groups))
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"cv={cv!r} cannot split these {len(y)} rows: {error}") from error
 
 
 def _labels(problem: Problem) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from fbed._kernels import fit_ridge
 from fbed.models.likelihoods.glm import BINOMIAL, Glm, GlmPoint
 from fbed.models.likelihoods.newton import Columns, newton_step
 from fbed.rules.p_values import Floats
-from fbed.tuning.likelihood import Evaluate, Squares, Standardised, descend, likelihood_of
+from fbed.tuning.likelihood import Evaluate, Project, Squares, Standardised, descend, likelihood_of
 
 RIDGE = tuple(float(v) for v in np.logspace(1, -4, 11))
 LASSO = tuple(float(v) for v in np.logspace(0, -3, 13))[1:]
@@ -75,7 +75,9 @@ def _null(on: Standardised) -> Floats:
     constant = Columns(on.columns.Z[:, : int(like.intercept)])
     others = ~on.is_slope
     if others.any():
-        out[others] = on.common.without_columns(lambda: descend(likelihood_of(on, constant), like.start(constant.size)))
+        out[others] = on.common.without_columns(
+            lambda: descend(likelihood_of(on, constant), like.start(constant.size), project=on.project)
+        )
     return out
 
 
@@ -104,15 +106,16 @@ def _with_squares(on: Standardised, start: Floats, weight: Floats) -> Floats:
         step, decrement = newton_step(gradient - w * at, hessian)
         size = np.ones(len(left))
         while True:
-            trial = at + size * step
+            trial = on.likelihood.project(at + size * step)
             point = on.likelihood.at(on.columns, trial)
             new = point.value + (w * trial**2).sum(axis=0)
-            worse = ~(new <= value[left] + 1e-12 * np.maximum(1.0, np.abs(value[left]))) & (size >= _LEAST)
+            fell = new <= value[left] + 1e-12 * np.maximum(1.0, np.abs(value[left]))
+            worse = ~fell & (size >= _LEAST)
             if not worse.any():
                 break
             size[worse] /= 2.0
-        found[:, left], value[left] = trial, new
-        going = (decrement > _ARRIVED * np.maximum(1.0, np.abs(new))) & (size >= _LEAST)
+        found[:, left], value[left] = np.where(fell, trial, at), np.where(fell, new, value[left])
+        going = (decrement > _ARRIVED * np.maximum(1.0, np.abs(new))) & fell
         left = left[going]
         if not len(left):
             break
@@ -128,12 +131,12 @@ def lasso(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
     largest = float(np.abs(evaluate(null)[1]()[0][slopes]).max(initial=0.0))
     found, out = null, []
     for penalty in penalties:
-        found = _proximal(evaluate, found, np.where(slopes, penalty * largest, 0.0))
+        found = _proximal(evaluate, found, np.where(slopes, penalty * largest, 0.0), on.project)
         out.append(found)
     return out
 
 
-def _proximal(evaluate: Evaluate, start: Floats, weight: Floats) -> Floats:
+def _proximal(evaluate: Evaluate, start: Floats, weight: Floats, project: Project) -> Floats:
     """Newton's method with the penalty kept as it is: a lasso on the quadratic approximation, then a damped step."""
     parameters = start.copy()
     value, derivatives = evaluate(parameters)
@@ -143,12 +146,15 @@ def _proximal(evaluate: Evaluate, start: Floats, weight: Floats) -> Floats:
         step = _coordinates(gradient, hessian, parameters, weight) - parameters
         size = 1.0
         while True:
-            trial, derivatives = evaluate(parameters + size * step)
-            new = trial + 2.0 * float(weight @ np.abs(parameters + size * step))
-            if new <= total + 1e-12 * max(1.0, abs(total)) or size < 1e-6:
+            trial = project(parameters + size * step)
+            value, derivatives = evaluate(trial)
+            new = value + 2.0 * float(weight @ np.abs(trial))
+            if new <= total + 1e-12 * max(1.0, abs(total)):
                 break
+            if size < _LEAST:
+                return parameters
             size /= 2.0
-        parameters = parameters + size * step
+        parameters = trial
         if total - new <= 1e-11 * max(1.0, abs(total)):
             break
         total = new

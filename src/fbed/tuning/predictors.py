@@ -254,8 +254,10 @@ random_state, time_limit, n_jobs, progress, resume
         self._check_family(family)
         about = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure, "cluster": cluster}
         tuned = self._fit(X, y, family, groups, about)
-        self.classes_ = labels
-        self._order = [tuned.model.classes.index(plain(label)) for label in labels.tolist()]
+        places = {plain(label): place for place, label in enumerate(tuned.model.classes)}
+        there = [plain(label) in places for label in labels.tolist()]  # missing='drop' may leave out all of a class
+        self.classes_ = labels[there]
+        self._order = [places[plain(label)] for label in self.classes_.tolist()]
         return self
 
     def _labels(self, X: Any, y: Any) -> NDArray[Any]:

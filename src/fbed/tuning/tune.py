@@ -245,6 +245,11 @@ def _judged(
     """The choice, and what it is worth."""
     found = cross.out_of_fold()
     values, errors = (v[0] for v in score.values(found, found.weights[None]))
+    if np.isnan(values).all():
+        raise InvalidInput(
+            f"scoring={score.name!r} is not known of any configuration in any of the {len(cross.runs)} folds: they "
+            "hold out too few rows, or rows that are too much alike: ask for fewer folds by cv, or for another scoring"
+        )
     chosen = int(choice.choose(values[None], errors[None], cross.sizes, rule)[0])
     names = ["d2"] if trials else list(shown(found.family))
     told = [score] if score.name not in (*names, "deviance") else []

@@ -17,7 +17,7 @@ from fbed.rules.p_values import Floats
 from fbed.tables.columns import listing
 from fbed.tables.outcomes import Outcome, read_outcome
 from fbed.tuning.calibration import calibrate
-from fbed.tuning.heldout import deviances
+from fbed.tuning.heldout import deviances, held_mean
 from fbed.tuning.performance import areas_at, roc
 from fbed.tuning.resample import resampled
 from fbed.tuning.scores import OutOfFold, find_score, shown
@@ -125,7 +125,7 @@ def _only(seen: Observed, rows: Any) -> Observed:
 def _as_out_of_fold(model: FinalModel, eta: Floats, seen: Observed) -> OutOfFold:
     """One configuration, and all rows in one fold."""
     n = len(eta)
-    mean = responses.mean(model, eta)
+    mean = held_mean(model, eta, float(np.mean(seen.y)))
     loss = deviances(model, eta[:, 0], mean, seen)
     return OutOfFold(
         model.family,

@@ -53,7 +53,8 @@ def _logit_log_p(u: Floats, l: Floats) -> Floats:  # noqa: E741
 
 def _logit_cell(u: Floats, l: Floats) -> Cell:  # noqa: E741
     above, below = special.expit(-u), special.expit(l)
-    gap = 1.0 / np.expm1(u - l)  # 0 where the cell is unbounded
+    with np.errstate(over="ignore"):
+        gap = 1.0 / np.expm1(u - l)  # 0 where the cell is unbounded, or nearly so
     curved = gap * (1.0 + gap)
     uu, ll = -above * (1.0 - above) - curved, -below * (1.0 - below) - curved
     return Cell(_logit_log_p(u, l), above + gap, -below - gap, uu, ll, curved)
