@@ -134,3 +134,76 @@ def test_hazards_beyond_all_digits_are_no_perfect_fit():
     column = np.where(np.arange(n) == 5, 1.0, RNG(0).normal(size=n) * 1e-6)
     point = cox.at(Columns(column[:, None]), np.array([[4e20]]))
     assert point.value[0] == np.inf
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        ("its split 1 is 1", {"cv": [1, 2, 3]}),
+        ("its split 1 is", {"cv": [(np.arange(10),)]}),
+        ("cv names rows from -1 to -1", {"cv": [(np.arange(10), [-1])] * 2}),
+        ("cv must name rows", {"cv": [(np.arange(10) / 2, [11])] * 2}),
+        ("cv must name rows", {"cv": [(np.ones(10, bool), np.zeros(10, bool))] * 2}),
+        ("random_state must be", {"random_state": "a"}),
+        ("random_state must be", {"random_state": -1}),
+    ],
+)
+def test_folds_that_are_none_are_named(words, options):
+    X, y = RNG(0).normal(size=(30, 2)), RNG(1).normal(size=30)
+    with pytest.raises(InvalidInput, match=words):
+        fbed.tune(X, y, **{**SMALL, **options})
+
+
+def test_no_number_of_folds_is_five():
+    X, y = RNG(0).normal(size=(30, 2)), RNG(1).normal(size=30)
+    assert fbed.tune(X, y, **{**SMALL, "cv": None}).performance.n_folds == 5
+
+
+def test_a_file_that_holds_no_folds_is_named(tmp_path):
+    (tmp_path / "junk").write_text("junk")
+    X, y = RNG(0).normal(size=(30, 2)), RNG(1).normal(size=30)
+    with pytest.raises(InvalidInput, match="does not hold folds that were kept by fbed: remove it"):
+        fbed.tune(X, y, resume=tmp_path / "junk", **SMALL)
+
+
+@pytest.mark.parametrize("unit", [1e-130, 1e-90, 1e90, 1e130])
+def test_scores_do_not_depend_on_the_unit_of_the_outcome(unit):
+    X = RNG(0).normal(size=(40, 2))
+    y = X[:, 0] + RNG(1).normal(size=40)
+    same, other = fbed.tune(X, y, **SMALL), fbed.tune(X, y * unit, **SMALL)
+    assert other.performance.scores[0].value == pytest.approx(same.performance.scores[0].value)
+    np.testing.assert_allclose(other.errors / unit**2, same.errors, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", [1e-160, 1e160])
+def test_outcomes_whose_squares_are_no_numbers_are_refused(unit):
+    X = RNG(0).normal(size=(40, 2))
+    with pytest.raises(InvalidInput, match="another unit"):
+        fbed.tune(X, (X[:, 0] + RNG(1).normal(size=40)) * unit, **SMALL)
+
+
+@pytest.mark.parametrize("kind", [float, object])
+def test_rows_without_a_class_are_dropped_where_that_is_asked_for(kind):
+    X = RNG(0).normal(size=(60, 2))
+    y = np.where(X[:, 0] + RNG(1).normal(size=60) > 0, 1.0, 0.0)
+    y = np.where(np.arange(60) % 9 == 0, np.nan, y) if kind is float else np.where(y > 0, "a", "b").astype(object)
+    if kind is object:
+        y[::9] = None
+    model = fbed.FBEDClassifier(missing="drop", **SMALL).fit(X, y)
+    assert len(model.classes_) == 2
+    assert model.predict(X).shape == (60,)
+
+
+def test_lazy_frames_are_read_without_a_warning():
+    polars = pytest.importorskip("polars")
+    X, y = RNG(0).normal(size=(40, 2)), RNG(1).integers(0, 2, size=40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fbed.FBEDClassifier(**SMALL).fit(polars.DataFrame(X, schema=["a", "b"]).lazy(), y)
+
+
+def test_survival_explained_by_categories_alone():
+    kind = RNG(0).choice(["x", "y"], size=40)
+    time = RNG(1).exponential(size=40) * np.where(kind == "x", 0.1, 1.0)
+    model = fbed.FBEDCox(**SMALL).fit(pd.DataFrame({"kind": kind}), (time, np.ones(40, bool)))
+    assert model.selected_ == ("kind",)

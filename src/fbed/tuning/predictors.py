@@ -20,7 +20,7 @@ from fbed.result.fitted.rows import check_unseen
 from fbed.rules.p_values import Floats
 from fbed.tables.labels import by_position
 from fbed.tables.named import as_frame
-from fbed.tables.outcomes import read_outcome
+from fbed.tables.outcomes import known_rows, read_outcome
 from fbed.tables.table import Groups, Name
 from fbed.tuning.concordance import concordance_parts
 from fbed.tuning.performance import counted
@@ -266,9 +266,11 @@ random_state, time_limit, n_jobs, progress, resume
         if y is None:
             raise InvalidInput("requires y to be passed, but the target y is None: give the class of every row")
         values = np.asarray(y)
+        known = known_rows(y, len(values)) if self.missing == "drop" and values.ndim == 1 else None
+        values = values if known is None else values[known]
         if values.ndim == 1 and values.dtype.kind in "fc":
             check_classification_targets(check_array(values, ensure_2d=False, input_name="y"))
-        outcome = read_outcome(y, len(values))
+        outcome = read_outcome(y, len(np.asarray(y)), known)
         if len(outcome.levels) < 2:
             raise InvalidInput(f"y holds one class only ({outcome.levels[0]!r}): there is nothing to tell apart")
         try:

@@ -76,6 +76,7 @@ def standardised_zeros(fit: RegressionFit, variables: Indices, columns: Floats) 
     """What an entry of 0 (or the first of two levels) has become in standardised columns, to the last bit."""
     design = fit.model.design
     where = design.positions(variables)
-    zero, numeric = columns.min(axis=0), (where >= 0) & (design.scale[where] > 0)  # else its indicator is what varies
+    zero, numeric = columns.min(axis=0), where >= 0
+    numeric[numeric] = design.scale[where[numeric]] > 0  # of a constant its indicator of missing values is what varies
     zero[numeric] = -design.center[where[numeric]] * (1.0 / design.scale[where[numeric]])
     return np.asarray(zero)

@@ -48,7 +48,8 @@ class Link:
 
 def _logit_log_p(u: Floats, l: Floats) -> Floats:  # noqa: E741
     """log F(u) + log F(−l) + log(1 − exp(l − u)): no difference of nearly equal numbers."""
-    return -np.logaddexp(0.0, -u) - np.logaddexp(0.0, l) + np.log(-np.expm1(l - u))
+    with np.errstate(over="ignore"):  # of thresholds that a step has put far the wrong way round
+        return -np.logaddexp(0.0, -u) - np.logaddexp(0.0, l) + np.log(-np.expm1(l - u))
 
 
 def _logit_cell(u: Floats, l: Floats) -> Cell:  # noqa: E741
