@@ -30,6 +30,7 @@ _STEPS = 200
 _ARRIVED = 1e-10  # squared decrement, relative to the value, of the last step: the next would be its square
 _LEAST = 1e-6  # part of a step below which none is taken
 _SWEEPS = 1000
+_LOOKS = 5  # sweeps after which it is tried whether the signs are those of the minimum
 _OUTER = 100
 
 
@@ -125,15 +126,19 @@ def _with_squares(on: Standardised, start: Floats, weight: Floats) -> Floats:
 
 
 def lasso(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
-    """Parameters for every penalty, a part of the largest that matters, each found from the one before."""
+    """Parameters for every penalty, a part of the largest that matters, each found from the one before.
+
+    A small penalty alone is reached by the larger ones of the grid: from afar heavy rows may lead nowhere.
+    """
     slopes, null = on.is_slope, _null(on)
     evaluate = likelihood_of(on)
     largest = float(np.abs(evaluate(null)[1]()[0][slopes]).max(initial=0.0))
-    found, out = null, []
-    for penalty in penalties:
+    least = min(penalties, default=1.0)
+    found, by_penalty = null, {}
+    for penalty in sorted({*penalties, *(p for p in LASSO if p > least)}, reverse=True):
         found = _proximal(evaluate, found, np.where(slopes, penalty * largest, 0.0), on.project)
-        out.append(found)
-    return out
+        by_penalty[penalty] = found
+    return [by_penalty[penalty] for penalty in penalties]
 
 
 def _proximal(evaluate: Evaluate, start: Floats, weight: Floats, project: Project) -> Floats:
@@ -162,10 +167,10 @@ def _proximal(evaluate: Evaluate, start: Floats, weight: Floats, project: Projec
 
 
 def _coordinates(gradient: Floats, hessian: Floats, at: Floats, weight: Floats) -> Floats:
-    """Minimum of ½(b − a)ᵀH(b − a) − gᵀ(b − a) + Σ w|b|, a coordinate at a time."""
+    """Minimum of ½(b − a)ᵀH(b − a) − gᵀ(b − a) + Σ w|b|, a coordinate at a time until its signs are known."""
     b, left = at.copy(), gradient.copy()  # left = g − H(b − a)
     diagonal = np.diag(hessian) + 1e-12 * float(np.trace(hessian)) / len(hessian) + 1e-300
-    for _ in range(_SWEEPS):
+    for sweep in range(_SWEEPS):
         moved = 0.0
         for j in range(len(b)):
             target = left[j] + diagonal[j] * b[j]
@@ -176,4 +181,26 @@ def _coordinates(gradient: Floats, hessian: Floats, at: Floats, weight: Floats) 
                 b[j] = new
         if moved <= 1e-18 * max(1.0, float(np.abs(gradient).max(initial=0.0)) ** 2):
             break
+        solved = _with_signs(gradient, hessian, diagonal, at, weight, b) if sweep % _LOOKS == _LOOKS - 1 else None
+        if solved is not None:
+            return solved
     return b
+
+
+def _with_signs(
+    gradient: Floats, hessian: Floats, diagonal: Floats, at: Floats, weight: Floats, b: Floats
+) -> Floats | None:
+    """The minimum in one go, if its signs are those of b: collinear columns would take very many sweeps."""
+    signs, there = np.sign(b), (b != 0) | (weight == 0)
+    matrix = hessian.copy()
+    np.fill_diagonal(matrix, diagonal)
+    target = matrix @ at + gradient
+    try:
+        inner = np.linalg.solve(matrix[np.ix_(there, there)], (target - weight * signs)[there])
+    except np.linalg.LinAlgError:
+        return None
+    out = np.zeros_like(b)
+    out[there] = inner
+    slack = np.abs(target - matrix @ out)[~there] - weight[~there]
+    kept = (weight[there] == 0) | (inner * signs[there] > 0)
+    return out if kept.all() and slack.max(initial=0.0) <= 1e-12 * np.abs(target).max(initial=0.0) else None
