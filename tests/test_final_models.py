@@ -12,7 +12,7 @@ from fbed.families import builders
 from fbed.tuning.final_models import FinalWay, find_way
 from fbed.tuning.firth import _logistic, _squared_hats, firth
 from fbed.tuning.likelihood import Standardised, descend, likelihood_of
-from fbed.tuning.penalised import ridge
+from fbed.tuning.penalised import LASSO, _coordinates, lasso, ridge
 from fbed.tuning.shrinkage import changes
 from problem_cases import read_problem
 
@@ -367,3 +367,27 @@ def test_many_rows_shrink_as_few_do(family, final, monkeypatch):
     many = fbed.tune(X, y, family=family, final=final, cv=3, random_state=0)
     assert many.result.selected == few.result.selected
     assert many.model.coefficients == pytest.approx(few.model.coefficients, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_lasso_of_a_quadratic_form_meets_the_conditions_of_its_minimum(seed):
+    """Columns that are almost the same made a coordinate at a time crawl."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(8, 5)) + 3.0 * rng.normal(size=(8, 1))
+    hessian, gradient, at = Z.T @ Z, rng.normal(size=5) * 100.0, rng.normal(size=5)
+    weight = np.where(np.arange(5) < 1, 0.0, rng.choice([1.0, 30.0, 300.0]))
+    b = _coordinates(gradient, hessian, at, weight)
+    slope = gradient - hessian @ (b - at)
+    np.testing.assert_allclose(slope[b != 0], (weight * np.sign(b))[b != 0], atol=1e-4)
+    assert (np.abs(slope) <= weight + 1e-4).all()
+
+
+def test_a_small_penalty_of_the_lasso_is_found_alone_as_after_larger_ones():
+    """One heavy row kept a fit that began at nothing far from its minimum."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(14, 4))
+    y, weights = np.arange(14) % 2, np.where(np.arange(14) == 13, 1e6, 1.0)
+    on = Standardised(read_problem(X, y, [], sample_weight=weights), [0, 1, 2, 3])
+    together = lasso(on, LASSO)
+    for penalty, expected in zip(LASSO, together, strict=True):
+        np.testing.assert_array_equal(lasso(on, (penalty,))[0], expected)

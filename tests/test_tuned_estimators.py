@@ -154,3 +154,23 @@ def test_predict_says_what_it_did_and_refuses_what_does_not_fit(files, capsys):
     assert "lacks columns of the model: 'a'" in capsys.readouterr().err
     assert main(["validate", model, str(files / "new.csv")]) == 2
     assert "--target" in capsys.readouterr().err
+
+
+def test_validate_leaves_rows_without_an_outcome_out_and_refuses_text_for_numbers(files, capsys):
+    model, new = str(files / "model.json"), files / "new.csv"
+    frame = table(150)
+    fbed.select(frame, outcome("binomial", frame), include=["a"]).to_json(model)
+    rows = table(60, seed=9)
+    labels = outcome("binomial", rows).astype(object)
+    labels[:4] = None
+    rows.assign(y=labels, time=1.0, event=1).to_csv(new, index=False)
+    assert main(["validate", model, str(new), "--target", "y", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["n_rows"] == 56
+    assert "the outcome is missing in 4 rows, which are left out" in shown.err
+    assert main(["validate", model, str(new), "--target", "y", "--weights", "kind"]) == 2
+    assert "must hold numbers" in capsys.readouterr().err
+    assert main(["predict", model, str(new), "--offset", "kind"]) == 2
+    assert "--offset 'kind' must hold numbers" in capsys.readouterr().err
+    assert main(["validate", model, str(new), "--time", "time", "--event", "event"]) == 2
+    assert "and no survival times" in capsys.readouterr().err

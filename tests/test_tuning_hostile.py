@@ -27,9 +27,15 @@ def few(n: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("words", "fit"),
     [
-        ("in fold 1: y holds a single value", lambda: fbed.FBEDClassifier(cv=KFold(2), **GRID).fit(X, np.sort(Y))),
+        (
+            "fitted on 30 of 60 rows: y holds a",
+            lambda: fbed.FBEDClassifier(cv=KFold(2), **GRID).fit(X, np.sort(Y)),
+        ),
         ("classes with a single row", lambda: fbed.FBEDClassifier(**GRID).fit(X, few(1).astype(int))),
-        ("in fold 1: every time is censored", lambda: fbed.FBEDCox(cv=KFold(5), **GRID).fit(X, (TIME, few(8)))),
+        (
+            "48 of 60 rows: every time is cens",
+            lambda: fbed.FBEDCox(cv=KFold(5), **GRID).fit(X, (TIME, few(8))),
+        ),
         ("as many groups", lambda: fbed.FBEDClassifier(**GRID).fit(X, Y, groups=np.zeros(60))),
         ("rows out that it is fitted on", lambda: fbed.FBEDClassifier(cv=[(few(60), few(60))] * 2, **GRID).fit(X, Y)),
         ("holds a single row", lambda: fbed.FBEDCox(cv=60, **GRID).fit(X, (TIME, few(60)))),

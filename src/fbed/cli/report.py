@@ -47,9 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def check_path(path: str, source: str) -> None:
-    """Find out before the work begins whether the report can be written."""
+    """Find out before the work begins whether a file can be written."""
     file = Path(path)
     if file.is_dir() or not file.absolute().parent.is_dir():
-        raise InvalidInput(f"the report cannot be written to {path}: it is a folder, or its folder does not exist")
+        raise InvalidInput(f"{path} cannot be written to: it is a folder, or its folder does not exist")
     if file.exists() and Path(source).exists() and file.samefile(source):
-        raise InvalidInput(f"the report would overwrite {source}: choose another name")
+        raise InvalidInput(f"this would overwrite {source}: choose another name")

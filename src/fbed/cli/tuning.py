@@ -204,10 +204,16 @@ def run_predict(arguments: argparse.Namespace) -> int:
 
 def _known_part(data: readers.Data, arguments: argparse.Namespace) -> dict[str, Any]:
     names = {"offset": arguments.offset, "exposure": arguments.exposure}
-    return {
-        role: None if name is None else np.asarray(data.vector(name, f"--{role}"), dtype=np.float64)
-        for role, name in names.items()
-    }
+    return {role: None if name is None else _numbers(data, name, f"--{role}") for role, name in names.items()}
+
+
+def _numbers(data: readers.Data, name: str, option: str) -> Any:
+    try:
+        return np.asarray(data.vector(name, option), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{option} {name!r} must hold numbers: {error}") from error
 
 
 def _columns(model: FinalModel, arguments: argparse.Namespace, made: Any) -> dict[str, Any]:

@@ -62,6 +62,8 @@ def _is_numeric(dtype: Any) -> bool:
 
 def as_frame(X: Any) -> nw.DataFrame[Any] | None:
     """A pandas, polars or Arrow table behind one interface; None when X is something else."""
+    if hasattr(X, "collect"):  # a lazy frame, which is read elsewhere; to ask it for its names may take long
+        return None
     names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow's columns are values, not names
     if isinstance(names, Iterable):
         refuse_repeated([str(name) for name in names])  # in our words, before narwhals refuses them in its own

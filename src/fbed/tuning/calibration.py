@@ -25,6 +25,7 @@ from fbed.tuning.likelihood import Squares, descend
 
 N_BINS = 10
 _LEAST_IN_BIN = 20  # rows of a bin, if there are as many: fewer tell nothing
+_FARTHEST = 300.0  # predictor up to which the square of its exponential is a number
 
 
 _DISTRIBUTIONS = {"binomial": BINOMIAL, "poisson": POISSON, "negative_binomial": POISSON, "gamma": GAMMA}
@@ -42,7 +43,7 @@ def calibrate(
         return None
     risk, mean = risk[keep], mean[keep]
     if family not in ("gaussian", "mixed"):  # whose predictor is no exponent
-        risk = np.clip(risk, -700, 700)
+        risk = np.clip(risk, -_FARTHEST, _FARTHEST)
     seen = Observed(
         seen.y[keep],
         seen.weights[keep],

@@ -14,11 +14,13 @@ from fbed.errors import InvalidInput
 Rows = NDArray[np.intp]
 Fold = tuple[Rows, Rows]  # rows to fit on, rows held out
 
+_USUAL = 5  # folds, where None is asked for, as in scikit-learn
 _FEWEST = 3  # rows that a search needs
 
 
 def make_folds(problem: Problem, cv: Any, groups: Any, random_state: int | None, n_rows: int) -> list[Fold]:
     """Folds in rows of the problem; `cv` speaks of the user's rows, of which the problem may have dropped some."""
+    cv = _USUAL if cv is None else cv
     units = group_codes(groups, n_rows)
     units = None if units is None else units[problem.kept]
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
@@ -97,16 +99,30 @@ def _split_by(cv: Any, problem: Problem, groups: Any, n_rows: int) -> Iterable[F
     place = np.full(n_rows, -1, dtype=np.intp)
     place[problem.kept] = np.arange(len(problem.kept))
     if hasattr(cv, "split") and not isinstance(cv, str):
-        y = np.zeros(n_rows, dtype=np.intp)
-        y[problem.kept] = _labels(problem)
-        splits = cv.split(np.zeros((n_rows, 1)), y, groups)
+        labels = _labels(problem)
+        y = np.zeros(n_rows, dtype=labels.dtype)
+        y[problem.kept] = labels
+        splits = _asked(cv, y, groups)
     elif isinstance(cv, Iterable) and not isinstance(cv, str):
-        splits = iter(cv)
+        splits = list(cv)
     else:
         raise InvalidInput(f"cv must be a number of folds, a splitter of scikit-learn, or a list of splits, got {cv!r}")
-    for train, test in splits:
-        both = [place[_as_rows(part, n_rows)] for part in (train, test)]
-        yield both[0][both[0] >= 0], both[1][both[1] >= 0]
+    for number, split in enumerate(splits):
+        if not hasattr(split, "__len__") or len(split) != 2:
+            raise InvalidInput(
+                f"cv must be pairs (rows to fit on, rows to hold out), but its split {number + 1} is {split!r}"
+            )
+        inside, outside = (place[_as_rows(part, n_rows)] for part in split)
+        if len(outside) and (outside < 0).all():
+            continue  # all that it would hold out was left out before
+        yield inside[inside >= 0], outside[outside >= 0]
+
+
+def _asked(cv: Any, y: NDArray[Any], groups: Any) -> list[tuple[Any, Any]]:
+    try:
+        return list(cv.split(np.zeros((len(y), 1)), y, groups))
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"cv={cv!r} cannot split these {len(y)} rows: {error}") from error
 
 
 def _labels(problem: Problem) -> NDArray[Any]:
@@ -117,7 +133,11 @@ def _labels(problem: Problem) -> NDArray[Any]:
 
 def _as_rows(part: Any, n_rows: int) -> Rows:
     rows = np.asarray(part)
+    if rows.ndim != 1 or (len(rows) and rows.dtype.kind not in "biu") or (rows.dtype == bool and len(rows) != n_rows):
+        raise InvalidInput(
+            f"cv must name rows by their numbers from 0, or by a truth value for each of {n_rows}, got {part!r}"
+        )
     rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp)
     if len(rows) and (rows.min() < 0 or rows.max() >= n_rows):
-        raise InvalidInput(f"cv names rows up to {rows.max()}, but there are {n_rows}")
+        raise InvalidInput(f"cv names rows from {rows.min()} to {rows.max()}, but they are from 0 to {n_rows - 1}")
     return rows

@@ -116,7 +116,10 @@ class _Worker:
             if run.null is None:
                 run.null = self._predicted((), None)[0].loss
         except InvalidInput as error:
-            raise InvalidInput(f"in fold {run.number + 1}: {error}") from error
+            raise InvalidInput(
+                f"in fold {run.number + 1}, fitted on {len(fold[0]):,} of {len(whole.kept):,} rows: {error}. All rows "
+                "together are not so: give other folds by cv"
+            ) from error
 
     def step(self, time_limit: float | None) -> str:
         """Search by the next setting, and predict; the status of the search."""

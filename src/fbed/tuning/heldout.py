@@ -6,6 +6,7 @@ is replaced by the mean of the term over the rows it was fitted on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,9 @@ from fbed.tuning.folds import Rows
 CERTAIN = 1e-5
 """Probabilities are held this far from 0 and 1 in deviances, as cv.glmnet does: a model of few rows that is certain and
 wrong once shall not lose against all others for that row alone."""
+
+_BEYOND = 1e70
+"""Means of a log link are held within this factor of the mean outcome, so that sums of their squares are numbers."""
 
 
 class RowsOfTable:
@@ -112,6 +116,7 @@ class HeldOut:
         self.offset = None if offset is None else offset[rows]
         self.labels = class_labels(problem)
         self.horizon = horizon_of(problem)
+        self.average = float(np.mean(seen.y))
 
     def predicted_by(self, models: Sequence[FinalModel]) -> list[Held]:
         """The predictions of models with the same variables that were fitted on other rows."""
@@ -122,8 +127,7 @@ class HeldOut:
     def _predicted(self, model: FinalModel, eta: Floats) -> Held:
         if self.offset is not None:
             eta = eta + self.offset[:, None]
-        with np.errstate(over="ignore"):
-            mean = responses.mean(model, eta) if self.horizon is None else self._event_probability(model, eta)
+        mean = held_mean(model, eta, self.average) if self.horizon is None else self._event_probability(model, eta)
         mean = self._all_classes(model, mean) if mean.ndim == 2 else mean
         risk = eta[:, 0] - model.center if self.name == "cox" else eta[:, 0]
         return Held(risk, mean, deviances(model, eta[:, 0], mean, self.seen))
@@ -155,6 +159,12 @@ def class_labels(problem: Problem) -> list[Any]:
     return [plain(level) for level in problem.outcome.levels] if name == "binomial" else []
 
 
+def held_mean(model: FinalModel, eta: Floats, average: float) -> Floats:
+    """The mean of every row, or the probability of each class; what a log link takes beyond all numbers is held."""
+    mean = responses.mean(model, eta)
+    return np.clip(mean, average / _BEYOND, average * _BEYOND) if model.link == "log" and average > 0 else mean
+
+
 def deviances(model: FinalModel, eta: Floats, mean: Floats, seen: Observed) -> Floats:
     """−2·log-likelihood of every row up to a constant of the row; squared errors where the spread is no parameter."""
     y, family = seen.y, model.family
@@ -174,7 +184,7 @@ def deviances(model: FinalModel, eta: Floats, mean: Floats, seen: Observed) -> F
             return 2.0 * (y / mean - 1.0 - np.log(y / mean))
         if family == "weibull":
             scale = model.coefficients[model.terms.index("scale")]
-            z = (np.log(y) - eta) / scale
+            z = np.minimum((np.log(y) - eta) / scale, math.log(_BEYOND))
             return -2.0 * (np.where(np.asarray(seen.event), z - np.log(scale), 0.0) - np.exp(z))
         if family == "cox":
             return np.full(len(y), np.nan)  # a row alone has no partial likelihood

@@ -24,6 +24,7 @@ from fbed.rules.p_values import Floats
 
 _MOST = 200  # iterations
 _ARRIVED = 1e-16
+_LEAST = 1e-6  # part of a step below which none is taken
 _FAR = 1e-5  # part of a column that others leave, from which products of columns have enough digits to see it
 
 
@@ -188,6 +189,10 @@ class Standardised:
         """The likelihood at parameters of one model."""
         return self.likelihood.at(columns or self.columns, parameters[:, None])
 
+    def project(self, parameters: Floats) -> Floats:
+        """The nearest parameters of one model that the family has: some have further ones with a boundary."""
+        return self.likelihood.project(parameters[:, None])[:, 0]
+
     def presented(self, parameters: Floats, covariance: Floats | None = None) -> Estimates:
         """Values on the user's scale, in the order of the model's terms."""
         like, T = self.likelihood, self._change
@@ -223,9 +228,16 @@ class Standardised:
 Evaluate = Callable[[Floats], tuple[float, Callable[[], tuple[Floats, Floats]]]]
 """A function to make small: its value, and when asked for, minus half its gradient and half its Hessian."""
 
+Project = Callable[[Floats], Floats]
+"""Parameters that have left their domain, brought back to its boundary."""
+
 
 def descend(
-    evaluate: Evaluate, start: Floats, free: NDArray[np.bool_] | None = None, arrived: float = _ARRIVED
+    evaluate: Evaluate,
+    start: Floats,
+    free: NDArray[np.bool_] | None = None,
+    arrived: float = _ARRIVED,
+    project: Project = lambda parameters: parameters,
 ) -> Floats:
     """Damped Newton steps until they no longer matter; parameters that are not `free` stay where they are.
 
@@ -241,12 +253,15 @@ def descend(
         decrement = float(gradient @ step)
         size = 1.0
         while True:
-            trial, derivatives = evaluate(parameters + size * step)
-            if trial <= value + 1e-12 * max(1.0, abs(value)) or size < 1e-6:
+            trial = project(parameters + size * step)
+            new, derivatives = evaluate(trial)
+            if new <= value + 1e-12 * max(1.0, abs(value)):
                 break
+            if size < _LEAST:
+                return parameters
             size /= 2.0
-        parameters, value = parameters + size * step, trial
-        if decrement <= arrived * max(1.0, abs(value)) or size < 1e-6:
+        parameters, value = trial, new
+        if decrement <= arrived * max(1.0, abs(value)):
             break
     return parameters
 

@@ -17,7 +17,7 @@ from fbed._kernels import fit_ridge
 from fbed.models.likelihoods.glm import BINOMIAL, Glm, GlmPoint
 from fbed.models.likelihoods.newton import Columns, newton_step
 from fbed.rules.p_values import Floats
-from fbed.tuning.likelihood import Evaluate, Squares, Standardised, descend, likelihood_of
+from fbed.tuning.likelihood import Evaluate, Project, Squares, Standardised, descend, likelihood_of
 
 RIDGE = tuple(float(v) for v in np.logspace(1, -4, 11))
 LASSO = tuple(float(v) for v in np.logspace(0, -3, 13))[1:]
@@ -30,6 +30,7 @@ _STEPS = 200
 _ARRIVED = 1e-10  # squared decrement, relative to the value, of the last step: the next would be its square
 _LEAST = 1e-6  # part of a step below which none is taken
 _SWEEPS = 1000
+_LOOKS = 5  # sweeps after which it is tried whether the signs are those of the minimum
 _OUTER = 100
 
 
@@ -75,7 +76,9 @@ def _null(on: Standardised) -> Floats:
     constant = Columns(on.columns.Z[:, : int(like.intercept)])
     others = ~on.is_slope
     if others.any():
-        out[others] = on.common.without_columns(lambda: descend(likelihood_of(on, constant), like.start(constant.size)))
+        out[others] = on.common.without_columns(
+            lambda: descend(likelihood_of(on, constant), like.start(constant.size), project=on.project)
+        )
     return out
 
 
@@ -104,15 +107,16 @@ def _with_squares(on: Standardised, start: Floats, weight: Floats) -> Floats:
         step, decrement = newton_step(gradient - w * at, hessian)
         size = np.ones(len(left))
         while True:
-            trial = at + size * step
+            trial = on.likelihood.project(at + size * step)
             point = on.likelihood.at(on.columns, trial)
             new = point.value + (w * trial**2).sum(axis=0)
-            worse = ~(new <= value[left] + 1e-12 * np.maximum(1.0, np.abs(value[left]))) & (size >= _LEAST)
+            fell = new <= value[left] + 1e-12 * np.maximum(1.0, np.abs(value[left]))
+            worse = ~fell & (size >= _LEAST)
             if not worse.any():
                 break
             size[worse] /= 2.0
-        found[:, left], value[left] = trial, new
-        going = (decrement > _ARRIVED * np.maximum(1.0, np.abs(new))) & (size >= _LEAST)
+        found[:, left], value[left] = np.where(fell, trial, at), np.where(fell, new, value[left])
+        going = (decrement > _ARRIVED * np.maximum(1.0, np.abs(new))) & fell
         left = left[going]
         if not len(left):
             break
@@ -122,18 +126,22 @@ def _with_squares(on: Standardised, start: Floats, weight: Floats) -> Floats:
 
 
 def lasso(on: Standardised, penalties: tuple[float, ...]) -> list[Floats]:
-    """Parameters for every penalty, a part of the largest that matters, each found from the one before."""
+    """Parameters for every penalty, a part of the largest that matters, each found from the one before.
+
+    A small penalty alone is reached by the larger ones of the grid: from afar heavy rows may lead nowhere.
+    """
     slopes, null = on.is_slope, _null(on)
     evaluate = likelihood_of(on)
     largest = float(np.abs(evaluate(null)[1]()[0][slopes]).max(initial=0.0))
-    found, out = null, []
-    for penalty in penalties:
-        found = _proximal(evaluate, found, np.where(slopes, penalty * largest, 0.0))
-        out.append(found)
-    return out
+    least = min(penalties, default=1.0)
+    found, by_penalty = null, {}
+    for penalty in sorted({*penalties, *(p for p in LASSO if p > least)}, reverse=True):
+        found = _proximal(evaluate, found, np.where(slopes, penalty * largest, 0.0), on.project)
+        by_penalty[penalty] = found
+    return [by_penalty[penalty] for penalty in penalties]
 
 
-def _proximal(evaluate: Evaluate, start: Floats, weight: Floats) -> Floats:
+def _proximal(evaluate: Evaluate, start: Floats, weight: Floats, project: Project) -> Floats:
     """Newton's method with the penalty kept as it is: a lasso on the quadratic approximation, then a damped step."""
     parameters = start.copy()
     value, derivatives = evaluate(parameters)
@@ -143,12 +151,15 @@ def _proximal(evaluate: Evaluate, start: Floats, weight: Floats) -> Floats:
         step = _coordinates(gradient, hessian, parameters, weight) - parameters
         size = 1.0
         while True:
-            trial, derivatives = evaluate(parameters + size * step)
-            new = trial + 2.0 * float(weight @ np.abs(parameters + size * step))
-            if new <= total + 1e-12 * max(1.0, abs(total)) or size < 1e-6:
+            trial = project(parameters + size * step)
+            value, derivatives = evaluate(trial)
+            new = value + 2.0 * float(weight @ np.abs(trial))
+            if new <= total + 1e-12 * max(1.0, abs(total)):
                 break
+            if size < _LEAST:
+                return parameters
             size /= 2.0
-        parameters = parameters + size * step
+        parameters = trial
         if total - new <= 1e-11 * max(1.0, abs(total)):
             break
         total = new
@@ -156,10 +167,10 @@ def _proximal(evaluate: Evaluate, start: Floats, weight: Floats) -> Floats:
 
 
 def _coordinates(gradient: Floats, hessian: Floats, at: Floats, weight: Floats) -> Floats:
-    """Minimum of ½(b − a)ᵀH(b − a) − gᵀ(b − a) + Σ w|b|, a coordinate at a time."""
+    """Minimum of ½(b − a)ᵀH(b − a) − gᵀ(b − a) + Σ w|b|, a coordinate at a time until its signs are known."""
     b, left = at.copy(), gradient.copy()  # left = g − H(b − a)
     diagonal = np.diag(hessian) + 1e-12 * float(np.trace(hessian)) / len(hessian) + 1e-300
-    for _ in range(_SWEEPS):
+    for sweep in range(_SWEEPS):
         moved = 0.0
         for j in range(len(b)):
             target = left[j] + diagonal[j] * b[j]
@@ -170,4 +181,26 @@ def _coordinates(gradient: Floats, hessian: Floats, at: Floats, weight: Floats) 
                 b[j] = new
         if moved <= 1e-18 * max(1.0, float(np.abs(gradient).max(initial=0.0)) ** 2):
             break
+        solved = _with_signs(gradient, hessian, diagonal, at, weight, b) if sweep % _LOOKS == _LOOKS - 1 else None
+        if solved is not None:
+            return solved
     return b
+
+
+def _with_signs(
+    gradient: Floats, hessian: Floats, diagonal: Floats, at: Floats, weight: Floats, b: Floats
+) -> Floats | None:
+    """The minimum in one go, if its signs are those of b: collinear columns would take very many sweeps."""
+    signs, there = np.sign(b), (b != 0) | (weight == 0)
+    matrix = hessian.copy()
+    np.fill_diagonal(matrix, diagonal)
+    target = matrix @ at + gradient
+    try:
+        inner = np.linalg.solve(matrix[np.ix_(there, there)], (target - weight * signs)[there])
+    except np.linalg.LinAlgError:
+        return None
+    out = np.zeros_like(b)
+    out[there] = inner
+    slack = np.abs(target - matrix @ out)[~there] - weight[~there]
+    kept = (weight[there] == 0) | (inner * signs[there] > 0)
+    return out if kept.all() and slack.max(initial=0.0) <= 1e-12 * np.abs(target).max(initial=0.0) else None

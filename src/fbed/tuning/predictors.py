@@ -20,7 +20,7 @@ from fbed.result.fitted.rows import check_unseen
 from fbed.rules.p_values import Floats
 from fbed.tables.labels import by_position
 from fbed.tables.named import as_frame
-from fbed.tables.outcomes import read_outcome
+from fbed.tables.outcomes import known_rows, read_outcome
 from fbed.tables.table import Groups, Name
 from fbed.tuning.concordance import concordance_parts
 from fbed.tuning.performance import counted
@@ -254,8 +254,10 @@ random_state, time_limit, n_jobs, progress, resume
         self._check_family(family)
         about = {"sample_weight": sample_weight, "offset": offset, "exposure": exposure, "cluster": cluster}
         tuned = self._fit(X, y, family, groups, about)
-        self.classes_ = labels
-        self._order = [tuned.model.classes.index(plain(label)) for label in labels.tolist()]
+        places = {plain(label): place for place, label in enumerate(tuned.model.classes)}
+        there = [plain(label) in places for label in labels.tolist()]  # missing='drop' may leave out all of a class
+        self.classes_ = labels[there]
+        self._order = [places[plain(label)] for label in self.classes_.tolist()]
         return self
 
     def _labels(self, X: Any, y: Any) -> NDArray[Any]:
@@ -264,9 +266,11 @@ random_state, time_limit, n_jobs, progress, resume
         if y is None:
             raise InvalidInput("requires y to be passed, but the target y is None: give the class of every row")
         values = np.asarray(y)
+        known = known_rows(y, len(values)) if self.missing == "drop" and values.ndim == 1 else None
+        values = values if known is None else values[known]
         if values.ndim == 1 and values.dtype.kind in "fc":
             check_classification_targets(check_array(values, ensure_2d=False, input_name="y"))
-        outcome = read_outcome(y, len(values))
+        outcome = read_outcome(y, len(np.asarray(y)), known)
         if len(outcome.levels) < 2:
             raise InvalidInput(f"y holds one class only ({outcome.levels[0]!r}): there is nothing to tell apart")
         try:

@@ -135,9 +135,16 @@ def combined(N: Floats, D: Floats, folds_a_row: float = 1.0) -> tuple[Floats, Fl
     """Σ N / Σ D over the folds, and the standard error that the scores of the folds give, as cv.glmnet has it."""
     with np.errstate(divide="ignore", invalid="ignore"):
         value = N.sum(axis=0) / D.sum(axis=0)
-        apart = np.where(D > 0, D * (N / D - value) ** 2, 0.0).sum(axis=0) / D.sum(axis=0)
+        unit = _power_of_two(value)  # squares of tiny and of huge values are no numbers
+        apart = np.where(D > 0, D * ((N / D - value) / unit) ** 2, 0.0).sum(axis=0) / D.sum(axis=0)
     n_folds = max(2.0, len(N) / folds_a_row)
-    return value, np.sqrt(apart / (n_folds - 1.0))
+    return value, unit * np.sqrt(apart / (n_folds - 1.0))
+
+
+def _power_of_two(values: Floats) -> float:
+    """Of the size of the largest: to divide by it changes no digit."""
+    largest = np.abs(values).max(initial=0.0, where=np.isfinite(values))
+    return float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if largest > 0 else 1.0
 
 
 # -- means over rows -------------------------------------------------------------------------------------------------

@@ -32,14 +32,19 @@ def shrunken(on: Standardised, parameters: Floats, by_variable: bool) -> tuple[F
     if first:
         parts = np.column_stack([np.ones(len(parts)), parts])
     columns = Columns(parts)
-    start = np.concatenate([parameters[:first], np.ones(len(variables))])
-    factors = np.maximum(descend(likelihood_of(on, columns), start)[first:], 0.0)
+    factors = np.maximum(descend(likelihood_of(on, columns), _start(on, columns, parameters[:first]))[first:], 0.0)
     out = parameters.copy()
     for v, factor in zip(variables, factors, strict=True):
         out[first:][owner == v] *= factor
     free = np.zeros(len(out), dtype=bool)
     free[:first] = True
     return descend(likelihood_of(on), out, free), factors
+
+
+def _start(on: Standardised, columns: Columns, intercept: Floats) -> Floats:
+    """Factors of 1, or of 0 where a row that decides alone would be predicted beyond all numbers without it."""
+    ones = np.concatenate([intercept, np.ones(columns.size - len(intercept))])
+    return ones if np.isfinite(on.at(ones, columns).value[0]) else on.likelihood.start(columns.size)
 
 
 def changes(on: Standardised, parameters: Floats) -> Floats:

@@ -61,7 +61,9 @@ def load(file: Path, cross: CrossPath) -> None:
     except (OSError, KeyError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"{file} cannot be read as folds that were kept: {error}") from error
+        raise InvalidInput(
+            f"resume: {file} does not hold folds that were kept by fbed: remove it, or name another file"
+        ) from error
 
 
 def _meta(cross: CrossPath) -> dict[str, Any]:

@@ -42,6 +42,8 @@ LOOSE = (0.2, 0.5)
 ENOUGH = 10.0
 """Rows (or events) a coefficient of a model with all variables that make it so."""
 
+_SMALLEST = 1e-140  # spread of an outcome of which sums of squares are numbers
+
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
@@ -139,7 +141,7 @@ def tune(
     X, y
         As in `fbed.select`.
     cv : int, splitter or list of splits
-        Folds; those of a number have their share of every class (or of the events), and are shuffled.
+        Folds (None is 5); those of a number have their share of every class (or of the events), and are shuffled.
     fold_groups : array or the name of a column of X, optional
         Rows that stay in one fold together, and are resampled together; `cluster` by default, where there is one.
     scoring : str, optional
@@ -193,7 +195,7 @@ def tune(
     choice.check_rule(choose)
     if resume is not None:
         check_place(Path(resume))
-    _check_bootstraps(n_bootstraps)
+    _check_bootstraps(n_bootstraps, random_state)
     gammas, ks = as_several(gammas, "gammas"), as_several(ks, "ks")
     grid = settings_grid(LEVELS if alphas is None else alphas, gammas, ks, fbs)
     for setting in grid:
@@ -202,6 +204,7 @@ def tune(
     exclude = [*exclude, *(name for name in left_out if name not in exclude)]
     problem = read_problem(X, y, [s.as_criterion() for s in grid], exclude, DataOptions.of(data), n_jobs)
     check_family(problem)
+    _check_scale(problem)
     if alphas is None and rows_a_coefficient(problem) >= ENOUGH:
         grid = settings_grid(LEVELS + LOOSE, gammas, ks, fbs)
     way = check_way(find_way(final, problem.model.name), problem)
@@ -245,6 +248,11 @@ def _judged(
     """The choice, and what it is worth."""
     found = cross.out_of_fold()
     values, errors = (v[0] for v in score.values(found, found.weights[None]))
+    if np.isnan(values).all():
+        raise InvalidInput(
+            f"scoring={score.name!r} is not known of any configuration in any of the {len(cross.runs)} folds: they "
+            "hold out too few rows, or rows that are too much alike: ask for fewer folds by cv, or for another scoring"
+        )
     chosen = int(choice.choose(values[None], errors[None], cross.sizes, rule)[0])
     names = ["d2"] if trials else list(shown(found.family))
     told = [score] if score.name not in (*names, "deviance") else []
@@ -313,6 +321,21 @@ def _length(X: Any, problem: Problem) -> int:
     return len(X)
 
 
-def _check_bootstraps(n: int) -> None:
+def _check_bootstraps(n: int, random_state: Any) -> None:
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise InvalidInput(f"n_bootstraps must be a whole number, 1 or more, got {n!r}")
+    try:
+        np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"random_state must be None or a whole number, 0 or more, got {random_state!r}") from error
+
+
+def _check_scale(problem: Problem) -> None:
+    """Refuse outcomes whose squared errors are beyond all numbers."""
+    if problem.model.name not in ("gaussian", "mixed"):
+        return
+    spread = float(np.ptp(problem.outcome.numbers()))
+    if not _SMALLEST < spread < 1.0 / _SMALLEST:
+        raise InvalidInput(
+            f"the outcome spreads over {spread:.3g}, and squares of such errors are no numbers: give it in another unit"
+        )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
 from fbed.result.fitted import FinalModel, responses
@@ -15,9 +16,9 @@ from fbed.result.fitted.likelihoods import Observed
 from fbed.result.performance import Honest, Validation
 from fbed.rules.p_values import Floats
 from fbed.tables.columns import listing
-from fbed.tables.outcomes import Outcome, read_outcome
+from fbed.tables.outcomes import Outcome, known_rows, read_outcome
 from fbed.tuning.calibration import calibrate
-from fbed.tuning.heldout import deviances
+from fbed.tuning.heldout import deviances, held_mean
 from fbed.tuning.performance import areas_at, roc
 from fbed.tuning.resample import resampled
 from fbed.tuning.scores import OutOfFold, find_score, shown
@@ -54,10 +55,16 @@ def validate(
     """
     link, notes = model.predict_with_notes(X, "link", offset, exposure, unseen=unseen)
     eta = link[:, None] if link.ndim == 1 else link
-    seen = _observed(model, read_outcome(y, len(eta)), sample_weight, trials)
+    there, n_rows = known_rows(y, len(eta)), len(eta)
+    if not there.all():
+        notes = [*notes, f"the outcome is missing in {int((~there).sum()):,} rows, which are left out"]
+    about = (_numbers(sample_weight, "sample_weight", there), _numbers(trials, "trials", there))
+    eta, seen = eta[there], _observed(model, read_outcome(y, n_rows, there), *about)
     known = np.isfinite(eta).all(axis=1) & (seen.weights > 0)
     if known.sum() < 2:
-        raise InvalidInput(f"{int(known.sum())} of {len(eta)} rows have a prediction: there is nothing to validate")
+        raise InvalidInput(
+            f"{int(known.sum())} of {n_rows} rows have a prediction and an outcome: there is nothing to validate"
+        )
     rows = np.flatnonzero(known)
     found = _as_out_of_fold(model, eta[rows], _only(seen, rows))
     horizon = None if seen.event is None else float(np.median(seen.y[rows][seen.event[rows]]))
@@ -71,7 +78,7 @@ def validate(
     return Validation(
         model.family,
         len(rows),
-        len(eta) - len(rows),
+        n_rows - len(rows),
         _scores(found, n_bootstraps, random_state),
         calibrate(model.family, found.risk[:, 0], mean, weighted, None, horizon),
         roc(found.seen.y == 1, mean, found.weights) if model.family == "binomial" and seen.trials is None else (),
@@ -80,17 +87,30 @@ def validate(
     )
 
 
-def _observed(model: FinalModel, outcome: Outcome, sample_weight: Any, trials: Any) -> Observed:
-    n = len(outcome.values)
-    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,) or not np.isfinite(weights).all() or (weights < 0).any():
-        raise InvalidInput("sample_weight must hold one finite number a row, 0 or more")
+def _numbers(values: Any, role: str, there: NDArray[np.bool_]) -> Floats | None:
+    """Of the rows whose outcome is there."""
+    if values is None:
+        return None
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{role} must hold numbers: {error}") from error
+    if numbers.shape != there.shape or not np.isfinite(numbers).all() or (numbers < 0).any():
+        raise InvalidInput(f"{role} must hold one finite number a row, 0 or more")
+    return numbers[there]
+
+
+def _observed(model: FinalModel, outcome: Outcome, weights: Floats | None, counted: Floats | None) -> Observed:
+    weights = np.ones(len(outcome.values)) if weights is None else weights
     if model.family in ("cox", "weibull"):
         time, event = outcome.survival(model.family, zero_allowed=model.family == "cox")
         return Observed(time, weights, event)
+    if outcome.event is not None:
+        raise InvalidInput(
+            f"the model is of family {model.family!r}, whose outcome is one column, and no survival times"
+        )
     if model.family in _CLASSES and model.classes:
         return Observed(_codes(model, outcome), weights)
-    counted = None if trials is None else np.asarray(trials, dtype=np.float64)
     if model.family == "binomial" and counted is None:
         raise InvalidInput("the model is of successes out of trials: give the trials of the new rows")
     return Observed(outcome.values if counted is not None else outcome.numbers(model.family), weights, None, counted)
@@ -125,7 +145,7 @@ def _only(seen: Observed, rows: Any) -> Observed:
 def _as_out_of_fold(model: FinalModel, eta: Floats, seen: Observed) -> OutOfFold:
     """One configuration, and all rows in one fold."""
     n = len(eta)
-    mean = responses.mean(model, eta)
+    mean = held_mean(model, eta, float(np.mean(seen.y)))
     loss = deviances(model, eta[:, 0], mean, seen)
     return OutOfFold(
         model.family,

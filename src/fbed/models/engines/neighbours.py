@@ -77,5 +77,6 @@ def standardised_zeros(fit: RegressionFit, variables: Indices, columns: Floats) 
     design = fit.model.design
     where = design.positions(variables)
     zero, numeric = columns.min(axis=0), where >= 0
+    numeric[numeric] = design.scale[where[numeric]] > 0  # of a constant its indicator of missing values is what varies
     zero[numeric] = -design.center[where[numeric]] * (1.0 / design.scale[where[numeric]])
     return np.asarray(zero)

@@ -131,8 +131,10 @@ class CoxPoint:
             self.layers = [(np.exp(level - scale), None)]
         self.denominator = self._per_term()
         deaths = risk.weights[risk.deaths] @ (level[risk.deaths] - scale) - cox.own_logs
-        log_likelihood = deaths - risk.multiplicity @ np.log(self.denominator)
-        self.value = np.maximum(2.0 * (risk.saturated - log_likelihood), 0.0)
+        lost = ~(self.denominator > 0.0).all(axis=0)  # a step so far that levels have no digits left for a scale
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_likelihood = deaths - risk.multiplicity @ np.log(self.denominator)
+        self.value = np.where(lost, np.inf, np.maximum(2.0 * (risk.saturated - log_likelihood), 0.0))
 
     def _layered(self, level: Floats, top: Floats) -> Floats:
         """A layer for each range of the largest hazard at risk; returns the scale of every tied set, as a logarithm."""

@@ -48,12 +48,14 @@ class Link:
 
 def _logit_log_p(u: Floats, l: Floats) -> Floats:  # noqa: E741
     """log F(u) + log F(−l) + log(1 − exp(l − u)): no difference of nearly equal numbers."""
-    return -np.logaddexp(0.0, -u) - np.logaddexp(0.0, l) + np.log(-np.expm1(l - u))
+    with np.errstate(over="ignore"):  # of thresholds that a step has put far the wrong way round
+        return -np.logaddexp(0.0, -u) - np.logaddexp(0.0, l) + np.log(-np.expm1(l - u))
 
 
 def _logit_cell(u: Floats, l: Floats) -> Cell:  # noqa: E741
     above, below = special.expit(-u), special.expit(l)
-    gap = 1.0 / np.expm1(u - l)  # 0 where the cell is unbounded
+    with np.errstate(over="ignore"):
+        gap = 1.0 / np.expm1(u - l)  # 0 where the cell is unbounded, or nearly so
     curved = gap * (1.0 + gap)
     uu, ll = -above * (1.0 - above) - curved, -below * (1.0 - below) - curved
     return Cell(_logit_log_p(u, l), above + gap, -below - gap, uu, ll, curved)

@@ -118,11 +118,12 @@ def mean(model: FinalModel, eta: Floats) -> Floats:
         return _softmax(eta)
     if model.family == "ordinal":
         return _cells(model, one)
-    if model.family == "cox":
-        return np.exp(one - model.center)
-    if model.family == "weibull":
-        return np.exp(one) * math.gamma(1.0 + _further(model, "scale"))
-    return _INVERSE[model.link](one)
+    with np.errstate(over="ignore"):  # far from the rows it was fitted on a model may expect more than any number
+        if model.family == "cox":
+            return np.exp(one - model.center)
+        if model.family == "weibull":
+            return np.exp(one) * math.gamma(1.0 + _further(model, "scale"))
+        return _INVERSE[model.link](one)
 
 
 _INVERSE = {"identity": lambda eta: eta, "logit": special.expit, "log": np.exp}
@@ -146,9 +147,9 @@ def _cells(model: FinalModel, eta: Floats) -> Floats:
 def survival(model: FinalModel, eta: Floats, times: Floats, stratum: Any = None) -> Floats:
     """P(T > t), rows × times."""
     if model.family == "weibull":
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             z = (np.log(times)[None, :] - eta) / _further(model, "scale")
-        return np.exp(-np.exp(z))
+            return np.exp(-np.exp(z))
     if model.family != "cox" or not model.baseline:
         raise InvalidInput(f"family {model.family!r} has no survival function: that is for 'cox' and 'weibull'")
     with np.errstate(divide="ignore", over="ignore"):  # on the scale of logarithms 0 times infinity does not come up

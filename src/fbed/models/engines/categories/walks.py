@@ -140,6 +140,7 @@ class Walks:
     def __post_init__(self) -> None:
         self.settled = np.zeros(self.beside.count, dtype=bool)
 
+    @np.errstate(over="ignore", invalid="ignore")  # of means beyond all numbers nothing is learnt
     def go(self, settled: AllSettled) -> None:
         """Steps until every interval is settled; a walk that does not come closer to its maximum is given up."""
         going, rests = np.arange(self.beside.count), np.zeros(self.beside.count, dtype=np.intp)
