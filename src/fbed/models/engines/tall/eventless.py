@@ -62,11 +62,13 @@ class EventlessLevels:
         key = tuple(selected)
         if not self.spares(key):
             return None
-        if key not in self._left:
+        found = self._left.get(key)
+        if found is None:
+            found = self._found(key)
             if len(self._left) >= _KEPT:
-                self._left.clear()
-            self._left[key] = self._found(key)
-        return self._left[key]
+                self._left.clear()  # threads that share it have what they asked for
+            self._left[key] = found
+        return found
 
     def independent(self, selected: Sequence[int]) -> bool:
         """Whether the columns of S are far from dependent on all rows: those who are spared do not tell."""
