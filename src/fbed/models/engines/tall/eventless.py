@@ -20,7 +20,7 @@ from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.rules.p_values import Floats
 
 _INDEPENDENT = 1e-5  # least pivot of scaled products of columns that are not near to dependent
-_KEPT = 64  # models of which it is known who is left
+_KEPT = 8  # models of which it is known who is left: as many vectors of all rows
 
 
 @dataclass(frozen=True)
