@@ -5,7 +5,8 @@
 //     sum over rows of w_cd · z_j z_l,     w_cd = a p_c(δ_cd − p_d)
 //
 // which is one matrix product, of all pairs of classes with all pairs of columns; both are symmetric, so that it costs a
-// quarter of (rows × parameters²) multiplications. Parameters are ordered by column, then by class.
+// quarter of (rows × parameters²) multiplications. Parameters are ordered by column, then by class. Columns that are mostly 0
+// are kept as their entries, and only pairs of entries of a row are multiplied.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "bounds.hpp"
 #include "elementary.hpp"
 #include "race.hpp"
+#include "row_entries.hpp"
 
 namespace fbed {
 
@@ -29,9 +31,9 @@ struct PairSums {
     bool by_product = false;  // whether products of columns lie beside each other
     std::vector<double> values;
 
-    void reset(int64_t of_classes, int64_t of_columns) {
+    void reset(int64_t of_classes, int64_t of_columns, bool of_entries) {
         n_pairs = of_classes, n_products = of_columns;
-        by_product = tiled(n_products) * n_pairs < tiled(n_pairs) * n_products;
+        by_product = !of_entries && tiled(n_products) * n_pairs < tiled(n_pairs) * n_products;
         values.assign((by_product ? tiled(n_products) * n_pairs : tiled(n_pairs) * n_products) + kTile, 0.0);
     }
     void add(const double* weights, const double* products, int64_t rows) {
@@ -50,14 +52,25 @@ struct SoftmaxRows {
     const double *Z, *weights;  // Z: column after column
     const int64_t* codes;
     double total = 0;
-    std::vector<double> rows, products;  // Z and its products of two columns, row after row
+    RowEntries entries;
+    bool sparse;                         // whether most pairs of values of a row are 0
+    std::vector<double> rows, products;  // Z and its products of two columns, row after row, unless it is
 
     SoftmaxRows(const double* z, int64_t n_rows, int64_t columns, const int64_t* classes, int64_t n_classes, const double* a)
-        : n(n_rows), k(columns), m(n_classes - 1), Z(z), weights(a), codes(classes), rows(n * k + kTile),
-          products(n * pairs(k) + kTile) {
+        : n(n_rows), k(columns), m(n_classes - 1), Z(z), weights(a), codes(classes) {
         part = std::clamp<int64_t>(16384 / pairs(m) / 8 * 8, 16, kMostRows);
+        for (int64_t i = 0; i < n; ++i) total += weights[i];
+        entries.assign(Z, n, k);
+        sparse = kDense * entries.pairs() <= n * pairs(k);
+        if (!sparse) multiply();
+    }
+
+private:
+    static constexpr int64_t kDense = 4;  // how many times quicker products of all values are, each
+
+    void multiply() {
+        rows.resize(n * k + kTile), products.resize(n * pairs(k) + kTile);
         for (int64_t i = 0; i < n; ++i) {
-            total += weights[i];
             double *row = rows.data() + i * k, *product = products.data() + i * pairs(k);
             for (int64_t j = 0; j < k; ++j) row[j] = Z[j * n + i];
             for (int64_t j = 0; j < k; ++j)
@@ -71,11 +84,14 @@ class Softmax {
     int64_t q;                     // columns of the model's own
     const double* own = nullptr;   // column after column
     std::vector<double> own_rows;  // row after row
+    RowEntries own_entries;
+    bool sparse = false;           // whether entries are looked at instead of values
     // Probabilities, a part of the rows after another, in it one class after another: at the present parameters, at the
     // fit on S, and with some set to 0; and those that derivatives are taken at.
     std::vector<double> p, shared_p, frozen_p;
     const std::vector<double>* mean = &p;
-    std::vector<double> start, predictor, probability, weight, own_products, residual, slopes, null_weight, null_residual;
+    std::vector<double> start, predictor, by_row, probability, weight, own_products, residual, slopes, null_weight, null_residual,
+        null_slopes;
     static constexpr int64_t kKept = 1 << 23;
     PairSums shared, mine;
     Symmetric null_hessian, null_factor;
@@ -92,7 +108,8 @@ public:
         start.assign(parameters, parameters + s.k * s.m);
         p.resize(s.n * (s.m + 1));
         const int64_t room = s.part;
-        predictor.resize(room * (s.m + 1), 0.0), probability.resize(room * s.m), residual.resize(room * s.m + kTile);
+        sparse = s.sparse;
+        by_row.resize(room * s.m), predictor.resize(room * (s.m + 1), 0.0), probability.resize(room * s.m), residual.resize(room * s.m + kTile);
         weight.resize(room * pairs(s.m) + kTile);
         null_value = evaluate(start.data());
         shared_p = p, top_at_null = on_top;
@@ -107,6 +124,9 @@ public:
 
     void take(const double* columns) {
         own = columns;
+        own_entries.assign(own, s.n, q);
+        sparse = s.sparse || (s.k == 1 && 4 * own_entries.begin[s.n] <= s.n * q);
+        if (sparse) return;
         own_rows.resize(s.n * q + kTile);
         for (int64_t i = 0; i < s.n; ++i)
             for (int64_t j = 0; j < q; ++j) own_rows[i * q + j] = own[j * s.n + i];
@@ -129,9 +149,10 @@ public:
     int64_t differentiate(double* gradient, Symmetric& H) {
         const bool fresh = mean == &shared_p;
         const int64_t np = pairs(s.m);
-        if (!fresh) shared.reset(np, pairs(s.k));
-        mine.reset(np, n_own_products());
+        if (!fresh) shared.reset(np, pairs(s.k), sparse);
+        mine.reset(np, n_own_products(), sparse);
         slopes.assign((s.k + q) * tiled(s.m) + kTile, 0.0);
+        if (fresh) slopes = null_slopes;
         for (int64_t first = 0; first < s.n; first += s.part) {
             const int64_t rows = std::min(s.part, s.n - first);
             look_up();
@@ -139,12 +160,8 @@ public:
             double* w = known ? null_weight.data() + first * np : weight.data();
             double* r = known ? null_residual.data() + first * s.m : residual.data();
             if (!known) pull(first, rows, w, r);
-            add_slopes(r, first, rows);
-            if (!fresh) shared.add(w, s.products.data() + first * pairs(s.k), rows);
-            if (q > 0) {
-                multiply_own(first, rows);
-                mine.add(w, own_products.data(), rows);
-            }
+            if (!fresh) add_shared(w, r, first, rows);
+            if (q > 0) add_own(w, r, first, rows);
         }
         for (int64_t j = 0; j < s.k + q; ++j)
             std::copy_n(slopes.data() + j * tiled(s.m), s.m, gradient + j * s.m);
@@ -275,6 +292,7 @@ private:
     // Predictors of a part of the rows, one class after another; that of the first is 0.
     FBED_HOT void predict(const double* parameters, int64_t first, int64_t rows) {
         std::fill(predictor.begin(), predictor.begin() + rows, 0.0);
+        if (sparse) return predict_entries(parameters, first, rows);
         for (int64_t c = 0; c < s.m; ++c) {
             double* out = predictor.data() + (c + 1) * s.part;
             std::fill(out, out + rows, 0.0);
@@ -284,6 +302,14 @@ private:
                 for (int64_t i = 0; i < rows; ++i) out[i] += z[i] * b;
             }
         }
+    }
+
+    void predict_entries(const double* parameters, int64_t first, int64_t rows) {
+        std::fill(by_row.begin(), by_row.begin() + rows * s.m, 0.0);
+        s.entries.add_predictors(parameters, s.m, first, rows, by_row.data());
+        if (q > 0) own_entries.add_predictors(parameters + s.k * s.m, s.m, first, rows, by_row.data());
+        for (int64_t c = 0; c < s.m; ++c)
+            for (int64_t i = 0; i < rows; ++i) predictor[(c + 1) * s.part + i] = by_row[i * s.m + c];
     }
 
     FBED_HOT double deviance_at(const double* parameters) {
@@ -358,9 +384,26 @@ private:
         return sum;
     }
 
-    void add_slopes(const double* residual, int64_t first, int64_t rows) {
-        add_products(residual, s.m, s.rows.data() + first * s.k, s.k, rows, slopes.data());
-        if (q > 0) add_products(residual, s.m, own_rows.data() + first * q, q, rows, slopes.data() + s.k * tiled(s.m));
+    // What rows of weights w and residuals r add to slopes and sums of pairs: those of the columns of S,
+    void add_shared(const double* w, const double* r, int64_t first, int64_t rows) {
+        if (sparse) {
+            s.entries.add_slopes(r, s.m, first, rows, slopes.data(), tiled(s.m));
+            return s.entries.add_pairs(w, pairs(s.m), first, rows, shared.values.data(), tiled(pairs(s.m)));
+        }
+        add_products(r, s.m, s.rows.data() + first * s.k, s.k, rows, slopes.data());
+        shared.add(w, s.products.data() + first * pairs(s.k), rows);
+    }
+
+    // and those with own ones.
+    void add_own(const double* w, const double* r, int64_t first, int64_t rows) {
+        double* own_slopes = slopes.data() + s.k * tiled(s.m);
+        if (sparse) {
+            own_entries.add_slopes(r, s.m, first, rows, own_slopes, tiled(s.m));
+            return own_entries.add_cross(s.entries, w, pairs(s.m), first, rows, mine.values.data(), tiled(pairs(s.m)));
+        }
+        add_products(r, s.m, own_rows.data() + first * q, q, rows, own_slopes);
+        multiply_own(first, rows);
+        mine.add(w, own_products.data(), rows);
     }
 
     // Products of own columns with all columns: those of S first, for one own column after another.
@@ -410,6 +453,8 @@ private:
         null_factor = null_hessian;
         factorise(null_factor, 0);
         q = kept;
+        null_slopes = slopes;
+        null_slopes.resize((s.k + q) * tiled(s.m) + kTile, 0.0);
         keep_null_weights();
     }
 
