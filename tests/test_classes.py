@@ -63,6 +63,29 @@ def test_entries_alone_give_what_all_values_give(selected):
     assert lower == pytest.approx(expected.gains(rest).statistic, rel=1e-7, abs=1e-7)
 
 
+@pytest.mark.parametrize("selected", [(), (0, 3), tuple(range(9))])
+def test_every_interval_of_words_holds_the_statistic(selected):
+    """Words of two rows and of many, at lines that they are far from and next to."""
+    X, y, weights = words(7)
+    X[:, 10:] *= np.arange(len(X))[:, None] < [3, 20, 60, 300]
+    options = {"family": "multinomial", "sample_weight": weights}
+    raced, exact = (
+        read_problem(X, y, [fbed.AIC()], engine=engine, **options).model.fit(selected)
+        for engine in ("certified", "exhaustive")
+    )
+    rest = np.setdiff1d(np.arange(X.shape[1]), selected)
+    found = exact.gains(rest)
+    rest, statistic = rest[found.df > 0], found.statistic[found.df > 0]
+    raced.prepare(len(rest))
+    for share in (0.3, 0.98, 1.02, 1.3, 3.0, 30.0):
+        line = share * statistic
+        for i, candidate in enumerate(rest):
+            bounds = raced.gain_bounds(np.array([candidate]), lambda df, at=line[i]: np.full(df.shape, at))
+            assert bounds.lower[0] <= statistic[i] * (1 + 1e-7) + 1e-7
+            assert bounds.upper[0] >= statistic[i] * (1 - 1e-7) - 1e-7
+            assert (bounds.upper[0] <= line[i]) == (share > 1)
+
+
 def test_next_to_collinear_words_keep_an_orthonormal_basis():
     X, y, _ = words(0)
     X[:, 1] = X[:, 0] + (np.arange(len(X)) == 5) * 1e-3

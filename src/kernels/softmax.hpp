@@ -16,35 +16,13 @@
 
 #include "bounds.hpp"
 #include "elementary.hpp"
+#include "pair_sums.hpp"
 #include "race.hpp"
 #include "row_entries.hpp"
 
 namespace fbed {
 
 constexpr int64_t kMostRows = 128;  // of a part of the rows whose arrays stay in the cache
-
-inline int64_t pairs(int64_t k) { return k * (k + 1) / 2; }
-
-// Sums over rows of all pairs of classes with some products of columns, whichever of the two fills tiles better.
-struct PairSums {
-    int64_t n_pairs = 0, n_products = 0;
-    bool by_product = false;  // whether products of columns lie beside each other
-    std::vector<double> values;
-
-    void reset(int64_t of_classes, int64_t of_columns, bool of_entries) {
-        n_pairs = of_classes, n_products = of_columns;
-        by_product = !of_entries && tiled(n_products) * n_pairs < tiled(n_pairs) * n_products;
-        values.assign((by_product ? tiled(n_products) * n_pairs : tiled(n_pairs) * n_products) + kTile, 0.0);
-    }
-    void add(const double* weights, const double* products, int64_t rows) {
-        if (n_products == 0) return;
-        if (by_product) return add_products(products, n_products, weights, n_pairs, rows, values.data());
-        add_products(weights, n_pairs, products, n_products, rows, values.data());
-    }
-    // where the sums of a product begin, and how far apart those of two pairs of classes are
-    const double* of(int64_t product) const { return values.data() + (by_product ? product : product * tiled(n_pairs)); }
-    int64_t apart() const { return by_product ? tiled(n_products) : 1; }
-};
 
 // What all models with the columns of S share.
 struct SoftmaxRows {
@@ -94,9 +72,9 @@ class Softmax {
         null_slopes;
     static constexpr int64_t kKept = 1 << 23;
     PairSums shared, mine;
-    Symmetric null_hessian, null_factor;
+    Symmetric null_hessian, null_factor, explained_hessian;
     double null_value = 0;
-    bool on_top = false, top_at_null = false;
+    bool on_top = false, top_at_null = false, explained = false;
 
 public:
     static constexpr bool freezes = true;
@@ -147,6 +125,7 @@ public:
     bool separated() const { return on_top; }
 
     int64_t differentiate(double* gradient, Symmetric& H) {
+        if (explained) return differentiate_others(gradient, H);
         const bool fresh = mean == &shared_p;
         const int64_t np = pairs(s.m);
         if (!fresh) shared.reset(np, pairs(s.k), sparse);
@@ -261,10 +240,53 @@ public:
         return cost;
     }
 
-    void thaw(bool at_null) { mean = at_null ? &shared_p : &p; }
+    void thaw(bool at_null) { mean = at_null ? &shared_p : &p, explained = false; }
+
+    // Derivatives are taken at the fit on S from now on, but with the rows explained completely where own columns are not 0:
+    // no coefficients of those do better there. Returns the deviance that these rows have lost; infinite, and nothing has
+    // changed, if that is not below `limit`.
+    double explain_own(double limit) {
+        if (q == 0 || null_weight.empty()) return kInfinite;
+        double cost = 0;
+        for (int64_t i = 0; i < s.n && cost < limit; ++i)
+            if (own_entries.count(i) > 0) cost -= 2.0 * s.weights[i] * std::log(shared_p[place(i, s.codes[i])]);
+        if (!(cost < limit)) return kInfinite;
+        frozen_p = shared_p;
+        mean = &frozen_p, explained = true;
+        for (int64_t i = 0; i < s.n; ++i)
+            for (int64_t c = 0; own_entries.count(i) > 0 && c <= s.m; ++c) frozen_p[place(i, c)] = c == s.codes[i];
+        return cost;
+    }
     bool at_null() const { return mean == &shared_p; }
 
 private:
+    // Where the probability of a class is.
+    int64_t place(int64_t i, int64_t c) const {
+        const int64_t first = i / s.part * s.part;
+        return first * (s.m + 1) + c * std::min(s.part, s.n - first) + i - first;
+    }
+
+    // At the fit on S, less the rows where own columns are not 0.
+    int64_t differentiate_others(double* gradient, Symmetric& H) {
+        const int64_t np = pairs(s.m);
+        shared.reset(np, pairs(s.k), true);
+        slopes.assign(null_slopes.size(), 0.0);
+        for (int64_t i = 0; i < s.n; ++i) {
+            if (own_entries.count(i) == 0) continue;
+            s.entries.add_slopes(null_residual.data() + i * s.m, s.m, i, 1, slopes.data(), tiled(s.m));
+            s.entries.add_pairs(null_weight.data() + i * np, np, i, 1, shared.values.data(), tiled(np));
+        }
+        std::fill(gradient, gradient + size(), 0.0);
+        for (int64_t j = 0; j < s.k; ++j)
+            for (int64_t c = 0; c < s.m; ++c) gradient[j * s.m + c] = null_slopes[j * tiled(s.m) + c] - slopes[j * tiled(s.m) + c];
+        explained_hessian.resize(s.k * s.m);
+        unpack_shared(explained_hessian);
+        H.resize(size());
+        for (int64_t i = 0; i < s.k * s.m; ++i)
+            for (int64_t l = i; l < s.k * s.m; ++l) H.row(i)[l] = null_hessian.row(i)[l] - explained_hessian.row(i)[l];
+        return 0;
+    }
+
     int64_t n_own_products() const { return s.k * q + pairs(q); }
 
     // All probabilities above 0 of classes that were not observed, and the weight of their row.
