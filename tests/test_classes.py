@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+import class_word_cases
 import fbed
 from class_cases import searches
 from engine_cases import Case, trail_of
@@ -26,6 +27,71 @@ def test_equals_exhaustive(number):
     trails = searches(number)
     if trails is not None:
         assert_same(*trails)
+
+
+@pytest.mark.parametrize("number", range(16))
+@pytest.mark.filterwarnings("ignore:.*could not be fitted to the end")
+def test_words_equal_exhaustive(number):
+    trails = class_word_cases.searches(number)
+    if trails is not None:
+        assert_same(*trails)
+
+
+def words(seed, n=300, p=14, n_classes=4):
+    rng = np.random.default_rng([4, seed])
+    y = rng.integers(n_classes, size=n)
+    X = rng.poisson(rng.choice([0.05, 0.1, 0.4], p) * np.exp(rng.normal(size=(n_classes, p)))[y]).astype(float)
+    return X, y.astype(str), rng.integers(1, 4, n).astype(float)
+
+
+@pytest.mark.parametrize("selected", [(), (0,), tuple(range(9))])
+def test_entries_alone_give_what_all_values_give(selected):
+    """Models on words are fitted on the entries that are not 0, to the same maxima as on an orthonormal basis."""
+    X, y, weights = words(len(selected))
+    options = {"family": "multinomial", "sample_weight": weights}
+    model, other = (
+        read_problem(X, y, [fbed.AIC()], engine=engine, **options).model for engine in ("certified", "exhaustive")
+    )
+    fit, expected = model.fit(selected), other.fit(selected)
+    assert fit._sparse is not None or selected == (0,)  # a column beside the constant is multiplied as it is
+    assert fit.deviance == pytest.approx(expected.deviance, rel=1e-10)
+    assert np.abs(fit.predictors() - expected.predictors()).max() < 1e-4
+    rest = np.setdiff1d(np.arange(X.shape[1]), selected)
+    fit.prepare(len(rest))
+    lower, upper = fit.contest(rest, np.zeros(len(rest)), np.full(len(rest), np.inf), False)
+    assert (lower == upper).all()
+    assert lower == pytest.approx(expected.gains(rest).statistic, rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize("selected", [(), (0, 3), tuple(range(9))])
+def test_every_interval_of_words_holds_the_statistic(selected):
+    """Words of two rows and of many, at lines that they are far from and next to."""
+    X, y, weights = words(7)
+    X[:, 10:] *= np.arange(len(X))[:, None] < [3, 20, 60, 300]
+    options = {"family": "multinomial", "sample_weight": weights}
+    raced, exact = (
+        read_problem(X, y, [fbed.AIC()], engine=engine, **options).model.fit(selected)
+        for engine in ("certified", "exhaustive")
+    )
+    rest = np.setdiff1d(np.arange(X.shape[1]), selected)
+    found = exact.gains(rest)
+    rest, statistic = rest[found.df > 0], found.statistic[found.df > 0]
+    raced.prepare(len(rest))
+    for share in (0.3, 0.98, 1.02, 1.3, 3.0, 30.0):
+        line = share * statistic
+        for i, candidate in enumerate(rest):
+            bounds = raced.gain_bounds(np.array([candidate]), lambda df, at=line[i]: np.full(df.shape, at))
+            assert bounds.lower[0] <= statistic[i] * (1 + 1e-7) + 1e-7
+            assert bounds.upper[0] >= statistic[i] * (1 - 1e-7) - 1e-7
+            assert (bounds.upper[0] <= line[i]) == (share > 1)
+
+
+def test_next_to_collinear_words_keep_an_orthonormal_basis():
+    X, y, _ = words(0)
+    X[:, 1] = X[:, 0] + (np.arange(len(X)) == 5) * 1e-3
+    model = read_problem(X, y, [fbed.AIC()], family="multinomial").model
+    assert model.fit(range(9))._sparse is None
+    assert model.fit([0, *range(2, 10)])._sparse is not None
 
 
 def drawn(family, seed, n=120, p=6, n_classes=5):

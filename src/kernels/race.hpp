@@ -11,7 +11,7 @@
 //   differentiate(g, H)    half the gradient of the deviance, downwards, and half its Hessian; says how many leading rows
 //                          of H hold their Cholesky factor
 //   reach(step)            what a step tells about the maximum
-//   freezes                whether it has freeze(step, bar) and rest(budget), see softmax.hpp
+//   freezes                whether it has freeze(step, bar), rest(budget) and explain_own(limit), see softmax.hpp
 #pragma once
 
 #include <algorithm>
@@ -80,6 +80,7 @@ public:
             value = model.begin_value();
         }
         found.upper = model.null_deviance;
+        if (settled_by_explaining(asked, found)) return found;
         bool careful = false, stuck = false;
         damping = 0;
         double before = kInfinite, frozen = kInfinite;
@@ -189,6 +190,20 @@ private:
             decrement = kept_decrement, missing = kept_missing, curvature = kept_curvature;
             hessian = kept_hessian;
             return answered;
+        }
+    }
+
+    // The same at the fit on S, where the rows that own columns move are explained completely: a word of few rows cannot do more.
+    bool settled_by_explaining(const Asked& asked, Enclosed& found) {
+        if constexpr (!L::freezes) return false;
+        if constexpr (L::freezes) {
+            if (asked.exactly || !model.at_null()) return false;
+            const double gained = model.null_deviance - model.begin_value(), cost = model.explain_own(asked.line - gained);
+            if (!std::isfinite(cost)) return false;
+            solve();
+            narrow(found, gained, cost, model.reach(step.data()));
+            model.thaw(true);
+            return asked.answered(found.lower, found.upper);
         }
     }
 

@@ -131,13 +131,8 @@ struct RiskProducts {
             const int64_t some = std::min<int64_t>(8, model - b);
             for (int64_t c = others > 0 ? 0 : b; c < across; c += kTile) {  // what is left of a diagonal is on its right as well
                 double* C = cross.data() + b * stride + c;
-                if (c + kLanes < across) {
-                    add_tiles<2>(some, A + c, stride, W + b, height, rows.n, 1.0, C, stride);
-                    add_tiles<2>(some, M + c, stride, MZ + b, stride, sets, -1.0, C, stride);
-                } else {
-                    add_tiles<1>(some, A + c, stride, W + b, height, rows.n, 1.0, C, stride);
-                    add_tiles<1>(some, M + c, stride, MZ + b, stride, sets, -1.0, C, stride);
-                }
+                add_tiles(some, across - c, A + c, stride, W + b, height, rows.n, 1.0, C, stride);
+                add_tiles(some, across - c, M + c, stride, MZ + b, stride, sets, -1.0, C, stride);
             }
         }
     }

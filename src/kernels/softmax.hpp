@@ -5,7 +5,8 @@
 //     sum over rows of w_cd · z_j z_l,     w_cd = a p_c(δ_cd − p_d)
 //
 // which is one matrix product, of all pairs of classes with all pairs of columns; both are symmetric, so that it costs a
-// quarter of (rows × parameters²) multiplications. Parameters are ordered by column, then by class.
+// quarter of (rows × parameters²) multiplications. Parameters are ordered by column, then by class. Columns that are mostly 0
+// are kept as their entries, and only pairs of entries of a row are multiplied.
 #pragma once
 
 #include <algorithm>
@@ -15,34 +16,13 @@
 
 #include "bounds.hpp"
 #include "elementary.hpp"
+#include "pair_sums.hpp"
 #include "race.hpp"
+#include "row_entries.hpp"
 
 namespace fbed {
 
 constexpr int64_t kMostRows = 128;  // of a part of the rows whose arrays stay in the cache
-
-inline int64_t pairs(int64_t k) { return k * (k + 1) / 2; }
-
-// Sums over rows of all pairs of classes with some products of columns, whichever of the two fills tiles better.
-struct PairSums {
-    int64_t n_pairs = 0, n_products = 0;
-    bool by_product = false;  // whether products of columns lie beside each other
-    std::vector<double> values;
-
-    void reset(int64_t of_classes, int64_t of_columns) {
-        n_pairs = of_classes, n_products = of_columns;
-        by_product = tiled(n_products) * n_pairs < tiled(n_pairs) * n_products;
-        values.assign((by_product ? tiled(n_products) * n_pairs : tiled(n_pairs) * n_products) + kTile, 0.0);
-    }
-    void add(const double* weights, const double* products, int64_t rows) {
-        if (n_products == 0) return;
-        if (by_product) return add_products(products, n_products, weights, n_pairs, rows, values.data());
-        add_products(weights, n_pairs, products, n_products, rows, values.data());
-    }
-    // where the sums of a product begin, and how far apart those of two pairs of classes are
-    const double* of(int64_t product) const { return values.data() + (by_product ? product : product * tiled(n_pairs)); }
-    int64_t apart() const { return by_product ? tiled(n_products) : 1; }
-};
 
 // What all models with the columns of S share.
 struct SoftmaxRows {
@@ -50,14 +30,25 @@ struct SoftmaxRows {
     const double *Z, *weights;  // Z: column after column
     const int64_t* codes;
     double total = 0;
-    std::vector<double> rows, products;  // Z and its products of two columns, row after row
+    RowEntries entries;
+    bool sparse;                         // whether most pairs of values of a row are 0
+    std::vector<double> rows, products;  // Z and its products of two columns, row after row, unless it is
 
     SoftmaxRows(const double* z, int64_t n_rows, int64_t columns, const int64_t* classes, int64_t n_classes, const double* a)
-        : n(n_rows), k(columns), m(n_classes - 1), Z(z), weights(a), codes(classes), rows(n * k + kTile),
-          products(n * pairs(k) + kTile) {
+        : n(n_rows), k(columns), m(n_classes - 1), Z(z), weights(a), codes(classes) {
         part = std::clamp<int64_t>(16384 / pairs(m) / 8 * 8, 16, kMostRows);
+        for (int64_t i = 0; i < n; ++i) total += weights[i];
+        entries.assign(Z, n, k);
+        sparse = kDense * entries.pairs() <= n * pairs(k);
+        if (!sparse) multiply();
+    }
+
+private:
+    static constexpr int64_t kDense = 4;  // how many times quicker products of all values are, each
+
+    void multiply() {
+        rows.resize(n * k + kTile), products.resize(n * pairs(k) + kTile);
         for (int64_t i = 0; i < n; ++i) {
-            total += weights[i];
             double *row = rows.data() + i * k, *product = products.data() + i * pairs(k);
             for (int64_t j = 0; j < k; ++j) row[j] = Z[j * n + i];
             for (int64_t j = 0; j < k; ++j)
@@ -71,16 +62,19 @@ class Softmax {
     int64_t q;                     // columns of the model's own
     const double* own = nullptr;   // column after column
     std::vector<double> own_rows;  // row after row
+    RowEntries own_entries;
+    bool sparse = false;           // whether entries are looked at instead of values
     // Probabilities, a part of the rows after another, in it one class after another: at the present parameters, at the
     // fit on S, and with some set to 0; and those that derivatives are taken at.
     std::vector<double> p, shared_p, frozen_p;
     const std::vector<double>* mean = &p;
-    std::vector<double> start, predictor, probability, weight, own_products, residual, slopes, null_weight, null_residual;
+    std::vector<double> start, predictor, by_row, probability, weight, own_products, residual, slopes, null_weight, null_residual,
+        null_slopes;
     static constexpr int64_t kKept = 1 << 23;
     PairSums shared, mine;
-    Symmetric null_hessian, null_factor;
+    Symmetric null_hessian, null_factor, explained_hessian;
     double null_value = 0;
-    bool on_top = false, top_at_null = false;
+    bool on_top = false, top_at_null = false, explained = false;
 
 public:
     static constexpr bool freezes = true;
@@ -92,7 +86,8 @@ public:
         start.assign(parameters, parameters + s.k * s.m);
         p.resize(s.n * (s.m + 1));
         const int64_t room = s.part;
-        predictor.resize(room * (s.m + 1), 0.0), probability.resize(room * s.m), residual.resize(room * s.m + kTile);
+        sparse = s.sparse;
+        by_row.resize(room * s.m), predictor.resize(room * (s.m + 1), 0.0), probability.resize(room * s.m), residual.resize(room * s.m + kTile);
         weight.resize(room * pairs(s.m) + kTile);
         null_value = evaluate(start.data());
         shared_p = p, top_at_null = on_top;
@@ -107,6 +102,9 @@ public:
 
     void take(const double* columns) {
         own = columns;
+        own_entries.assign(own, s.n, q);
+        sparse = s.sparse || (s.k == 1 && 4 * own_entries.begin[s.n] <= s.n * q);
+        if (sparse) return;
         own_rows.resize(s.n * q + kTile);
         for (int64_t i = 0; i < s.n; ++i)
             for (int64_t j = 0; j < q; ++j) own_rows[i * q + j] = own[j * s.n + i];
@@ -127,11 +125,13 @@ public:
     bool separated() const { return on_top; }
 
     int64_t differentiate(double* gradient, Symmetric& H) {
+        if (explained) return differentiate_others(gradient, H);
         const bool fresh = mean == &shared_p;
         const int64_t np = pairs(s.m);
-        if (!fresh) shared.reset(np, pairs(s.k));
-        mine.reset(np, n_own_products());
+        if (!fresh) shared.reset(np, pairs(s.k), sparse);
+        mine.reset(np, n_own_products(), sparse);
         slopes.assign((s.k + q) * tiled(s.m) + kTile, 0.0);
+        if (fresh) slopes = null_slopes;
         for (int64_t first = 0; first < s.n; first += s.part) {
             const int64_t rows = std::min(s.part, s.n - first);
             look_up();
@@ -139,12 +139,8 @@ public:
             double* w = known ? null_weight.data() + first * np : weight.data();
             double* r = known ? null_residual.data() + first * s.m : residual.data();
             if (!known) pull(first, rows, w, r);
-            add_slopes(r, first, rows);
-            if (!fresh) shared.add(w, s.products.data() + first * pairs(s.k), rows);
-            if (q > 0) {
-                multiply_own(first, rows);
-                mine.add(w, own_products.data(), rows);
-            }
+            if (!fresh) add_shared(w, r, first, rows);
+            if (q > 0) add_own(w, r, first, rows);
         }
         for (int64_t j = 0; j < s.k + q; ++j)
             std::copy_n(slopes.data() + j * tiled(s.m), s.m, gradient + j * s.m);
@@ -244,10 +240,53 @@ public:
         return cost;
     }
 
-    void thaw(bool at_null) { mean = at_null ? &shared_p : &p; }
+    void thaw(bool at_null) { mean = at_null ? &shared_p : &p, explained = false; }
+
+    // Derivatives are taken at the fit on S from now on, but with the rows explained completely where own columns are not 0:
+    // no coefficients of those do better there. Returns the deviance that these rows have lost; infinite, and nothing has
+    // changed, if that is not below `limit`.
+    double explain_own(double limit) {
+        if (q == 0 || null_weight.empty()) return kInfinite;
+        double cost = 0;
+        for (int64_t i = 0; i < s.n && cost < limit; ++i)
+            if (own_entries.count(i) > 0) cost -= 2.0 * s.weights[i] * std::log(shared_p[place(i, s.codes[i])]);
+        if (!(cost < limit)) return kInfinite;
+        frozen_p = shared_p;
+        mean = &frozen_p, explained = true;
+        for (int64_t i = 0; i < s.n; ++i)
+            for (int64_t c = 0; own_entries.count(i) > 0 && c <= s.m; ++c) frozen_p[place(i, c)] = c == s.codes[i];
+        return cost;
+    }
     bool at_null() const { return mean == &shared_p; }
 
 private:
+    // Where the probability of a class is.
+    int64_t place(int64_t i, int64_t c) const {
+        const int64_t first = i / s.part * s.part;
+        return first * (s.m + 1) + c * std::min(s.part, s.n - first) + i - first;
+    }
+
+    // At the fit on S, less the rows where own columns are not 0.
+    int64_t differentiate_others(double* gradient, Symmetric& H) {
+        const int64_t np = pairs(s.m);
+        shared.reset(np, pairs(s.k), true);
+        slopes.assign(null_slopes.size(), 0.0);
+        for (int64_t i = 0; i < s.n; ++i) {
+            if (own_entries.count(i) == 0) continue;
+            s.entries.add_slopes(null_residual.data() + i * s.m, s.m, i, 1, slopes.data(), tiled(s.m));
+            s.entries.add_pairs(null_weight.data() + i * np, np, i, 1, shared.values.data(), tiled(np));
+        }
+        std::fill(gradient, gradient + size(), 0.0);
+        for (int64_t j = 0; j < s.k; ++j)
+            for (int64_t c = 0; c < s.m; ++c) gradient[j * s.m + c] = null_slopes[j * tiled(s.m) + c] - slopes[j * tiled(s.m) + c];
+        explained_hessian.resize(s.k * s.m);
+        unpack_shared(explained_hessian);
+        H.resize(size());
+        for (int64_t i = 0; i < s.k * s.m; ++i)
+            for (int64_t l = i; l < s.k * s.m; ++l) H.row(i)[l] = null_hessian.row(i)[l] - explained_hessian.row(i)[l];
+        return 0;
+    }
+
     int64_t n_own_products() const { return s.k * q + pairs(q); }
 
     // All probabilities above 0 of classes that were not observed, and the weight of their row.
@@ -275,6 +314,7 @@ private:
     // Predictors of a part of the rows, one class after another; that of the first is 0.
     FBED_HOT void predict(const double* parameters, int64_t first, int64_t rows) {
         std::fill(predictor.begin(), predictor.begin() + rows, 0.0);
+        if (sparse) return predict_entries(parameters, first, rows);
         for (int64_t c = 0; c < s.m; ++c) {
             double* out = predictor.data() + (c + 1) * s.part;
             std::fill(out, out + rows, 0.0);
@@ -284,6 +324,14 @@ private:
                 for (int64_t i = 0; i < rows; ++i) out[i] += z[i] * b;
             }
         }
+    }
+
+    void predict_entries(const double* parameters, int64_t first, int64_t rows) {
+        std::fill(by_row.begin(), by_row.begin() + rows * s.m, 0.0);
+        s.entries.add_predictors(parameters, s.m, first, rows, by_row.data());
+        if (q > 0) own_entries.add_predictors(parameters + s.k * s.m, s.m, first, rows, by_row.data());
+        for (int64_t c = 0; c < s.m; ++c)
+            for (int64_t i = 0; i < rows; ++i) predictor[(c + 1) * s.part + i] = by_row[i * s.m + c];
     }
 
     FBED_HOT double deviance_at(const double* parameters) {
@@ -358,9 +406,26 @@ private:
         return sum;
     }
 
-    void add_slopes(const double* residual, int64_t first, int64_t rows) {
-        add_products(residual, s.m, s.rows.data() + first * s.k, s.k, rows, slopes.data());
-        if (q > 0) add_products(residual, s.m, own_rows.data() + first * q, q, rows, slopes.data() + s.k * tiled(s.m));
+    // What rows of weights w and residuals r add to slopes and sums of pairs: those of the columns of S,
+    void add_shared(const double* w, const double* r, int64_t first, int64_t rows) {
+        if (sparse) {
+            s.entries.add_slopes(r, s.m, first, rows, slopes.data(), tiled(s.m));
+            return s.entries.add_pairs(w, pairs(s.m), first, rows, shared.values.data(), tiled(pairs(s.m)));
+        }
+        add_products(r, s.m, s.rows.data() + first * s.k, s.k, rows, slopes.data());
+        shared.add(w, s.products.data() + first * pairs(s.k), rows);
+    }
+
+    // and those with own ones.
+    void add_own(const double* w, const double* r, int64_t first, int64_t rows) {
+        double* own_slopes = slopes.data() + s.k * tiled(s.m);
+        if (sparse) {
+            own_entries.add_slopes(r, s.m, first, rows, own_slopes, tiled(s.m));
+            return own_entries.add_cross(s.entries, w, pairs(s.m), first, rows, mine.values.data(), tiled(pairs(s.m)));
+        }
+        add_products(r, s.m, own_rows.data() + first * q, q, rows, own_slopes);
+        multiply_own(first, rows);
+        mine.add(w, own_products.data(), rows);
     }
 
     // Products of own columns with all columns: those of S first, for one own column after another.
@@ -410,6 +475,8 @@ private:
         null_factor = null_hessian;
         factorise(null_factor, 0);
         q = kept;
+        null_slopes = slopes;
+        null_slopes.resize((s.k + q) * tiled(s.m) + kTile, 0.0);
         keep_null_weights();
     }
 

@@ -17,6 +17,12 @@ inline int64_t tiled(int64_t k) { return (k + kTile - 1) / kTile * kTile; }
 
 #if defined(__GNUC__)
 typedef double Lanes __attribute__((vector_size(64), aligned(8), may_alias));
+struct Long {  // a template would lose what else is said of the type
+    typedef Lanes Vector;
+};
+struct Short {
+    typedef double Vector __attribute__((vector_size(32), aligned(8), may_alias));
+};
 #else
 struct Lanes {
     double v[8];
@@ -30,49 +36,76 @@ inline Lanes operator*(double t, const Lanes& o) {
     for (int i = 0; i < 8; ++i) out.v[i] = t * o.v[i];
     return out;
 }
+struct Long {
+    using Vector = Lanes;
+};
+using Short = Long;
 #endif
 
-// C[b][a] += sign · sum over rows of B[row][b] A[row][a], for kB values of b and kA vectors of a, two in a tile
-template <int kB, int kA>
+// C[b][a] += sign · sum over rows of B[row][b] A[row][a], for kB values of b and kA vectors of a
+template <class Kind, int kB, int kA>
 FBED_INLINE void add_tile(const double* A, int64_t lda, const double* B, int64_t ldb, int64_t rows, double sign, double* C,
                           int64_t ldc) {
-    Lanes sum[kB][kA];
+    using V = typename Kind::Vector;
+    V sum[kB][kA];
     for (int b = 0; b < kB; ++b)
-        for (int l = 0; l < kA; ++l) sum[b][l] = Lanes{};
+        for (int l = 0; l < kA; ++l) sum[b][l] = V{};
     for (int64_t r = 0; r < rows; ++r) {
-        const Lanes* a = reinterpret_cast<const Lanes*>(A + r * lda);
+        const V* a = reinterpret_cast<const V*>(A + r * lda);
         const double* from = B + r * ldb;
 #pragma GCC unroll 8
         for (int b = 0; b < kB; ++b)
             for (int l = 0; l < kA; ++l) sum[b][l] += from[b] * a[l];
     }
     for (int b = 0; b < kB; ++b) {
-        Lanes* to = reinterpret_cast<Lanes*>(C + b * ldc);
+        V* to = reinterpret_cast<V*>(C + b * ldc);
         for (int l = 0; l < kA; ++l) to[l] += sign * sum[b][l];
     }
 }
 
-template <int kA = 2>
-FBED_INLINE void add_tiles(int64_t few, const double* A, int64_t lda, const double* B, int64_t ldb, int64_t rows,
-                           double sign, double* C, int64_t ldc) {
+template <class Kind, int kA>
+FBED_INLINE void add_some(int64_t few, const double* A, int64_t lda, const double* B, int64_t ldb, int64_t rows, double sign,
+                          double* C, int64_t ldc) {
     switch (few) {
-        case 1: return add_tile<1, kA>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 2: return add_tile<2, kA>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 3: return add_tile<3, kA>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 4: return add_tile<4, kA>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 5: return add_tile<5, kA>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 6: return add_tile<6, kA>(A, lda, B, ldb, rows, sign, C, ldc);
-        case 7: return add_tile<7, kA>(A, lda, B, ldb, rows, sign, C, ldc);
-        default: return add_tile<8, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 1: return add_tile<Kind, 1, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 2: return add_tile<Kind, 2, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 3: return add_tile<Kind, 3, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 4: return add_tile<Kind, 4, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 5: return add_tile<Kind, 5, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 6: return add_tile<Kind, 6, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        case 7: return add_tile<Kind, 7, kA>(A, lda, B, ldb, rows, sign, C, ldc);
+        default: return add_tile<Kind, 8, kA>(A, lda, B, ldb, rows, sign, C, ldc);
     }
 }
 
+// Processors with 32 long registers hold 8 × 16 sums in half of them; those with 16 of half the length, 4 × 8 in half of them.
+FBED_WIDE inline void add_tiles_wide(int64_t few, int64_t wide, const double* A, int64_t lda, const double* B, int64_t ldb,
+                                     int64_t rows, double sign, double* C, int64_t ldc) {
+    if (wide > kLanes) return add_some<Long, 2>(few, A, lda, B, ldb, rows, sign, C, ldc);
+    add_some<Long, 1>(few, A, lda, B, ldb, rows, sign, C, ldc);
+}
+
+FBED_NARROW inline void add_tiles_narrow(int64_t few, int64_t wide, const double* A, int64_t lda, const double* B, int64_t ldb,
+                                         int64_t rows, double sign, double* C, int64_t ldc) {
+    constexpr int kVectors = kLanes * sizeof(double) / sizeof(Short::Vector);
+    for (int64_t a = 0; a < std::min(wide, kTile); a += kLanes)
+        for (int64_t b = 0; b < few; b += 4)
+            add_some<Short, kVectors>(std::min<int64_t>(4, few - b), A + a, lda, B + b, ldb, rows, sign, C + b * ldc + a, ldc);
+}
+
+// For up to 8 values of b and the first 16 of those of a: whole vectors of 8 of these are read and added to.
+inline void add_tiles(int64_t few, int64_t wide, const double* A, int64_t lda, const double* B, int64_t ldb, int64_t rows,
+                      double sign, double* C, int64_t ldc) {
+    if (kLongRegisters) return add_tiles_wide(few, wide, A, lda, B, ldb, rows, sign, C, ldc);
+    add_tiles_narrow(few, wide, A, lda, B, ldb, rows, sign, C, ldc);
+}
+
 // C += BᵀA for a part of the rows: A has `wide` columns, B `few`; C[few][tiled(wide)]
-FBED_HOT inline void add_products(const double* A, int64_t wide, const double* B, int64_t few, int64_t rows, double* C) {
+inline void add_products(const double* A, int64_t wide, const double* B, int64_t few, int64_t rows, double* C) {
     const int64_t ldc = tiled(wide);
     for (int64_t b = 0; b < few; b += 8)
         for (int64_t a = 0; a < wide; a += kTile)
-            add_tiles(std::min<int64_t>(8, few - b), A + a, wide, B + b, few, rows, 1.0, C + b * ldc + a, ldc);
+            add_tiles(std::min<int64_t>(8, few - b), wide - a, A + a, wide, B + b, few, rows, 1.0, C + b * ldc + a, ldc);
 }
 
 // A symmetric matrix of which the upper triangle counts, with room for tiles at the end of each row.
@@ -131,7 +164,7 @@ FBED_HOT inline void factorise_rows(Symmetric& A, int64_t known, const double* d
     for (int64_t i = last; i < k;) {
         const int64_t end = std::min(i < known ? std::min(i + 8, known) : i + 8, k);
         for (int64_t l = open(i); l < k; l += kTile)
-            add_tiles(end - i, A.row(first) + l, stride, A.row(first) + i, stride, last - first, -1.0, A.row(i) + l, stride);
+            add_tiles(end - i, k - l, A.row(first) + l, stride, A.row(first) + i, stride, last - first, -1.0, A.row(i) + l, stride);
         i = end;
     }
 }

@@ -7,6 +7,7 @@ soon as it fails for certain, or passes and cannot be best. Where its steps lead
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy as np
 from fbed._kernels import OrderedClasses, SoftmaxClasses
 from fbed.models.base import Bounds, Indices, Span, single_columns
 from fbed.models.engines.bounded import BoundedFit
+from fbed.models.engines.words import APART, SparseBasis, mostly_zero, sparse_basis
 from fbed.models.likelihoods.likelihood import RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.newton import Maximum
@@ -60,7 +62,7 @@ class RacedFit(BoundedFit):
         likelihood = cast(Multinomial | Ordinal, self.model.likelihood)
         kernel = SoftmaxClasses if isinstance(likelihood, Multinomial) else OrderedClasses
         return kernel(
-            np.asfortranarray(self.Z),
+            np.asfortranarray(self.Z if self._sparse is None else self._sparse.columns),
             likelihood.codes.astype(np.int64, copy=False),
             len(likelihood.labels),
             likelihood.weights,
@@ -68,17 +70,28 @@ class RacedFit(BoundedFit):
             deviance,
         )
 
+    @cached_property
+    def _sparse(self) -> SparseBasis | None:
+        """The kernel's columns where they are not Z: words, most of which a row does not have."""
+        return sparse_basis(self) if isinstance(self.model.likelihood, Multinomial) else None
+
     def _by_column(self, parameters: Floats) -> Floats:
-        """Coefficients ordered by column, then by predictor, and what else there is."""
+        """Coefficients of the kernel's columns ordered by column, then by predictor, and what else there is."""
         m = self.model.likelihood.n_predictors
         size = m * self.columns.size
-        return np.concatenate([parameters[:size].reshape(m, -1).T.ravel(), parameters[size:]])
+        coefficients = parameters[:size].reshape(m, -1).T
+        if self._sparse is not None:
+            coefficients = self._sparse.from_orthonormal(coefficients)
+        return np.concatenate([coefficients.ravel(), parameters[size:]])
 
     def _by_predictor(self, parameters: Floats) -> Floats:
         """The other way round."""
         m = self.model.likelihood.n_predictors
         size = m * self.columns.size
-        return np.concatenate([parameters[:size].reshape(-1, m).T.ravel(), parameters[size:]])
+        coefficients = parameters[:size].reshape(-1, m)
+        if self._sparse is not None:
+            coefficients = self._sparse.to_orthonormal(coefficients)
+        return np.concatenate([coefficients.T.ravel(), parameters[size:]])
 
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for adding each candidate, clear of the critical value."""
@@ -99,8 +112,14 @@ class RacedFit(BoundedFit):
         step = max(1, self.model.block_size)
         for first in range(0, len(singles), step):
             some = singles[first : first + step]
-            unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates[some]))
-            yield some[~degenerate], np.asfortranarray(unit[:, ~degenerate] * self._unit_mean_square()), 1
+            columns = single_columns(self.model.design, candidates[some])
+            unit, degenerate = self.span.residuals(columns)
+            new = unit * self._unit_mean_square()
+            if self._sparse is not None:
+                words, few = mostly_zero(self, candidates[some], columns)
+                apart = self.model.design.weights @ (words * new) / self.model.design.n
+                new = np.where(few & (apart > APART), words, new)
+            yield some[~degenerate], np.asfortranarray(new[:, ~degenerate]), 1
         for i in np.flatnonzero(width > 1):
             new = self.span.group(int(candidates[i])) * self._unit_mean_square()
             yield np.array([i], dtype=np.intp), np.asfortranarray(new), new.shape[1]
