@@ -60,10 +60,17 @@ def shown(result):
     """What a report shows of a result, as numbers."""
     known = result.candidates
     return {
-        "closest": [(j, known.upper[j]) for j in views.closest(result, 50).tolist()],
+        "closest": _told_apart([(j, known.upper[j]) for j in views.closest(result, 50).tolist()]),
         "ties": sorted(map(_tie, views.ties(result)), key=lambda row: (row[0], -round(row[2], 5), row[1])),
         "given the others": [known.upper[j] for j in result.variables if known.row[j] >= 0],
     }
+
+
+def _told_apart(ranked):
+    """Without the names of those who tie (as all do who explain everything): rounding has them in any order."""
+    values = np.array([value for _, value in ranked])
+    alone = [np.count_nonzero(np.abs(values - value) < 1e-6 * max(1.0, value)) == 1 for value in values]
+    return [(j if known else -1, value) for (j, value), known in zip(ranked, alone, strict=True)]
 
 
 def _tie(tie):
