@@ -36,6 +36,9 @@ lint: $(STAMP) ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# A worker has a core: threads of the linear algebra beside it would only be in each other's way.
+test: export OMP_NUM_THREADS = 1
+test: export OPENBLAS_NUM_THREADS = 1
 test: lint ## lint, then every test
 	$(BIN)/python -m pytest -n auto
 
