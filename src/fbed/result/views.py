@@ -28,6 +28,7 @@ NEAR = 2.0
 """Scores that differ by less are near ties: the data are at most e times likelier under one model than the other."""
 
 _NO_BOUND = 1e6  # an upper bound so many times the lower one says nothing
+_TIED = 1e-7  # relative difference of statistics that are the same up to rounding of their fits
 
 
 @dataclass(frozen=True)
@@ -339,13 +340,22 @@ def closest(result: Result, most: int) -> Indices:
         share = np.where(free & ~np.isnan(known.log_p), -known.log_p, -np.inf)
     else:
         share = np.where(free, _share_of_critical(result), -np.inf)
-    order = np.argsort(-share, kind="stable")[: int(free.sum())]
+    order = _best_first(share)[: int(free.sum())]
     exact = _is_exact(known.lower[order], known.upper[order])
     certain = order[: len(order) if exact.all() else int(np.argmin(exact))][:most]
     removed = [row.variable for row in result.trace if row.action == "remove"]
     index = _index(result)
     again = [j for j in dict.fromkeys(index[name] for name in removed) if free[j] and j not in certain]
     return np.array([*certain.tolist(), *again], dtype=np.intp)
+
+
+def _best_first(share: Floats) -> Indices:
+    """Who ties is in the order of the columns: rounding, which depends on the processor, has no say."""
+    order = np.argsort(-share, kind="stable")
+    ranked = share[order]
+    with np.errstate(invalid="ignore"):  # infinities beside each other
+        apart = ranked[:-1] - ranked[1:] > _TIED * np.maximum(1.0, np.abs(ranked[1:]))
+    return order[np.lexsort((order, np.concatenate([[0], np.cumsum(apart)])))]
 
 
 def _is_exact(lower: Floats, upper: Floats) -> NDArray[np.bool_]:
