@@ -292,6 +292,29 @@ def score_interval(score: float, furthest: float, fit: tuple[float, float, float
 def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Floats:
     """Σaμz², Σaμz³, Σaμz⁴, least and largest z of the steps that are the columns of U, a column each."""
 
+class RareColumns:
+    """Columns that are mostly 0 beside a model of k coefficients and many rows, which gives the rows these means."""
+
+    def __init__(
+        self,
+        counts: bool,
+        matrix: DenseColumns | SparseColumns,
+        which: Which,
+        mean: Floats,
+        y: Floats,
+        weights: Floats,
+        k: int,
+    ) -> None: ...
+    def add(self, first: int, Z: Floats) -> None:
+        """Rows of the model's columns, which come in order."""
+    def enclosed(
+        self, information: Floats, gradient: Floats, reach: Floats, short: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Intervals of likelihood ratios; and where the models with each column end, k + 1 coefficients each.
+
+        The first k are steps from the model, the last is that of the column as it is, neither centred nor scaled.
+        """
+
 def cox_state(
     event: Floats, closes: Which, starts: Flags, deaths: Floats, eta: Floats, weight: Floats
 ) -> tuple[Floats, Floats, Floats, Floats, float]:
@@ -423,15 +446,16 @@ def fit_ridge(
 def basis_without(R: Floats, first: int, last: int) -> Floats:
     """Q, orthonormal, for which QᵀR without the columns first..last is an upper triangle, as R is."""
 
-def enclose_counts(
-    X: Floats, zero: Floats, rows: Floats, weight: Floats, mean: Floats, y: Floats, idle: Flags
-) -> tuple[Floats, Floats, Floats]:
-    """Intervals of the likelihood ratios of columns, each `zero` on some rows, beside a model of counts.
+class CountedRows:
+    """Rows of a model of counts, in coordinates in which its Hessian is the identity."""
 
-    `rows` are those of the model in coordinates in which its Hessian is the identity. Intervals are open where nothing
-    can be told. The last answer has a column each: about where the maximum is, in these coordinates and the coefficient
-    of the column less `zero`.
-    """
+    def __init__(self, rows: Floats, weight: Floats, mean: Floats, y: Floats, idle: Flags) -> None: ...
+    def enclose(self, X: Floats, zero: Floats) -> tuple[Floats, Floats, Floats]:
+        """Intervals of the likelihood ratios of columns, each `zero` on some rows; open where nothing can be told.
+
+        The last answer has a column each: about where the maximum is, in these coordinates and the coefficient of the
+        column less `zero`.
+        """
 
 def group_gains(
     G: Floats, W: Floats, score: Floats, first: Which, width: Which, spanned: float, delicate: float

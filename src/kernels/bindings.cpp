@@ -19,6 +19,7 @@
 #include "packed_columns.hpp"
 #include "patterns.hpp"
 #include "pause.hpp"
+#include "rare_columns.hpp"
 #include "ridge.hpp"
 #include "rows.hpp"
 #include "score_intervals.hpp"
@@ -433,6 +434,11 @@ NB_MODULE(_kernels, m) {
     bind_classes<OrderedClasses>(m, "OrderedClasses");
     m.def("model_rows", &model_rows);
     m.def("step_moments", &step_moments);
+    nb::class_<RareColumns>(m, "RareColumns")
+        .def(nb::init<bool, const DenseColumns&, Which, Vector, Vector, Vector, int64_t>())
+        .def(nb::init<bool, const SparseColumns&, Which, Vector, Vector, Vector, int64_t>())
+        .def("add", &RareColumns::add)
+        .def("enclosed", &RareColumns::enclosed);
     m.def("squares_and_reach", &squares_and_reach);
     m.def("score_intervals", &score_intervals);
     m.def("score_interval", [](double score, double furthest, std::tuple<double, double, double> fit) {
@@ -449,7 +455,7 @@ NB_MODULE(_kernels, m) {
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("group_gains", &group_gains);
-    m.def("enclose_counts", &enclose_counts);
+    nb::class_<CountedRows>(m, "CountedRows").def(nb::init<RowMajor, Vector, Vector, Vector, Flags>()).def("enclose", &CountedRows::enclose);
     m.def("pattern_deviances", &pattern_deviances);
     m.def("row_deviances", [](Vector weight, Vector y, Vector eta) { return row_deviances(weight, y, eta); });
     m.def("least_rows", [](Vector left, double spared) {

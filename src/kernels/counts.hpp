@@ -24,17 +24,41 @@
 
 namespace fbed {
 
+// The rows of a model, whitened, which candidates are asked about beside.
+struct CountedRows {
+    int64_t n, k, stride;
+    std::vector<double> rows;  // filled up to whole vectors
+    std::vector<double> weight, mean, y;
+    std::vector<char> idle;
+    std::vector<double> slope;
+    double idle_mean = 0;
+
+    CountedRows(RowMajor F, Vector a, Vector means, Vector outcome, Flags is_idle)
+        : n(static_cast<int64_t>(F.shape(0))), k(static_cast<int64_t>(F.shape(1))), stride(whole(k)), rows(n * stride, 0.0),
+          weight(a.data(), a.data() + a.shape(0)), mean(means.data(), means.data() + means.shape(0)),
+          y(outcome.data(), outcome.data() + outcome.shape(0)), idle(is_idle.data(), is_idle.data() + is_idle.shape(0)), slope(stride, 0.0) {
+        const size_t size = static_cast<size_t>(n);
+        require(weight.size() == size && mean.size() == size && y.size() == size && idle.size() == size, "sizes");
+        nb::gil_scoped_release release;
+        for (int64_t i = 0; i < n; ++i) {
+            std::copy_n(F.data() + i * k, k, rows.data() + i * stride);
+            if (idle[i]) idle_mean += weight[i] * mean[i];
+            else add_row(slope.data(), weight[i] * (y[i] - mean[i]), rows.data() + i * stride, stride);
+        }
+    }
+
+    std::tuple<OutVector, OutVector, OutMatrix> enclose(ColumnMajor X, Vector zero) const;
+};
+
 class Counts {
     static constexpr double kSteady = 1e-6;     // pivots of a Hessian that is solved to more digits than `kRounding`
     static constexpr double kRounding = 1e-8, kAlong = 1e-8, kStride = 2.0, kGone = 30.0;
     static constexpr int kSteps = 60;
 
+    const CountedRows& of_;
     int64_t n_, k_, stride_;
-    std::vector<double> rows_;  // whitened, filled up to whole vectors
     const double *weight_, *mean_, *y_;
-    const bool* idle_;
-    std::vector<double> slope_;
-    double idle_mean_ = 0;
+    const char* idle_;
     // of the column at hand
     int64_t m_ = 0;
     double b_ = 0, rho_ = 0, own_ = 0, gained_ = 0;
@@ -43,15 +67,9 @@ class Counts {
     std::vector<double> x_, there_, along_, H_, r_, d_, place_;
 
    public:
-    Counts(const double* F, int64_t n, int64_t k, const double* weight, const double* mean, const double* y, const bool* idle)
-        : n_(n), k_(k), stride_(whole(k)), rows_(n * stride_, 0.0), weight_(weight), mean_(mean), y_(y), idle_(idle), slope_(stride_, 0.0),
-          at_(n), x_(n), there_(n), along_(stride_), H_(k * k), r_(stride_), d_(stride_), place_(n, 0.0) {
-        for (int64_t i = 0; i < n; ++i) {
-            std::copy_n(F + i * k, k, rows_.data() + i * stride_);
-            if (idle[i]) idle_mean_ += weight[i] * mean[i];
-            else add_row(slope_.data(), weight[i] * (y[i] - mean[i]), row(i), stride_);
-        }
-    }
+    explicit Counts(const CountedRows& of)
+        : of_(of), n_(of.n), k_(of.k), stride_(of.stride), weight_(of.weight.data()), mean_(of.mean.data()), y_(of.y.data()),
+          idle_(of.idle.data()), at_(n_), x_(n_), there_(n_), along_(stride_), H_(k_ * k_), r_(stride_), d_(stride_), place_(n_, 0.0) {}
 
     // The interval for a column, which is `zero` on all rows but T; open where the Hessian does not tell. `end` is where the step leads, k
     // coordinates and the coefficient of x; nothing where there is no step.
@@ -68,7 +86,7 @@ class Counts {
     }
 
    private:
-    const double* row(int64_t i) const { return rows_.data() + i * stride_; }
+    const double* row(int64_t i) const { return of_.rows.data() + i * stride_; }
 
     bool gather(const double* column, double zero) {
         m_ = 0;
@@ -128,7 +146,7 @@ class Counts {
     // Newton's step with x taken out: (I − Σ_T a(μ − μ_b)ff' − cc'/I)d = r − cρ/I, c = Σ_T aμ_b·x·f.
     bool step() {
         std::fill(along_.begin(), along_.end(), 0.0);
-        r_ = slope_;
+        r_ = of_.slope;
         std::fill(H_.begin(), H_.end(), 0.0);
         for (int64_t p = 0; p < k_; ++p) H_[p * k_ + p] = 1.0;
         for (int64_t q = 0; q < m_; ++q) {
@@ -178,7 +196,7 @@ class Counts {
             }
         const double rounding = kRounding * (1.0 + gained_ + decrement);
         lower = std::max(0.0, gained_ + decrement * P(high) - charged(high > 0 ? std::log1p(high) / high : 1.0) - rounding);
-        if (low > -1.0) upper = gained_ + decrement * P(low) + 2.0 * idle_mean_ + rounding;
+        if (low > -1.0) upper = gained_ + decrement * P(low) + 2.0 * of_.idle_mean + rounding;
         for (int64_t q = 0; q < m_; ++q) place_[at_[q]] = 0;
     }
 
@@ -196,18 +214,14 @@ class Counts {
 };
 
 // Of every column: the interval of its likelihood ratio, and about where its model has its maximum.
-inline std::tuple<OutVector, OutVector, OutMatrix> enclose_counts(ColumnMajor X, Vector zero, RowMajor F, Vector weight, Vector mean,
-                                                                  Vector y, Flags idle) {
-    const size_t n = X.shape(0), count = X.shape(1);
-    require(zero.shape(0) == count && F.shape(0) == n && weight.shape(0) == n, "sizes");
-    require(mean.shape(0) == n && y.shape(0) == n && idle.shape(0) == n, "sizes");
-    double *lower, *upper;
+inline std::tuple<OutVector, OutVector, OutMatrix> CountedRows::enclose(ColumnMajor X, Vector zero) const {
+    const size_t count = X.shape(1);
+    require(zero.shape(0) == count && static_cast<int64_t>(X.shape(0)) == n, "sizes");
+    double *lower, *upper, *end;
     OutVector low = new_vector(count, lower), high = new_vector(count, upper);
-    const size_t k = F.shape(1);
-    double* end;
     OutMatrix ends = new_columns(k + 1, count, end);
     nb::gil_scoped_release release;
-    Counts counts(F.data(), n, k, weight.data(), mean.data(), y.data(), idle.data());
+    Counts counts(*this);
     for (size_t j = 0; j < count; ++j) {
         look_up();
         counts.enclose(X.data() + j * n, zero.data()[j], lower[j], upper[j], end + j * (k + 1));

@@ -13,9 +13,8 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fbed._kernels import enclose_counts
+from fbed._kernels import CountedRows
 from fbed.models.base import Indices, Span, single_columns
 from fbed.models.engines.neighbours import NeighbourlyFit, standardised_zeros
 from fbed.models.likelihoods.glm import Glm
@@ -31,10 +30,8 @@ _GONE = 1e-6  # how far all counts together may move in the directions that are 
 class _Whitened:
     """Rows of the fit on S in coordinates in which its Hessian is the identity; idle rows count as having no mean."""
 
-    coordinates: Floats
     rows: Floats
-    mean: Floats
-    idle: NDArray[np.bool_]
+    kernel: CountedRows
 
 
 class CountsFit(NeighbourlyFit):
@@ -50,8 +47,7 @@ class CountsFit(NeighbourlyFit):
         if known is None:
             return lower, upper
         columns, zero = self._raw(candidates)
-        glm = cast(Glm, self.model.likelihood)
-        low, high, ends = enclose_counts(columns, zero, known.rows, glm.weights, known.mean, glm.y, known.idle)
+        low, high, ends = known.kernel.enclose(columns, zero)
         self._ends.update((v, ends[:, j]) for j, v in enumerate(candidates.tolist()) if ends[-1, j] != 0.0)
         return np.maximum(lower, low), np.minimum(upper, high)
 
@@ -87,4 +83,5 @@ class CountsFit(NeighbourlyFit):
         if not kept.any() or np.abs(self.Z[~idle] @ directions[:, ~kept]).max(initial=0.0) * counts > _GONE:
             return None
         coordinates = directions[:, kept] / np.sqrt(curvature[kept])
-        return _Whitened(coordinates, self.Z @ coordinates, mean, idle)
+        rows = self.Z @ coordinates
+        return _Whitened(rows, CountedRows(rows, glm.weights, mean, glm.y, idle))

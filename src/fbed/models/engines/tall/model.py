@@ -31,7 +31,7 @@ from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
-from fbed.models.engines.tall.row_questions import LevelVerbs, ScoredVerbs, Verbs
+from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, Verbs
 from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.models.engines.tall.screen import EarlierVerbs, Here, Screen
 from fbed.models.likelihoods.likelihood import SATURATED
@@ -50,6 +50,8 @@ _SWEEPS = 30  # Newton iterations after which a model counts as next to separate
 _DELICATE = 1e-5  # part of a column's own information that S leaves, below which sums of products lose digits
 _SLACK = 1e-9  # rounding of sums, relative
 _LEADERS = 10  # candidates who are looked at together with those who may be best: they are asked about next
+_FEW_COEFFICIENTS = 200  # of a model beside which rare columns are looked at by themselves: a row costs their square
+_ENTRIES = 2**20  # of rare columns that are looked at in one pass over the model
 _FEW = 32  # candidates whose steps are kept although they do not pass: some of them may be looked at more closely
 
 
@@ -76,6 +78,15 @@ class TallModel:
     def careful(self) -> Model:
         """The ordinary model, made when it is asked for."""
         return self._careful()
+
+    @cached_property
+    def rare(self) -> NDArray[np.bool_]:
+        """Variables of one column that is mostly 0, which can be looked at where it is not."""
+        out = np.zeros(len(self.design.varying), dtype=bool)
+        if getattr(self.sums, "knows_rare", False):
+            single = np.flatnonzero(self.design.varying)
+            out[single] = self.design.mostly_zero[self.design.positions(single)]
+        return out
 
     @property
     def tells_scores(self) -> bool:
@@ -139,6 +150,7 @@ class TallFit:
         self._ways: dict[int, tuple[Floats, float]] = {}  # how to come near them
         self._lost: dict[int, float] = {}  # what removing a variable costs, where the model was made by adding it
         self._steps: dict[int, tuple[Floats, Floats]] = {}  # δ and Γδ of those who were looked at and may matter
+        self._ends: dict[int, Floats] = {}  # about where models with a rare column have their maximum
         self._looked: dict[int, tuple[float, float, bool]] = {}  # brackets of theirs, if a full look told them
 
     @property
@@ -239,11 +251,13 @@ class TallFit:
             lower[i], df[i] = self._gain(int(candidates[i]))
             upper[i] = lower[i]
         line = critical(df)
+        self._enclose_rare(candidates, lower, upper, _in_doubt(lower, upper, line))
         self._narrow(candidates, lower, upper, _in_doubt(lower, upper, line))
         passing = np.flatnonzero((df > 0) & (lower > line))
         if len(np.unique(df[passing])) > 1:
             self._narrow(candidates, lower, upper, passing)  # whose p-value is smallest, wide brackets would not tell
         else:
+            self._enclose_rare(candidates, lower, upper, _rivals(lower, upper, passing))
             self._narrow_leaders(candidates, lower, upper, passing)
         for i in _in_doubt(lower, upper, line):
             lower[i], df[i] = self._gain(int(candidates[i]), doubtful=False)
@@ -414,6 +428,20 @@ class TallFit:
         lower, upper = np.maximum(lower - rounding, 0.0), np.where(least > -1.0, upper + rounding, np.inf)
         return lower, np.minimum(upper, self.deviance * (1.0 + _SLACK))
 
+    def _enclose_rare(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
+        """Bounds from the maximum along a column alone, for those that are mostly 0."""
+        unseen = [i for i in rows.tolist() if int(candidates[i]) not in self._ends]
+        rows = np.array([i for i in unseen if self.model.rare[candidates[i]] and lower[i] < upper[i]], dtype=np.intp)
+        if len(rows) == 0 or len(self.maximum) > _FEW_COEFFICIENTS:
+            return
+        sums, design = cast("RareVerbs", self.sums), self.model.design
+        stored = np.cumsum(design.stored[design.positions(candidates[rows])])
+        for some in np.split(rows, np.flatnonzero(np.diff(stored // _ENTRIES)) + 1):
+            found = sums.enclose_rare(self.sweep, self.selected, candidates[some], self.reach, self.short)
+            lower[some] = np.maximum(lower[some], found[0])
+            upper[some] = np.maximum(np.minimum(upper[some], found[1]), lower[some])
+            self._ends.update((v, found[2][:, j]) for j, v in enumerate(candidates[some].tolist()))
+
     def _narrow_leaders(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Moments of those who may be best; if they are many, of whoever leads first."""
         rivals = _rivals(lower, upper, rows)
@@ -559,6 +587,8 @@ class TallFit:
         return alone if start is None or not sums.loss(both, start) <= sums.loss(both, alone) else start
 
     def _newton_step(self, variable: int) -> Floats | None:
+        if variable in self._ends:
+            return np.concatenate([self.coefficients + self._ends[variable][:-1], self._ends[variable][-1:]])
         if variable not in self._steps:
             return self.start((*self.selected, variable))
         own, along = self._steps[variable]

@@ -53,6 +53,17 @@ class ScoredVerbs(Protocol):
         """Score of every row in its predictor, rows × 1, and its variance up to a factor, None for 1."""
 
 
+class RareVerbs(Protocol):
+    """What a family tells about columns that are mostly 0."""
+
+    knows_rare: bool
+
+    def enclose_rare(
+        self, sweep: Sweep, selected: Sequence[int], candidates: Indices, reach: Floats, short: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Intervals of likelihood ratios, and about where the models with each column end."""
+
+
 class LevelVerbs(Protocol):
     """What a family tells about levels of categories that can do without rows of some of them."""
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from fbed._kernels import model_rows, step_moments
+from fbed._kernels import DenseColumns, RareColumns, SparseColumns, model_rows, step_moments
+from fbed.clock import check_time
 from fbed.matrix.candidate_steps import remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.row_blocks import RowBlocks, Sums
@@ -202,6 +203,30 @@ class RowSums:
             along.shape[0] + len(variables),
             joined_moments,
         )
+
+    @property
+    def knows_rare(self) -> bool:
+        """Whether entries that are not 0 can be read by themselves."""
+        return isinstance(self.design.matrix, (DenseColumns, SparseColumns))
+
+    def enclose_rare(
+        self, sweep: Sweep, selected: Sequence[int], candidates: Indices, reach: Floats, short: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Intervals of columns that are mostly 0, from the maximum along each; and about where their models end.
+
+        Those are steps of the model's coefficients and then the column's own, on the scale of its standardised values.
+        """
+        design, model, size = self.design, self.blocks.model(selected), len(sweep.gradient)
+        which, rows = design.positions(candidates), sweep.rows
+        columns = RareColumns(self.counts, design.matrix, which, rows.mean, self.y, self.weights, size)
+        for part in self.blocks.parts(size):
+            check_time()
+            columns.add(part.start, np.asfortranarray(model(part)))
+        information = np.ascontiguousarray(sweep.information)
+        lower, upper, ends = columns.enclosed(information, sweep.gradient, reach, short)
+        ends[0] += ends[-1] * design.center[which]
+        ends[-1] *= design.scale[which]
+        return lower, upper, ends
 
     def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
         """Products of the model's columns and of what a column is beside its part along them."""
