@@ -69,7 +69,7 @@ struct LogisticNull : OneColumn {
         }
         if (some) {
             const Secured secured(model, signs.data(), curvature, idle, coefficients.data());
-            if (secured.any) {
+            if (secured.any && is_spanned(model, secured.rows)) {
                 for (int64_t i = 0; i < n; ++i) {
                     known[i] = !secured.rows[i];
                     active[i] = known[i] ? active[i] : 0.0;
@@ -88,6 +88,20 @@ struct LogisticNull : OneColumn {
             }
         }
         return std::make_unique<LogisticNull>(model, known, active, deviance, idle_cost);
+    }
+
+    // Whether the rows that are not secured can tell all columns that move them: one that moves only rows which have next to no
+    // curvature would have coefficients in the basis that `is_sound` refuses, and that basis is dear.
+    static bool is_spanned(const Model& model, const std::vector<char>& secured) {
+        std::vector<double> signs(model.n), left(model.n), curvature(model.n);
+        look_at(model, signs.data(), left.data(), curvature.data());
+        for (int64_t i = 0; i < model.n; ++i)
+            if (secured[i]) curvature[i] = 0.0;
+        for (int64_t k = 0; k < model.r; ++k) {
+            const double own = model.square(k, curvature.data());
+            if (own > 0 && !(own * kLarge * kLarge > 1.0)) return false;
+        }
+        return true;
     }
 
     // The class, what is left to explain and the curvature of every row.

@@ -41,6 +41,11 @@ struct Model {
     }
 
     Whitened whitened(const double* c) const { return terms ? terms->whitened(c) : whiten(Z, n, r, c); }
+    // Σ c·z² of a column.
+    double square(int64_t k, const double* c) const {
+        const auto value = [c](int64_t i, double z) { return c[i] * z * z; };
+        return terms ? terms->sum(k, value) : DenseTerms{Z, n, r}.sum(k, value);
+    }
     void add(const double* c, double* out) const { terms ? terms->add(c, out) : add_columns(Z, n, r, c, out); }
 };
 
