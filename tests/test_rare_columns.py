@@ -1,0 +1,157 @@
+"""Columns that are mostly 0 beside models with many rows: their brackets hold, and decide what fits would."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import fbed
+from fbed._kernels import DenseColumns, RareColumns, SparseColumns
+from fbed.families import builders
+from fbed.models.engines.tall.model import TallFit
+from fbed.models.engines.tall.row_sums import RowSums
+from problem_cases import read_problem
+from rare_cases import FAMILIES, compared, outcome, rare_columns
+
+
+@pytest.fixture(autouse=True)
+def however_short(monkeypatch):
+    monkeypatch.setattr(builders, "TALL", 0)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(12))
+def test_equals_exhaustive(family, seed):
+    assert compared(seed, family) is None
+
+
+def rare_problem(seed, family, n=500):
+    rng = np.random.default_rng([5, seed, len(family)])
+    X = rare_columns(rng, n)
+    y = outcome(rng, X, family, np.zeros(n))
+    weights = rng.integers(1, 4, n)
+    return X, y, weights
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_brackets_hold_and_are_narrow(family, seed):
+    """Each statistic is in its bracket, which is far narrower than the statistic is large for nearly all."""
+    X, y, weights = rare_problem(seed, family)
+    models = [
+        read_problem(X, y, [fbed.BIC()], family=family, sample_weight=weights, engine=engine).model
+        for engine in ("certified", "exhaustive")
+    ]
+    selected = ([], [0, 1], [0, 2, 15])[seed % 3]
+    fit = models[0].fit(selected)
+    if not isinstance(fit, TallFit):
+        pytest.skip("a selected column has rows of one kind only")
+    candidates = np.array([j for j in np.flatnonzero(models[0].rare) if j not in selected])
+    exact = models[1].fit(selected).gains(candidates).statistic
+    lower, upper, _ = fit.sums.enclose_rare(fit.sweep, fit.selected, candidates, fit.reach, fit.short)
+    assert (lower <= exact + 1e-7 * (1 + exact)).all()
+    assert (exact <= upper + 1e-7 * (1 + exact)).all()
+    assert len(candidates) > 10
+    assert np.median((upper - lower) / (1.0 + exact)) < 0.02
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_short_of_its_maximum_is_charged_for(family):
+    """From coefficients that are off, brackets still hold what is gained beyond the maximum."""
+    X, y, weights = rare_problem(1, family)
+    models = [
+        read_problem(X, y, [fbed.BIC()], family=family, sample_weight=weights, engine=engine).model
+        for engine in ("certified", "exhaustive")
+    ]
+    fit, candidates = models[0].fit([0, 1]), np.flatnonzero(models[0].rare)
+    exact = models[1].fit([0, 1]).gains(candidates).statistic
+    for size in (1e-3, 1e-2, 3e-2):
+        sweep = fit.sums.sweep(fit.selected, fit.maximum + size)
+        short = float(sweep.gradient @ np.linalg.solve(sweep.information, sweep.gradient))
+        assert short > 1e-6
+        lower, upper, _ = fit.sums.enclose_rare(sweep, fit.selected, candidates, fit.reach, short)
+        assert (lower <= exact + 1e-7).all()
+        assert (exact <= upper + 1e-7).all()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_models_end_where_it_is_said(family):
+    """Of columns that have a finite maximum, the step leads near it."""
+    X, y, _ = rare_problem(2, family)
+    model = read_problem(X, y, [fbed.BIC()], family=family).model
+    fit = model.fit([0])
+    candidates = np.flatnonzero(model.rare)
+    ends = fit.sums.enclose_rare(fit.sweep, fit.selected, candidates, fit.reach, fit.short)[2]
+    near = 0
+    for variable, end in zip(candidates.tolist(), ends.T, strict=True):
+        larger = model.fit([0, variable])
+        if isinstance(larger, TallFit) and np.abs(larger.maximum).max() < 5:
+            there = np.append(fit.coefficients + end[:-1], end[-1])
+            near += np.abs(there - larger.maximum).max() < 0.1 * np.abs(larger.maximum).max()
+    assert near > 5
+
+
+def test_storages_tell_the_same():
+    X, y, weights = rare_problem(3, "binomial")
+    y, weights = y.astype(float), weights.astype(float)
+    which, mean = np.arange(3, 14), np.full(len(y), y.mean())
+    found = []
+    matrices = [DenseColumns(np.asfortranarray(X)), DenseColumns(np.ascontiguousarray(X).astype(np.float64))]
+    table = sparse.csc_array(X)
+    matrices.append(SparseColumns(table.indptr, table.indices, table.data, len(y)))
+    for matrix in matrices:
+        columns = RareColumns(False, matrix, which, mean, y, weights, 1)
+        for first in range(0, len(y), 100):
+            columns.add(first, np.ones((min(100, len(y) - first), 1), order="F"))
+        information = np.array([[(weights * mean * (1 - mean)).sum()]])
+        found.append(columns.enclosed(information, np.array([weights @ (y - mean)]), np.ones(1), 0.0))
+    for other in found[1:]:
+        for one, another in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, another)
+
+
+def test_rows_come_in_order():
+    ones = np.ones(10)
+    columns = RareColumns(True, DenseColumns(np.asfortranarray(np.eye(10))), np.arange(2), ones, ones, ones, 1)
+    with pytest.raises(ValueError, match="order"):
+        columns.add(5, np.ones((5, 1), order="F"))
+    columns.add(0, np.ones((5, 1), order="F"))
+    with pytest.raises(ValueError, match="all rows"):
+        columns.enclosed(np.eye(1), ones[:1], ones[:1], 0.0)
+
+
+def test_probabilities_without_digits_are_not_trusted():
+    """A row that is as good as certain has lost what it would take to say how far it can be moved."""
+    n = 20
+    X, y, mean = np.eye(n)[:, :2], np.zeros(n), np.full(n, 0.3)
+    mean[0] = 1.0
+    y[[0, 5]] = 1.0
+    columns = RareColumns(False, DenseColumns(np.asfortranarray(X)), np.arange(2), mean, y, np.ones(n), 1)
+    columns.add(0, np.ones((n, 1), order="F"))
+    lower, upper, _ = columns.enclosed(np.array([[4.0]]), np.zeros(1), np.ones(1), 0.0)
+    assert lower[0] == 0.0
+    assert np.isinf(upper[0])
+    assert np.isfinite(upper[1])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rare_columns_need_hardly_any_fit(family, monkeypatch):
+    """Dummies of a category with many levels, most of which do not matter and some of which have one kind of row."""
+    rng = np.random.default_rng(9)
+    n = 4000
+    level = rng.choice(60, n, p=(weights := 1.0 / np.arange(1, 61)) / weights.sum())
+    X = np.column_stack([rng.normal(size=(n, 3)), level[:, None] == np.arange(1, 60)]).astype(float)
+    eta = 0.5 * X[:, 0] + 1.5 * X[:, 4] - 2.0
+    y = rng.poisson(np.exp(eta)) if family == "poisson" else (eta + rng.logistic(size=n) > 0).astype(int)
+    sweeps = []
+    sweep = RowSums.sweep
+
+    def counted(self, selected, coefficients):
+        sweeps.append(selected)
+        return sweep(self, selected, coefficients)
+
+    monkeypatch.setattr(RowSums, "sweep", counted)
+    result = fbed.select(X, y, family=family, criterion="bic")
+    assert {0, 4} <= set(result.selected)
+    assert len(sweeps) <= 8 * (1 + len(result.trace))
