@@ -154,13 +154,14 @@ _MOST_PRODUCTS = 4096  # columns of which all products are kept
 TALL = 20_000  # rows from which brackets by the largest value of a column decide nearly everything
 
 
+_SOONER = 0.02  # part of these from which they are quicker where the ordinary model has few kernels of its own
 _WIDE, _SHORTEST = 16, 1000  # columns of a category that are not worth to be expanded, with so many rows or more
 
 
-def _is_tall(request: Request, keeps_codes: bool = False) -> bool:
+def _is_tall(request: Request, keeps_codes: bool = False, part: float = 1.0) -> bool:
     """Whether sums over rows are the way: many rows, or large categories that the ordinary model would expand."""
     design = request.design
-    tall = design.n_rows >= TALL or design.is_stored
+    tall = design.n_rows >= part * TALL or design.is_stored
     if not tall and not keeps_codes and design.n_rows >= _SHORTEST:
         tall = any(len(factor.levels) > _WIDE for factor in design.table.factors.values())
     return _answers_by_bounds(request) and tall
@@ -199,7 +200,8 @@ def _glm(request: Request, distribution: Distribution) -> Model:
             return _trials(request, y)
         return _regression(request, glm)
 
-    if distribution is not GAMMA and _is_tall(request, keeps_codes=by_halves):
+    part = _SOONER if distribution is POISSON else 1.0
+    if distribution is not GAMMA and _is_tall(request, by_halves, part):
         return _tall(distribution.name, request, y, weights, careful)
     return careful()
 
@@ -322,9 +324,18 @@ def _cox(request: Request) -> Model:
     def careful() -> RegressionModel:
         return _regression(request, Cox(time, event, request.design.weights, extras.strata, extras.entry))
 
-    if extras.entry is None and not many_ties(request.design.weights, event) and _is_tall(request):
+    part = _SOONER if _is_worth_ordering(request.design) else 1.0
+    if extras.entry is None and not many_ties(request.design.weights, event) and _is_tall(request, part=part):
         return _tall_cox(request, time, event, careful, silent_strata(event, extras.strata))
     return _with_notes(careful(), silent_strata(event, extras.strata))
+
+
+_COPIED = 2**28  # bytes of a table that may be copied in order of time for the sake of speed
+
+
+def _is_worth_ordering(design: Design) -> bool:
+    """Whether a table of few rows may be put in order of time; the ordinary model knows more of mostly empty columns."""
+    return 8 * design.n_rows * len(design.stored) <= _COPIED and 2 * int(design.mostly_zero.sum()) <= len(design.stored)
 
 
 def many_ties(weights: Floats, event: NDArray[np.bool_], most: float = 4.0) -> bool:
