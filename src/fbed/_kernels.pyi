@@ -35,6 +35,8 @@ class DenseColumns:
         """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
+    def support(self, j: int) -> tuple[Which, Floats]:
+        """Rows of a column that are not 0, and their values."""
 
 class SparseColumns:
     """Columns of a CSC matrix."""
@@ -48,6 +50,8 @@ class SparseColumns:
         """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
+    def support(self, j: int) -> tuple[Which, Floats]:
+        """Rows of a column that are not 0, and their values."""
 
 class PackedColumns:
     """Columns of genotypes as PLINK packs them, four a byte, a row of bytes a column; missing ones are at the mean."""
@@ -312,7 +316,8 @@ class RareColumns:
     ) -> tuple[Floats, Floats, Floats]:
         """Intervals of likelihood ratios; and where the models with each column end, k + 1 coefficients each.
 
-        The first k are steps from the model, the last is that of the column as it is, neither centred nor scaled.
+        The first k are steps from the model. The last is that of the column as it is, neither centred nor scaled, and 0
+        where it is infinite.
         """
 
 def cox_state(

@@ -152,6 +152,22 @@ struct SparseColumns {
     }
 };
 
+// Rows and values of a column that are not 0.
+template <class Columns>
+std::tuple<OutRows, OutVector> support_of(const Columns& columns, int64_t j) {
+    require(0 <= j && j < columns.m.p, "a column");
+    std::vector<int32_t> rows(columns.m.n);
+    std::vector<double> values(columns.m.n);
+    const int64_t count = columns.m.support(j, rows.data(), values.data());
+    int64_t* at;
+    double* x;
+    OutRows r = new_numbers(static_cast<size_t>(count), at);
+    OutVector v = new_vector(static_cast<size_t>(count), x);
+    std::copy_n(rows.begin(), count, at);
+    std::copy_n(values.begin(), count, x);
+    return {r, v};
+}
+
 inline void bind_matrices(nb::module_& m) {
     nb::class_<DenseColumns>(m, "DenseColumns")
         .def(nb::init<Anything>())
@@ -159,12 +175,14 @@ inline void bind_matrices(nb::module_& m) {
         .def("stats", &DenseColumns::stats)
         .def("dots", &DenseColumns::dots)
         .def("gather", &DenseColumns::gather)
-        .def("gather_rows", &DenseColumns::gather_rows);
+        .def("gather_rows", &DenseColumns::gather_rows)
+        .def("support", &support_of<DenseColumns>);
     nb::class_<SparseColumns>(m, "SparseColumns")
         .def(nb::init<Anything, Anything, Anything, int64_t>())
         .def("stats", &SparseColumns::stats)
         .def("gather", &SparseColumns::gather)
         .def("gather_rows", &SparseColumns::gather_rows)
+        .def("support", &support_of<SparseColumns>)
         .def("dots", &SparseColumns::dots);
 }
 

@@ -7,7 +7,8 @@
 //     2[ℓ(b) − ℓ] + λ²P(max|v|) − 2N²  ≤  LR  ≤  2[ℓ(b) − ℓ] + λ²P(−max|v|)
 //
 // whatever b is, the right side where max|v| < 1; N² is what the model itself is short of its maximum (docs/engine.md). If b is
-// infinite, as where all rows of T are of one class or without a count and x has one sign, T is explained and leaves the sums.
+// infinite, as where all rows of T are of one class or without a count and x has one sign, T is explained and leaves the sums, and
+// b counts for nothing. Rows without weight are none of T.
 // The information of the model at b differs from that at 0 by a sum over T, so that a candidate costs |T|·k² operations.
 #pragma once
 
@@ -60,7 +61,6 @@ class RareColumns {
     static constexpr double kRounding = 1e-8;  // relative
     static constexpr double kAlong = 1e-8, kStride = 2.0;
     static constexpr double kCertain = 1e-12;  // a probability this near to 0 or 1 has lost the digits of what is left
-    static constexpr double kGone = 30.0;      // how far rows are moved that are explained in the limit
     static constexpr int kSteps = 60;
 
     struct Column {
@@ -112,7 +112,8 @@ class RareColumns {
         }
     }
 
-    // Intervals, and where the models with each column have about their maximum: steps of the model's k coefficients, then that of x.
+    // Intervals, and where the models with each column have about their maximum: steps of the model's k coefficients, then that of
+    // x, which is 0 where it is infinite.
     std::tuple<OutVector, OutVector, OutMatrix> enclosed(RowMajor information, Vector gradient, Vector reach, double missing) const {
         const size_t k = static_cast<size_t>(k_);
         require(added_ == n_, "all rows");
@@ -132,22 +133,20 @@ class RareColumns {
 
    private:
     void gather(Column& c, const int32_t* rows, const double* values, int64_t m, const double* mean, const double* y, const double* weight) {
-        c.at.assign(rows, rows + m);
-        c.x.assign(values, values + m);
-        c.a.resize(m), c.y.resize(m), c.mean.resize(m), c.there.resize(m);
         bool to_least = true, to_most = true;  // whether rows are explained as b falls, or as it rises
         for (int64_t q = 0; q < m; ++q) {
             const int64_t i = rows[q];
-            c.a[q] = weight[i], c.y[q] = y[i], c.mean[q] = mean[i];
-            c.widest = std::max(c.widest, std::abs(c.x[q]));
+            if (!(weight[i] > 0)) continue;
+            c.at.push_back(rows[q]), c.x.push_back(values[q]), c.a.push_back(weight[i]), c.y.push_back(y[i]), c.mean.push_back(mean[i]);
+            c.widest = std::max(c.widest, std::abs(values[q]));
             if (!counts_ && !(mean[i] > kCertain && mean[i] < 1.0 - kCertain)) c.known = false;
             const bool none = y[i] == 0.0, all = !counts_ && y[i] == 1.0;
-            to_least = to_least && (c.x[q] > 0 ? none : all);
-            to_most = to_most && (c.x[q] > 0 ? all : none);
+            to_least = to_least && (values[q] > 0 ? none : all);
+            to_most = to_most && (values[q] > 0 ? all : none);
         }
+        c.there.resize(c.at.size());
         c.pure = to_least || to_most;
-        c.b = to_most ? 1.0 : -1.0;
-        c.known = c.known && m > 0 && c.widest > 0;
+        c.known = c.known && !c.at.empty();
     }
 
     void look_along(Column& c) const {
@@ -170,17 +169,13 @@ class RareColumns {
         c.known = std::isfinite(c.gained) && c.along.curvature > 0;
     }
 
-    // Rows that b explains in the limit; it is then a coefficient far on the way.
+    // Rows that b explains in the limit.
     void explain(Column& c) const {
-        double least = std::numeric_limits<double>::infinity();
         for (int64_t q = 0; q < c.size(); ++q) {
             c.there[q] = c.y[q];
-            least = std::min(least, std::abs(c.x[q]));
             const double lost = counts_ ? c.mean[q] : -std::log1p(-(c.y[q] == 0.0 ? c.mean[q] : 1.0 - c.mean[q]));
             c.gained += 2.0 * c.a[q] * lost;
         }
-        c.b *= kGone / least;
-        c.along = {};
     }
 
     double curvature(double mean) const { return counts_ ? mean : mean * (1.0 - mean); }

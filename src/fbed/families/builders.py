@@ -334,7 +334,7 @@ _COPIED = 2**28  # bytes of a table that may be copied in order of time for the 
 
 
 def _is_worth_ordering(design: Design) -> bool:
-    """Whether a table of few rows may be put in order of time; the ordinary model knows more of mostly empty columns."""
+    """Whether few rows may be put in order of time; the ordinary model knows more of columns that are mostly 0."""
     return 8 * design.n_rows * len(design.stored) <= _COPIED and 2 * int(design.mostly_zero.sum()) <= len(design.stored)
 
 

@@ -13,7 +13,8 @@ from fbed.larger_than_memory.workers import Crew
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
-from fbed.models.engines.tall.row_sums import Looked, Sweep, events_of, null_coefficients
+from fbed.models.engines.tall.answers import Looked, Sweep
+from fbed.models.engines.tall.row_sums import events_of, null_coefficients
 from fbed.rules.p_values import Floats
 
 

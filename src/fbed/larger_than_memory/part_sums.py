@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from fbed.larger_than_memory.part_columns import Piece
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
+from fbed.models.engines.tall.answers import Looked
 from fbed.models.engines.tall.linear import LinearSums
-from fbed.models.engines.tall.row_sums import Looked, Rows, RowSums
+from fbed.models.engines.tall.row_sums import Rows, RowSums
 from fbed.rules.p_values import Floats
 
 

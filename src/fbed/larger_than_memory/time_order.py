@@ -22,9 +22,9 @@ from fbed.larger_than_memory.workers import Crew, Here, Tally, together
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
+from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.course import Course, RiskState
 from fbed.models.engines.tall.risk_sums import looked_at_group
-from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.rules.p_values import Floats
 
 

@@ -20,7 +20,8 @@ from fbed.matrix.device_columns import ROUGH, Quick
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Indices
 from fbed.models.engines.projection import Projected, first_look, left_by, left_with_room, told
-from fbed.models.engines.tall.row_sums import Looked, Sweep, events_of, null_coefficients
+from fbed.models.engines.tall.answers import Looked, Sweep
+from fbed.models.engines.tall.row_sums import events_of, null_coefficients
 from fbed.rules.p_values import Floats
 
 _MANY = 256  # candidates from which a quick look pays

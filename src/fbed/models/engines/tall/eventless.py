@@ -7,7 +7,6 @@ the level has no coefficient to be found. Nothing else is lost with them, since 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,33 +15,11 @@ from fbed.matrix.counted_columns import CountedColumns
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.engines.tall.course import Course
 from fbed.models.engines.tall.factor import Factor, NotTall
-from fbed.models.engines.tall.row_sums import Looked, Sweep
+from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
 
 _INDEPENDENT = 1e-5  # least pivot of scaled products of columns that are not near to dependent
 _KEPT = 8  # models of which it is known who is left: as many vectors of all rows
-
-
-@dataclass(frozen=True)
-class RowsLeft:
-    """Weights of the rows that stay at risk, 0 for the others; `idle` are columns that these do not have."""
-
-    weights: Floats
-    idle: NDArray[np.intp]
-
-    def without_idle(self, sweep: Sweep) -> Sweep:
-        """Idle columns stay where they are: as if their coefficients were known."""
-        gradient, information = sweep.gradient.copy(), sweep.information.copy()
-        gradient[self.idle] = 0.0
-        information[self.idle] = information[:, self.idle] = 0.0
-        information[self.idle, self.idle] = 1.0
-        return Sweep(sweep.loss, gradient, information, sweep.rows)
-
-    def beside_others(self, looked: Looked) -> Looked:
-        """The same for what candidates have along the columns."""
-        cross = looked.cross.copy()
-        cross[self.idle] = 0.0
-        return Looked(looked.score, cross, looked.own)
 
 
 class EventlessLevels:

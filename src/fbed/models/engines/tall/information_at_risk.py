@@ -16,8 +16,8 @@ from fbed._kernels import information_rows
 from fbed.clock import check_time
 from fbed.matrix.counted_columns import CountedColumns
 from fbed.models.base import Indices
+from fbed.models.engines.tall.answers import Looked
 from fbed.models.engines.tall.course import Course, RiskState
-from fbed.models.engines.tall.row_sums import Looked
 from fbed.rules.p_values import Floats
 
 _VALUES = 2**23  # float64 values of columns that are looked at together

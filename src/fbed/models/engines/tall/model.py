@@ -30,9 +30,9 @@ from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices, Model
 from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.single_answers import gain_of, loss_of
+from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
-from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, Verbs
-from fbed.models.engines.tall.row_sums import Looked, Sweep
+from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, SparingVerbs, Verbs
 from fbed.models.engines.tall.screen import EarlierVerbs, Here, Screen
 from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.models.presentation import standardised_to_users_scale
@@ -248,7 +248,8 @@ class TallFit:
         for i, looked in zip(groups, self._looked_at(candidates[groups]), strict=True):
             lower[i], upper[i], delicate[i] = self._group_bracket(int(candidates[i]), looked)
         for i in np.flatnonzero(delicate):
-            lower[i], df[i] = self._gain(int(candidates[i]))
+            hidden = self._spared and self._sparing.is_hidden(self.selected, int(candidates[i]))
+            lower[i], df[i] = (0.0, df[i]) if hidden else self._gain(int(candidates[i]))
             upper[i] = lower[i]
         line = critical(df)
         self._enclose_rare(candidates, lower, upper, _in_doubt(lower, upper, line))
@@ -320,7 +321,7 @@ class TallFit:
             factor = self.factor.lower, self.factor.unit
             return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, look)
         screen = self.model.screen
-        if look > 0 or screen is None or not screen.pays(selected, candidates, best_only):
+        if look > 0 or screen is None or self._spared or not screen.pays(selected, candidates, best_only):
             return self._left_by(self.sums.look(rows, selected, candidates))
         here = Here(rows, selected, gradient, self.sweep.information, self._covariance, self.reach, self.short)
         found = screen.look(here, candidates, best_only)
@@ -392,12 +393,21 @@ class TallFit:
     def _are_independent(self, variable: int) -> bool:
         """Whether columns without information are so since S spares their rows, not since S leaves nothing of them."""
         both = (*self.selected, variable)
-        return self._spares_rows(both) and cast("LevelVerbs", self.sums).are_independent(both)
+        return self._spares_rows(both) and self._sparing.are_independent(both)
 
     def _spares_rows(self, variables: Sequence[int]) -> bool:
         """Whether the family can do without rows that certain variables explain, and does."""
         spares = getattr(self.sums, "spares_rows", None)
         return spares is not None and spares(variables)
+
+    @property
+    def _sparing(self) -> SparingVerbs:
+        return cast("SparingVerbs", self.sums)
+
+    @cached_property
+    def _spared(self) -> bool:
+        """Whether some rows are explained by variables of S for good."""
+        return self._spares_rows(self.selected)
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Bounds from exact moments of the step, for those whose statistic is not known."""
@@ -514,7 +524,7 @@ class TallFit:
         lower = E(-furthest - self.drift * (1.0 + furthest)) * wald * (1.0 - _SLACK) - charge
         upper = E(np.minimum(furthest, 700.0)) * wald * (1.0 + _SLACK) + charge
         for i, variable in enumerate(variables.tolist()):
-            if self._spares_rows([variable]):  # without it, more rows have to be explained
+            if self._spared and self._sparing.needs_for_rows(self.selected, variable):  # without it, more rows count
                 upper[i] = np.inf
         return Bounds(np.maximum(lower, 0.0), upper, self._widths(variables), self.reference)
 
@@ -605,7 +615,7 @@ class TallFit:
     def describe(self) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
         model = self.model
-        if self._spares_rows(self.selected):
+        if self._spared:
             return model.careful.describe(self.selected)
         fit = TallFit(model, self.selected, self.maximum) if self.short > _SHOWN else self
         shown = standardised_to_users_scale(

@@ -24,10 +24,10 @@ from fbed.matrix.counted_columns import counted
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
+from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.course import Course, RiskState
 from fbed.models.engines.tall.eventless import EventlessLevels
 from fbed.models.engines.tall.information_at_risk import InformationAtRisk
-from fbed.models.engines.tall.row_sums import Looked, Sweep
 from fbed.rules.p_values import Floats
 
 Columns = Callable[[slice], Floats]
@@ -96,6 +96,14 @@ class RiskSums:
     def spares_rows(self, variables: Sequence[int]) -> bool:
         """Whether somebody is never at risk in a model of some variables, though he is in smaller ones."""
         return self.eventless.spares(variables)
+
+    def needs_for_rows(self, selected: Sequence[int], variable: int) -> bool:
+        """Whether somebody is at risk again without one of the variables of a model."""
+        return self.eventless.spares([variable])
+
+    def is_hidden(self, selected: Sequence[int], variable: int) -> bool:
+        """Whether a column is 0 for all who are at risk: nobody looks."""
+        return False
 
     def are_independent(self, variables: Sequence[int]) -> bool:
         """Whether the columns of some variables are, on all rows."""

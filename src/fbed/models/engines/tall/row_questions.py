@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
-from fbed.models.engines.tall.row_sums import Looked, Sweep
+from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.rules.p_values import Floats
 
 
@@ -64,14 +64,24 @@ class RareVerbs(Protocol):
         """Intervals of likelihood ratios, and about where the models with each column end."""
 
 
-class LevelVerbs(Protocol):
-    """What a family tells about levels of categories that can do without rows of some of them."""
+class SparingVerbs(Protocol):
+    """What a family tells whose models may do without rows that some variables explain for good."""
 
     def spares_rows(self, variables: Sequence[int]) -> bool:
         """Whether a model of some variables does."""
 
+    def needs_for_rows(self, selected: Sequence[int], variable: int) -> bool:
+        """Whether rows may have to be explained again without one of the variables of a model."""
+
+    def is_hidden(self, selected: Sequence[int], variable: int) -> bool:
+        """Whether a column has nothing to tell of the rows that are left."""
+
     def are_independent(self, variables: Sequence[int]) -> bool:
         """Whether the columns of some variables are, on all rows."""
+
+
+class LevelVerbs(Protocol):
+    """What a family tells about levels of categories that can do without rows of some of them."""
 
     def levels_alone(self, rows: Any, variable: int) -> Floats:
         """Where the coefficients of a category would be if each level were alone beside the model."""

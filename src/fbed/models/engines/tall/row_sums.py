@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -20,6 +19,9 @@ from fbed.matrix.candidate_steps import remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices, harmonic_mean
+from fbed.models.engines.tall.answers import Looked, Sweep
+from fbed.models.engines.tall.explained_columns import ExplainedColumns
+from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
 
 
@@ -30,28 +32,6 @@ class Rows:
     mean: Floats
     weight: Floats
     residual: Floats
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """One look at a model at given coefficients: half the deviance, and its derivatives."""
-
-    loss: float
-    gradient: Floats
-    information: Floats
-    rows: Any
-
-
-@dataclass(frozen=True)
-class Looked:
-    """Products of design columns with the rows' residuals, with the model's columns and with each other.
-
-    The last is the diagonal only for variables of one column.
-    """
-
-    score: Floats
-    cross: Floats
-    own: Floats
 
 
 def joined_moments(one: Floats, other: Floats) -> Floats:
@@ -98,6 +78,9 @@ class RowSums:
         self.least = special.xlogy(y, y)  # what a row loses at the mean that fits it best
         self.least = y - self.least if counts else -self.least - special.xlog1py(1.0 - y, -y)
         self.n = float(weights.sum())
+        self.explained = ExplainedColumns(
+            blocks, weights, y == 0.0, np.zeros(len(y), dtype=bool) if counts else y == 1.0
+        )
 
     @property
     def events(self) -> float:
@@ -114,24 +97,28 @@ class RowSums:
         rows = Rows(np.empty(n), np.empty(n), np.empty(n))
         columns = counted(self.blocks, selected)
         if columns is not None:
-            return self._counted_sweep(columns, coefficients, rows)
-        model = self.blocks.model(selected)
+            return self._counted_sweep(columns, coefficients, rows, self.explained.left_by(selected))
+        model, left = self.blocks.model(selected), self.explained.left_by(selected)
+        weights = self.weights if left is None else left.weights
         loss, gradient, upper = self.blocks.summed(
-            lambda part: self._state(rows, part, model(part), coefficients, self.offset[part]), 2 * size
+            lambda part: self._state(rows, part, model(part), coefficients, self.offset[part], weights[part]), 2 * size
         )
-        return Sweep(float(loss[0]), gradient, np.triu(upper) + np.triu(upper, 1).T, rows)
+        found = Sweep(float(loss[0]), gradient, np.triu(upper) + np.triu(upper, 1).T, rows)
+        return found if left is None else left.without_idle(found)
 
-    def _counted_sweep(self, columns: CountedColumns, coefficients: Floats, rows: Rows) -> Sweep:
+    def _counted_sweep(self, columns: CountedColumns, coefficients: Floats, rows: Rows, left: RowsLeft | None) -> Sweep:
         """The same where categories are counted: first the state of the rows, then products."""
+        weights = self.weights if left is None else left.weights
 
         def work(part: slice) -> Sums:
             eta = self.offset[part] + columns.predict(part, coefficients)
-            return self._state(rows, part, np.empty((len(eta), 0), order="F"), np.empty(0), eta)[:1]
+            return self._state(rows, part, np.empty((len(eta), 0), order="F"), np.empty(0), eta, weights[part])[:1]
 
         (loss,) = self.blocks.summed(work, 2 * columns.first)
-        return Sweep(float(loss[0]), columns.along(rows.residual), columns.gram(rows.weight), rows)
+        found = Sweep(float(loss[0]), columns.along(rows.residual), columns.gram(rows.weight), rows)
+        return found if left is None else left.without_idle(found)
 
-    def _state(self, rows: Rows, part: slice, Z: Floats, coefficients: Floats, offset: Floats) -> Sums:
+    def _state(self, rows: Rows, part: slice, Z: Floats, coefficients: Floats, offset: Floats, weights: Floats) -> Sums:
         """Half the deviance, gradient and information of some rows, whose state is written."""
         loss, gradient, information = model_rows(
             self.counts,
@@ -139,7 +126,7 @@ class RowSums:
             coefficients,
             offset,
             self.y[part],
-            self.weights[part],
+            weights,
             self.least[part],
             rows.mean[part],
             rows.weight[part],
@@ -154,10 +141,31 @@ class RowSums:
             vectors = np.column_stack([rows.residual, rows.weight])
             along, own = self.blocks.products(candidates, vectors.__getitem__, 2)
             cross = columns.between(CountedColumns(self.blocks, candidates.tolist(), constant=False), rows.weight)
-            return Looked(along[:, 0], cross, own)
+            return self._beside(selected, Looked(along[:, 0], cross, own))
         model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
         along, own = self.blocks.products(candidates, partial(_vectors, rows.residual, rows.weight, model), width)
-        return Looked(along[:, 0], along[:, 1:].T, own)
+        return self._beside(selected, Looked(along[:, 0], along[:, 1:].T, own))
+
+    def _beside(self, selected: Sequence[int], looked: Looked) -> Looked:
+        """Without what columns tell that the rows that are left do not have."""
+        left = self.explained.left_by(selected)
+        return looked if left is None else left.beside_others(looked)
+
+    def spares_rows(self, variables: Sequence[int]) -> bool:
+        """Whether a model of some variables explains rows in the limit."""
+        return self.explained.left_by(variables) is not None
+
+    def needs_for_rows(self, selected: Sequence[int], variable: int) -> bool:
+        """Whether rows may have to be explained again without one of the variables of a model."""
+        return self.explained.hides(selected, variable)
+
+    def are_independent(self, variables: Sequence[int]) -> bool:
+        """Whether the columns of some variables are, on all rows: nobody knows."""
+        return False
+
+    def is_hidden(self, selected: Sequence[int], variable: int) -> bool:
+        """Whether a column is 0 on all rows that S has left to explain."""
+        return self.explained.hides(selected, variable)
 
     def row_scores(self, rows: Rows) -> tuple[Floats, Floats | None]:
         """Residuals, and the information that is expected."""
@@ -177,7 +185,7 @@ class RowSums:
         if columns is not None:
             own = CountedColumns(self.blocks, [variable], constant=False, plain_levels=True)
             cross = CountedColumns(self.blocks, selected).between(own, rows.weight)
-            return Looked(own.along(rows.residual), cross, own.gram(rows.weight))
+            return self._beside(selected, Looked(own.along(rows.residual), cross, own.gram(rows.weight)))
         codes, model = self.blocks.codes(variable), self.blocks.model(selected)
         size, width = 1 + self.blocks.width(selected), int(self.design.width[variable])
 
@@ -191,7 +199,7 @@ class RowSums:
             by_level = [np.bincount(level, v, width + 1)[1:].astype(float) for v in (residual, weight, *(weight * Z.T))]
             return by_level[0], np.array(by_level[2:]), np.diag(by_level[1])
 
-        return Looked(*self.blocks.summed(work, size + (width if codes is None else 0)))
+        return self._beside(selected, Looked(*self.blocks.summed(work, size + (width if codes is None else 0))))
 
     def moments(
         self, rows: Rows, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
@@ -217,11 +225,16 @@ class RowSums:
         Those are steps of the model's coefficients and then the column's own, on the scale of its standardised values.
         """
         design, model, size = self.design, self.blocks.model(selected), len(sweep.gradient)
-        which, rows = design.positions(candidates), sweep.rows
-        columns = RareColumns(self.counts, design.matrix, which, rows.mean, self.y, self.weights, size)
+        which, rows, left = design.positions(candidates), sweep.rows, self.explained.left_by(selected)
+        weights = self.weights if left is None else left.weights
+        columns = RareColumns(self.counts, design.matrix, which, rows.mean, self.y, weights, size)
         for part in self.blocks.parts(size):
             check_time()
-            columns.add(part.start, np.asfortranarray(model(part)))
+            Z = np.asfortranarray(model(part))
+            if left is not None:
+                Z = Z.copy(order="F")  # a block may be kept for others
+                Z[:, left.idle] = 0.0
+            columns.add(part.start, Z)
         information = np.ascontiguousarray(sweep.information)
         lower, upper, ends = columns.enclosed(information, sweep.gradient, reach, short)
         ends[0] += ends[-1] * design.center[which]

@@ -33,7 +33,7 @@ from scipy import linalg
 from fbed.matrix.design import Design
 from fbed.models.base import Indices
 from fbed.models.engines.projection import Projected
-from fbed.models.engines.tall.row_sums import Looked
+from fbed.models.engines.tall.answers import Looked
 from fbed.rules.p_values import Floats
 
 _MANY = 64  # candidates from which it pays
