@@ -154,7 +154,7 @@ def test_counts_in_codes_are_described_as_those_in_columns(empty):
     y = rng.poisson(np.exp(0.5 * rng.normal(size=25)[codes] + 0.3 * x))
     y[(codes == 4) & empty] = 0
     X = pd.DataFrame({"x": x, "c": [f"l{c:02d}" for c in codes], "d": [f"d{v}" for v in rng.integers(0, 3, 700)]})
-    model = read_problem(X, y, [fbed.BIC()], family="poisson", offset=rng.normal(size=700)).model
+    model = read_problem(X, y, [fbed.BIC()], family="poisson", offset=rng.normal(size=700)).model.careful
     fit, dense = model.fit([0, 1, 2]), model.dense_fit([0, 1, 2])
     assert isinstance(fit, CodedFit)
     assert fit.deviance == pytest.approx(dense.deviance, rel=1e-10)

@@ -50,6 +50,8 @@ class SparseColumns:
         """The same for the rows first..last only, after a column of ones if there is to be a constant."""
     def dots(self, which: Which, v: Floats) -> Floats:
         """Inner products of raw columns with v."""
+    def products(self, which: Which, first: int, V: Floats) -> tuple[Floats, Floats]:
+        """VᵀX of raw columns on the rows from `first` on that V has, and Σ v·x² with the second vector."""
     def support(self, j: int) -> tuple[Which, Floats]:
         """Rows of a column that are not 0, and their values."""
 
@@ -299,6 +301,7 @@ def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Float
 class RareColumns:
     """Columns that are mostly 0 beside a model of k coefficients and many rows, which gives the rows these means."""
 
+    @overload
     def __init__(
         self,
         counts: bool,
@@ -309,8 +312,29 @@ class RareColumns:
         weights: Floats,
         k: int,
     ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        counts: bool,
+        matrix: DenseColumns | SparseColumns,
+        which: Which,
+        mean: Floats,
+        y: Floats,
+        weights: Floats,
+        k: int,
+        place: Which,
+        coefficient: Floats,
+        infinite: Flags,
+        back: Floats,
+    ) -> None:
+        """Columns that are to leave the model, with their places in it and their coefficients as they are.
+
+        Rows of those that are infinite come back with other weights.
+        """
     def add(self, first: int, Z: Floats) -> None:
         """Rows of the model's columns, which come in order."""
+    def lost(self, information: Floats, gradient: Floats, reach: Floats, short: float) -> tuple[Floats, Floats]:
+        """Intervals of what it costs to take each column out of the model."""
     def enclosed(
         self, information: Floats, gradient: Floats, reach: Floats, short: float
     ) -> tuple[Floats, Floats, Floats]:

@@ -437,7 +437,10 @@ NB_MODULE(_kernels, m) {
     nb::class_<RareColumns>(m, "RareColumns")
         .def(nb::init<bool, const DenseColumns&, Which, Vector, Vector, Vector, int64_t>())
         .def(nb::init<bool, const SparseColumns&, Which, Vector, Vector, Vector, int64_t>())
+        .def(nb::init<bool, const DenseColumns&, Which, Vector, Vector, Vector, int64_t, Which, Vector, Flags, Vector>())
+        .def(nb::init<bool, const SparseColumns&, Which, Vector, Vector, Vector, int64_t, Which, Vector, Flags, Vector>())
         .def("add", &RareColumns::add)
+        .def("lost", &RareColumns::lost)
         .def("enclosed", &RareColumns::enclosed);
     m.def("squares_and_reach", &squares_and_reach);
     m.def("score_intervals", &score_intervals);

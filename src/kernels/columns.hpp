@@ -344,6 +344,31 @@ struct Sparse {
             else scatter(static_cast<const int32_t*>(indices));
         }
     }
+
+    // Σ x·v and Σ x²·v₁ of columns as they are, over rows first..last, which V has row after row, m values each.
+    void products(const int64_t* which, int64_t count, int64_t first, int64_t last, const double* V, int64_t m, double* along,
+                  double* own) const {
+        for (int64_t j = 0; j < count; ++j) {
+            const auto sum = [&](const auto* index) {
+                const auto* from = std::lower_bound(index + begin(which[j]), index + begin(which[j] + 1), first);
+                with_type(kind, data, [&](auto* x) {
+                    for (int64_t i = from - index; i < begin(which[j] + 1) && index[i] < last; ++i) {
+                        const double value = static_cast<double>(x[i]), *v = V + (index[i] - first) * m;
+                        add_scaled(along + j * m, value, v, m);
+                        if (m > 1) own[j] += value * value * v[1];
+                    }
+                });
+            };
+            if (wide) sum(static_cast<const int64_t*>(indices));
+            else sum(static_cast<const int32_t*>(indices));
+        }
+    }
+
+   private:
+    FBED_HOT static void add_scaled(double* out, double t, const double* v, int64_t m) {
+#pragma omp simd
+        for (int64_t q = 0; q < m; ++q) out[q] += t * v[q];
+    }
 };
 
 }  // namespace fbed

@@ -150,6 +150,20 @@ struct SparseColumns {
         }
         return out;
     }
+
+    // Products of columns as they are with rows of vectors, for rows from `first` on, and of their squares with the second vector.
+    std::tuple<OutMatrix, OutVector> products(Which which, int64_t first, RowMajor V) const {
+        check_range(which, m.p);
+        const int64_t last = first + static_cast<int64_t>(V.shape(0));
+        require(0 <= first && last <= m.n, "rows");
+        double *along, *own;
+        OutMatrix a = new_columns(V.shape(1), which.shape(0), along);
+        OutVector o = new_vector(which.shape(0), own);
+        nb::gil_scoped_release release;
+        std::fill(along, along + V.shape(1) * which.shape(0), 0.0);
+        m.products(which.data(), static_cast<int64_t>(which.shape(0)), first, last, V.data(), static_cast<int64_t>(V.shape(1)), along, own);
+        return {a, o};
+    }
 };
 
 // Rows and values of a column that are not 0.
@@ -182,6 +196,7 @@ inline void bind_matrices(nb::module_& m) {
         .def("stats", &SparseColumns::stats)
         .def("gather", &SparseColumns::gather)
         .def("gather_rows", &SparseColumns::gather_rows)
+        .def("products", &SparseColumns::products)
         .def("support", &support_of<SparseColumns>)
         .def("dots", &SparseColumns::dots);
 }

@@ -10,6 +10,9 @@
 // infinite, as where all rows of T are of one class or without a count and x has one sign, T is explained and leaves the sums, and
 // b counts for nothing. Rows without weight are none of T.
 // The information of the model at b differs from that at 0 by a sum over T, so that a candidate costs |T|·k² operations.
+//
+// A column x of the model with coefficient b is taken out in the same way: first on T alone, which costs G, then by a step of the
+// other coefficients, so that G − λ²P(−max|v|) ≤ cost ≤ G − λ²P(max|v|) + 2N². Rows that x alone explained come back with it.
 #pragma once
 
 #include <algorithm>
@@ -70,6 +73,7 @@ class RareColumns {
         Along along;
         bool pure = false, known = true;
         size_t next = 0;  // entry that comes first in the rows that were not added yet
+        int64_t place = -1;  // of a column that is to leave the model, among its columns
         std::vector<double> fewer, slope, beside;
 
         int64_t size() const { return static_cast<int64_t>(at.size()); }
@@ -98,6 +102,33 @@ class RareColumns {
         }
     }
 
+    // Columns of the model that are to leave it: they have these places in it and these coefficients as they are. Of those that are
+    // `infinite`, whatever their coefficient was set to, rows come back that have a weight in `back`, and had none before.
+    template <class Columns>
+    RareColumns(bool counts, const Columns& X, Which which, Vector mean, Vector y, Vector weight, int64_t k, Which place, Vector coefficient,
+                Flags infinite, Vector back)
+        : counts_(counts), n_(X.m.n), k_(k), columns_(which.shape(0)) {
+        check_range(which, X.m.p);
+        check_range(place, k);
+        require(static_cast<int64_t>(mean.shape(0)) == n_ && static_cast<int64_t>(y.shape(0)) == n_, "sizes");
+        require(static_cast<int64_t>(weight.shape(0)) == n_ && place.shape(0) == which.shape(0), "sizes");
+        require(coefficient.shape(0) == which.shape(0) && infinite.shape(0) == which.shape(0), "sizes");
+        require(static_cast<int64_t>(back.shape(0)) == n_, "sizes");
+        nb::gil_scoped_release release;
+        std::vector<int32_t> rows(n_);
+        std::vector<double> values(n_);
+        for (size_t j = 0; j < columns_.size(); ++j) {
+            look_up();
+            Column& c = columns_[j];
+            const bool returns = infinite.data()[j];
+            const int64_t m = X.m.support(which.data()[j], rows.data(), values.data());
+            gather(c, rows.data(), values.data(), m, mean.data(), y.data(), returns ? back.data() : weight.data());
+            c.place = place.data()[j], c.pure = returns, c.b = -coefficient.data()[j];
+            if (!c.known) continue;
+            c.pure ? return_rows(c) : move_rows(c);
+        }
+    }
+
     // Some rows of the model's columns, which come in order.
     void add(int64_t first, ColumnMajor Z) {
         const int64_t n = static_cast<int64_t>(Z.shape(0));
@@ -122,6 +153,7 @@ class RareColumns {
         OutVector low = new_vector(columns_.size(), lower), high = new_vector(columns_.size(), upper);
         OutMatrix ends = new_columns(k + 1, columns_.size(), end);
         nb::gil_scoped_release release;
+        std::fill(end, end + (k + 1) * columns_.size(), 0.0);
         for (size_t j = 0; j < columns_.size(); ++j) {
             look_up();
             lower[j] = 0, upper[j] = std::numeric_limits<double>::infinity();
@@ -129,6 +161,28 @@ class RareColumns {
                 enclose(columns_[j], information.data(), gradient.data(), reach.data(), missing, lower[j], upper[j], end + j * (k + 1));
         }
         return {low, high, ends};
+    }
+
+    // Intervals of what it costs to take each column out of the model.
+    std::tuple<OutVector, OutVector> lost(RowMajor information, Vector gradient, Vector reach, double missing) const {
+        const size_t k = static_cast<size_t>(k_);
+        require(added_ == n_, "all rows");
+        require(information.shape(0) == k && information.shape(1) == k && gradient.shape(0) == k && reach.shape(0) == k, "sizes");
+        double *lower, *upper;
+        OutVector low = new_vector(columns_.size(), lower), high = new_vector(columns_.size(), upper);
+        nb::gil_scoped_release release;
+        std::vector<double> end(k + 1);
+        for (size_t j = 0; j < columns_.size(); ++j) {
+            look_up();
+            const Column& c = columns_[j];
+            lower[j] = 0, upper[j] = std::numeric_limits<double>::infinity();
+            double promised, furthest;
+            if (!c.known || !step(c, information.data(), gradient.data(), reach.data(), end.data(), promised, furthest)) continue;
+            const double rounding = kRounding * (1.0 + c.gained + promised);
+            upper[j] = std::max(0.0, c.gained - promised * P(furthest) + 2.0 * missing + rounding);
+            if (furthest < 1.0) lower[j] = std::max(0.0, c.gained - promised * P(-furthest) - rounding);
+        }
+        return {low, high};
     }
 
    private:
@@ -162,11 +216,35 @@ class RareColumns {
             c.b += std::clamp(c.along.slope / c.along.curvature, -kStride / c.widest, kStride / c.widest);
             look_along(c);
         }
+        c.gained = gained_at(c);
+        c.known = std::isfinite(c.gained) && c.along.curvature > 0;
+    }
+
+    // 2[ℓ(b) − ℓ].
+    double gained_at(const Column& c) const {
+        double sum = 0;
         for (int64_t q = 0; q < c.size(); ++q) {
             const double t = c.b * c.x[q], more = c.mean[q] * std::expm1(t);
-            c.gained += 2.0 * c.a[q] * (c.y[q] * t - (counts_ ? more : std::log1p(more)));
+            sum += 2.0 * c.a[q] * (c.y[q] * t - (counts_ ? more : std::log1p(more)));
         }
-        c.known = std::isfinite(c.gained) && c.along.curvature > 0;
+        return sum;
+    }
+
+    // Rows without what the column has told of them; G is what that costs.
+    void move_rows(Column& c) const {
+        look_along(c);
+        c.along = {};
+        c.gained = -gained_at(c);
+        c.known = std::isfinite(c.gained);
+    }
+
+    // Rows that the column alone explained, at the means that the others give them.
+    void return_rows(Column& c) const {
+        look_along(c);
+        c.along = {};
+        c.mean = c.there;
+        explain(c);  // there are the outcomes
+        std::swap(c.there, c.mean);
     }
 
     // Rows that b explains in the limit.
@@ -178,7 +256,7 @@ class RareColumns {
         }
     }
 
-    double curvature(double mean) const { return counts_ ? mean : mean * (1.0 - mean); }
+    double curvature(double mean) const { return counts_ ? mean : mean * (1.0 - mean); }  // 0 for rows that are explained
 
     // Σ_T a(w − w_b)zz', Σ_T a(μ − μ_b)z and Σ_T aw_b·x·z of some rows of the model's columns.
     void add_rows(Column& c, size_t from, int64_t first, const ColumnMajor& Z) const {
@@ -186,7 +264,7 @@ class RareColumns {
         std::vector<double> rows(m * k_), change(m), fewer(m), along(m), gram_of(k_ * k_), sums(k_);
         for (int64_t q = 0; q < m; ++q) {
             const size_t e = from + q;
-            const double here = curvature(c.mean[e]), there = c.pure ? 0.0 : curvature(c.there[e]);
+            const double here = curvature(c.mean[e]), there = curvature(c.there[e]);
             fewer[q] = c.a[e] * (here - there), change[q] = c.a[e] * (c.mean[e] - c.there[e]), along[q] = c.a[e] * there * c.x[e];
             for (int64_t p = 0; p < k_; ++p) rows[p * m + q] = Z.data()[p * stride + c.at[e] - first];
         }
@@ -203,9 +281,19 @@ class RareColumns {
         for (size_t i = 0; i < to.size(); ++i) to[i] += from[i];
     }
 
-    // Newton's step at b with x taken out: (A − Σ_T a(w − w_b)zz' − cc'/I)d = r − cρ/I, scaled by the diagonal of A.
     void enclose(const Column& c, const double* A, const double* gradient, const double* reach, double missing, double& lower,
                  double& upper, double* end) const {
+        double promised, furthest;
+        if (!step(c, A, gradient, reach, end, promised, furthest)) return;
+        const double rounding = kRounding * (1.0 + c.gained + promised);
+        lower = std::max(0.0, c.gained + promised * P(furthest) - 2.0 * missing - rounding);
+        if (furthest < 1.0) upper = c.gained + promised * P(-furthest) + rounding;
+    }
+
+    // Newton's step at b with x taken out: (A − Σ_T a(w − w_b)zz' − cc'/I)d = r − cρ/I, scaled by the diagonal of A. What it promises,
+    // and how far it moves a row at most. False where it cannot be told.
+    bool step(const Column& c, const double* A, const double* gradient, const double* reach, double* end, double& promised,
+              double& furthest) const {
         const double own = c.along.curvature, slope = c.along.slope;
         std::vector<double> H(k_ * k_), r(k_), d(k_), unit(k_);
         for (int64_t p = 0; p < k_; ++p) {
@@ -216,10 +304,12 @@ class RareColumns {
                 H[p * k_ + l] = unit[p] * unit[l] * (A[p * k_ + l] - c.fewer[p * k_ + l] - shared);
             }
         }
-        if (!steady(H)) return;
+        if (c.place >= 0) leave_out(c.place, H, r);
+        if (!steady(H)) return false;
         d = r;
         cholesky_solve(H.data(), k_, d.data());
-        double promised = own > 0 ? slope * slope / own : 0.0, delta = own > 0 ? slope / own : 0.0, furthest = 0;
+        promised = own > 0 ? slope * slope / own : 0.0, furthest = 0;
+        double delta = own > 0 ? slope / own : 0.0;
         for (int64_t p = 0; p < k_; ++p) {
             promised += r[p] * d[p];
             end[p] = unit[p] * d[p];
@@ -228,10 +318,14 @@ class RareColumns {
         }
         furthest += std::abs(delta) * c.widest;
         end[k_] = c.b + delta;
-        if (!(promised >= 0) || !std::isfinite(furthest)) return;
-        const double rounding = kRounding * (1.0 + c.gained + promised);
-        lower = std::max(0.0, c.gained + promised * P(furthest) - 2.0 * missing - rounding);
-        if (furthest < 1.0) upper = c.gained + promised * P(-furthest) + rounding;
+        return promised >= 0 && std::isfinite(furthest);
+    }
+
+    // A coefficient that is no longer there.
+    void leave_out(int64_t place, std::vector<double>& H, std::vector<double>& r) const {
+        r[place] = 0.0;
+        for (int64_t l = 0; l < k_; ++l) H[place * k_ + l] = H[l * k_ + place] = 0.0;
+        H[place * k_ + place] = 1.0;
     }
 
     // Whether a matrix has a factor, which takes its place; pivots are compared with 1, what the model alone has on the diagonal.

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed._kernels import SparseColumns
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.rules.p_values import Floats
@@ -22,6 +23,7 @@ from fbed.threads import spread
 
 _BLOCK_VALUES = 2**17  # float64 values of a block: a megabyte stays in the cache of a core
 _LEAST_ROWS, _MOST_ROWS = 256, 8192
+_SCATTERED = 0.05  # part of sparse columns that may be other than 0 for their entries to be read one by one
 _CHUNKS = 32  # parts of the rows that threads share
 _KEPT_MODELS, _KEPT_BYTES = 4, 2**25  # blocks that are kept: of so many models, if one of them takes no more than this
 
@@ -122,6 +124,8 @@ class RowBlocks:
     def products(self, variables: Indices, vectors: Callable[[slice], Floats], width: int) -> tuple[Floats, Floats]:
         """XᵀV of variables that are single columns, and Σ v·x² of the second of the vectors that are read."""
         where = self.design.positions(variables)
+        if self._are_scattered(where):
+            return self._sparse_products(where, vectors, width)
 
         def work(part: slice) -> Sums:
             X, V = self.gather(where, part), vectors(part)
@@ -130,6 +134,30 @@ class RowBlocks:
 
         along, own = self.summed(work, width + len(where))
         return along, own
+
+    def _are_scattered(self, where: NDArray[np.int64]) -> bool:
+        """Whether columns of a sparse matrix have so few entries that these are better read one by one."""
+        design = self.design
+        if not isinstance(design.matrix, SparseColumns) or not design.mostly_zero[where].all():
+            return False
+        return bool(design.stored[where].sum() <= _SCATTERED * design.n_rows * len(where))
+
+    def _sparse_products(
+        self, where: NDArray[np.int64], vectors: Callable[[slice], Floats], width: int
+    ) -> tuple[Floats, Floats]:
+        """The same from the entries that are not 0, as they are; then centred and scaled."""
+        design = self.design
+
+        def work(part: slice) -> Sums:
+            V = np.ascontiguousarray(vectors(part))
+            along, own = design.matrix.products(where, part.start, V)
+            return along.T, own, V.sum(axis=0)
+
+        along, own, total = self.summed(work, width)
+        center, scale = design.center[where], design.scale[where]
+        if width > 1:
+            own = (own - 2.0 * center * along[:, 1] + center**2 * total[1]) / scale**2
+        return (along - center[:, None] * total) / scale[:, None], own
 
     def codes(self, variable: int) -> Indices | None:
         """Levels of a variable that is one category, the first of them its reference; None for anything else."""

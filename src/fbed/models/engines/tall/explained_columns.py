@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import DenseColumns, SparseColumns
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
@@ -38,29 +37,48 @@ class _Support:
 class ExplainedColumns:
     """Which rows are left beside the columns of a model.
 
-    `falls` and `rises` tell which rows are explained as their linear predictor goes to −∞ and to ∞.
+    `falls` and `rises` tell which rows are explained as their linear predictor goes to −∞ and to ∞; nobody looks where
+    they are not `told`.
     """
 
-    def __init__(self, blocks: RowBlocks, weights: Floats, falls: NDArray[np.bool_], rises: NDArray[np.bool_]) -> None:
-        self.design, self.weights, self.falls, self.rises = blocks.design, weights, falls, rises
+    def __init__(
+        self, blocks: RowBlocks, weights: Floats, falls: NDArray[np.bool_], rises: NDArray[np.bool_], told: bool
+    ) -> None:
+        self.design, self.weights, self.falls, self.rises, self.told = blocks.design, weights, falls, rises, told
         self._supports: dict[int, _Support | None] = {}
-        self._left: dict[tuple[int, ...], RowsLeft | None] = {}
+        self._left: dict[tuple[int, ...], tuple[RowsLeft | None]] = {}
 
     def left_by(self, selected: Sequence[int]) -> RowsLeft | None:
         """Rows that are left to explain beside S, None where those are all."""
         key = tuple(selected)
-        if key not in self._left:
-            found = self._found(key)
+        known = self._left.get(key)
+        if known is None:
+            known = (self._found(key),)
             if len(self._left) >= _KEPT:
                 self._left.clear()  # threads that share it have what they asked for
-            self._left[key] = found
-            return found
-        return self._left.get(key)
+            self._left[key] = known
+        return known[0]
 
     def hides(self, selected: Sequence[int], variable: int) -> bool:
         """Whether a column is 0 on all rows that are left beside S."""
         left, support = self.left_by(selected), self._support(variable)
         return left is not None and support is not None and not (left.weights[support.rows] > 0.0).any()
+
+    def alone_by(self, selected: Sequence[int]) -> tuple[NDArray[np.bool_], Floats] | None:
+        """Which variables of S explain rows, and weights of the rows that one of them explains alone.
+
+        None where some do so only beside others, or have no rows left: then more changes without one of them.
+        """
+        left, gone = self.left_by(selected), self.weights <= 0.0
+        explains, times = np.zeros(len(selected), dtype=bool), np.zeros(len(gone), dtype=np.int32)
+        for i, variable in enumerate(selected):
+            support = self._support(variable)
+            if support is not None and support.is_explained_beside(gone):
+                explains[i] = True
+                times[support.rows] += 1
+            elif left is not None and self.hides(selected, variable):
+                return None
+        return explains, np.where(times == 1, self.weights, 0.0)
 
     def _found(self, selected: tuple[int, ...]) -> RowsLeft | None:
         supports = {variable: support for variable in selected if (support := self._support(variable)) is not None}
@@ -86,7 +104,7 @@ class ExplainedColumns:
 
     def _read(self, variable: int) -> _Support | None:
         design = self.design
-        if not design.varying[variable] or not isinstance(design.matrix, (DenseColumns, SparseColumns)):
+        if not design.varying[variable] or not self.told:
             return None
         place = int(design.positions([variable])[0])
         if not design.mostly_zero[place]:

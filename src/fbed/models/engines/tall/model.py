@@ -526,7 +526,21 @@ class TallFit:
         for i, variable in enumerate(variables.tolist()):
             if self._spared and self._sparing.needs_for_rows(self.selected, variable):  # without it, more rows count
                 upper[i] = np.inf
-        return Bounds(np.maximum(lower, 0.0), upper, self._widths(variables), self.reference)
+        lower = np.maximum(lower, 0.0)
+        self._enclose_losses(variables, lower, upper, critical(self._widths(variables)))
+        return Bounds(lower, upper, self._widths(variables), self.reference)
+
+    def _enclose_losses(self, variables: Indices, lower: Floats, upper: Floats, line: Floats) -> None:
+        """Closer bounds for columns that are mostly 0, where those of Wald's statistic do not tell who stays."""
+        rows = [i for i in _in_doubt(lower, upper, line).tolist() if self.model.rare[variables[i]]]
+        if len(rows) == 0 or len(self.maximum) > _FEW_COEFFICIENTS:
+            return
+        places = np.array([self.selected.index(int(variables[i])) for i in rows], dtype=np.intp)
+        at = self.coefficients, self.reach, self.short
+        found = cast("RareVerbs", self.sums).enclose_losses(self.sweep, self.selected, places, *at)
+        if found is not None:
+            lower[rows] = np.maximum(lower[rows], found[0])
+            upper[rows] = np.maximum(np.minimum(upper[rows], found[1]), lower[rows])
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, by a fit."""

@@ -63,6 +63,11 @@ class RareVerbs(Protocol):
     ) -> tuple[Floats, Floats, Floats]:
         """Intervals of likelihood ratios, and about where the models with each column end."""
 
+    def enclose_losses(
+        self, sweep: Sweep, selected: Sequence[int], places: Indices, coefficients: Floats, reach: Floats, short: float
+    ) -> tuple[Floats, Floats] | None:
+        """Intervals of what removing columns of S costs, if they can be told."""
+
 
 class SparingVerbs(Protocol):
     """What a family tells whose models may do without rows that some variables explain for good."""

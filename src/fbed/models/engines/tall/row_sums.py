@@ -78,9 +78,10 @@ class RowSums:
         self.least = special.xlogy(y, y)  # what a row loses at the mean that fits it best
         self.least = y - self.least if counts else -self.least - special.xlog1py(1.0 - y, -y)
         self.n = float(weights.sum())
-        self.explained = ExplainedColumns(
-            blocks, weights, y == 0.0, np.zeros(len(y), dtype=bool) if counts else y == 1.0
-        )
+        rises = np.zeros(len(y), dtype=bool) if counts else y == 1.0
+        # of two classes beside sparse columns the ordinary model is the quicker one
+        told = self.knows_rare and (counts or isinstance(self.design.matrix, DenseColumns))
+        self.explained = ExplainedColumns(blocks, weights, y == 0.0, rises, told)
 
     @property
     def events(self) -> float:
@@ -224,10 +225,20 @@ class RowSums:
 
         Those are steps of the model's coefficients and then the column's own, on the scale of its standardised values.
         """
-        design, model, size = self.design, self.blocks.model(selected), len(sweep.gradient)
+        design, size = self.design, len(sweep.gradient)
         which, rows, left = design.positions(candidates), sweep.rows, self.explained.left_by(selected)
         weights = self.weights if left is None else left.weights
         columns = RareColumns(self.counts, design.matrix, which, rows.mean, self.y, weights, size)
+        self._read_model(columns, selected, size)
+        information = np.ascontiguousarray(sweep.information)
+        lower, upper, ends = columns.enclosed(information, sweep.gradient, reach, short)
+        ends[0] += ends[-1] * design.center[which]
+        ends[-1] *= design.scale[which]
+        return lower, upper, ends
+
+    def _read_model(self, columns: RareColumns, selected: Sequence[int], size: int) -> None:
+        """All rows of the model's columns, without those that tell nothing of the rows that are left."""
+        model, left = self.blocks.model(selected), self.explained.left_by(selected)
         for part in self.blocks.parts(size):
             check_time()
             Z = np.asfortranarray(model(part))
@@ -235,11 +246,26 @@ class RowSums:
                 Z = Z.copy(order="F")  # a block may be kept for others
                 Z[:, left.idle] = 0.0
             columns.add(part.start, Z)
-        information = np.ascontiguousarray(sweep.information)
-        lower, upper, ends = columns.enclosed(information, sweep.gradient, reach, short)
-        ends[0] += ends[-1] * design.center[which]
-        ends[-1] *= design.scale[which]
-        return lower, upper, ends
+
+    def enclose_losses(
+        self, sweep: Sweep, selected: Sequence[int], places: Indices, coefficients: Floats, reach: Floats, short: float
+    ) -> tuple[Floats, Floats] | None:
+        """Intervals of what it costs to remove columns of S that are mostly 0, whose place among the others is given.
+
+        None where that may bring more rows back than their own.
+        """
+        alone, design = self.explained.alone_by(selected), self.design
+        if alone is None:
+            return None
+        which, size = design.positions(np.asarray(selected)[places]), len(sweep.gradient)
+        width = design.width[list(selected)]
+        own = (1 + np.cumsum(width) - width)[places].astype(np.int64)
+        left = self.explained.left_by(selected)
+        state = sweep.rows.mean, self.y, self.weights if left is None else left.weights, size
+        leaving = own, coefficients[own] / design.scale[which], alone[0][places], alone[1]
+        columns = RareColumns(self.counts, design.matrix, which, *state, *leaving)
+        self._read_model(columns, selected, size)
+        return columns.lost(np.ascontiguousarray(sweep.information), sweep.gradient, reach, short)
 
     def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
         """Products of the model's columns and of what a column is beside its part along them."""
