@@ -142,7 +142,7 @@ def test_kernels_agree_with_newton_in_python(family, width):
     count = 3 // width
     size = fit.parameters.size + width * model.likelihood.n_predictors
     nothing = np.zeros((count, size)), np.zeros(count, bool), np.zeros(count)
-    lower, upper, _ = fit.classes.race(own, width, *nothing, np.inf, True)
+    lower, upper, _ = fit.classes.race(own, width, *nothing, np.arange(count), 0, np.inf, True)
     assert (lower == upper).all()
     for i in range(count):
         columns = Columns(np.hstack([fit.Z, own[:, i * width : (i + 1) * width]]))
