@@ -112,8 +112,8 @@ template <class L>
 class Racer {
     // the same rules as for fitting in Python
     static constexpr double kConverged = 1e-11, kNearly = 1e-7, kSmallStep = 1e-3, kShortest = 1e-2, kFar = 1e3, kStride = 1e5, kHidden = 1e-9, kHope = 10.0, kSlow = 0.1, kLongest = 32.0, kWorth = 1e-9, kMuch = 0.25;
-    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15, kSure = 1e-10, kSpared = 0.1, kFlat = 1e-14, kClose = 1e-2, kTelling = 1e-2, kFall = 1e-4;
-    static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 3, kCorrections = 3, kPolishes = 12, kAttempts = 6;
+    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15, kSure = 1e-10, kSpared = 0.1, kFlat = 1e-14, kClose = 1e-2, kTelling = 1e-2, kFall = 1e-4, kRough = 0.1;
+    static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 10, kCorrections = 3, kPolishes = 12, kAttempts = 6, kLightly = 8;
 
     L& model;
     Symmetric hessian, factor, kept_hessian;
@@ -140,14 +140,14 @@ public:
         damping = 0;
         double before = kInfinite, frozen = kInfinite, promised = kInfinite;
         if (!fresh && polish(asked, parameters, value, found, promised)) return found;
-        int rests = 0;  // steps that led nowhere: the more, the less often it is asked whether they should end
+        int lightly = 0, rests = 0;  // steps that led nowhere: the more, the less often it is asked whether they should end
         for (int iteration = 0; iteration < (careful ? kCareful : kIterations); ++iteration) {
             look_up();
             if (model.separated()) return certain(model.null_deviance);
             const double gained = model.null_deviance - value;
-            if (std::isfinite(promised) && asked.hopeful(found, gained + kHope * promised)) {
-                frozen = promised;
-                if (settled_by_freezing(asked, gained, found, false)) return found;
+            if (std::isfinite(promised) && asked.hopeful(found, gained + promised)) {
+                if (settled_at_rest(asked, gained, found, frozen)) return found;
+                if (++lightly < kLightly && descend_lightly(parameters, value, before, promised)) continue;
             }
             promised = kInfinite;
             solve();
@@ -161,12 +161,12 @@ public:
             if (arrived(value, careful)) return certain(gained);
             if (stuck) return hidden(value) ? certain(gained) : found;
             if (found.lower <= found.upper && asked.answered(found.lower, found.upper)) {
-                if (found.lower > asked.line) go_on(parameters, value, found);
+                if (found.lower > asked.line && !(fresh && iteration == 0 && polish(asked, parameters, value, found, promised))) go_on(parameters, value, found);
                 return found;
             }
             if (decrement <= kMuch * frozen && asked.hopeful(found, gained + kHope * decrement)) {
                 frozen = decrement;
-                if (settled_by_freezing(asked, gained, found, true)) return found;
+                if (settled_by_freezing(asked, gained, found)) return found;
             }
             const double here = value;
             if (fresh && iteration == 0) {
@@ -246,22 +246,23 @@ private:
                 const double slope = product(gradient, step);
                 if (!(slope > 0)) break;
                 promised = slope;
-                if (is_near(asked, found, model.null_deviance - value, promised)) break;
+                if (is_near(asked, found, model.null_deviance - value, promised)) return found.lower > asked.line && asked.answered(found.lower, found.upper);
                 const double part = walk(parameters, value, slope);
                 if (part == 0) break;
                 found.lower = std::max(found.lower, surely(model.null_deviance - value));
-                if (found.lower > asked.line && asked.answered(found.lower, found.upper)) return true;
+                if (found.lower > asked.line && asked.answered(found.lower, found.upper) && std::isfinite(asked.best)) return true;
                 left = gradient;
                 model.slope(gradient.data());
                 bends.see(step, part, left, gradient);
             }
-            return false;
+            return found.lower > asked.line && asked.answered(found.lower, found.upper);
         }
     }
 
-    // Whether what is promised is so little that a Hessian would tell.
+    // Whether what is promised is so little that a Hessian would tell; of one who is to race, that he is put in his place.
     static bool is_near(const Asked& asked, const Enclosed& found, double gained, double promised) {
         if (asked.exactly) return promised <= kClose;
+        if (!std::isfinite(asked.target(found))) return promised <= kRough * gained;
         return promised <= std::max(kClose, kTelling * std::abs(asked.target(found) - gained));
     }
 
@@ -282,30 +283,74 @@ private:
         return 0.0;
     }
 
-    // An upper bound where the step leaves the domain of means, or where none has been looked for (`stepped`); the step is kept.
-    bool settled_by_freezing(const Asked& asked, double gained, Enclosed& found, bool stepped) {
+    // An upper bound where the step leaves the domain of means; the step itself is kept.
+    bool settled_by_freezing(const Asked& asked, double gained, Enclosed& found) {
         if constexpr (!L::freezes) return false;
         if constexpr (L::freezes) {
             const std::vector<double> kept = step, slope = gradient;
             const double kept_decrement = decrement, kept_missing = missing, kept_curvature = curvature;
             const bool at_null = model.at_null();
-            if (stepped) kept_hessian = hessian;
-            const double spared = kSpared * std::max(0.0, asked.target(found) - gained);
-            double cost = model.rest(stepped ? std::min(spared, 2.0 * decrement) : spared);
-            bool answered = false;
-            for (int round = stepped ? 0 : -1; round < kFreezes && !answered; ++round) {
-                const double more = round < 0 ? 0.0 : model.freeze(step.data(), round == 0 ? -0.7 : -0.95);
-                cost += round == 0 && cost > 0 && !std::isfinite(more) ? 0.0 : more;
-                if (!asked.hopeful(found, gained + cost)) break;
-                solve();
-                narrow(found, gained, cost, model.reach(step.data()));
-                answered = asked.answered(found.lower, found.upper);
-            }
+            kept_hessian = hessian;
+            const double cost = model.rest(std::min(spared(asked, gained, found), 2.0 * decrement));
+            const bool answered = settled_by_more(asked, gained, cost, found);
             model.thaw(at_null);
             step = kept, gradient = slope;
             decrement = kept_decrement, missing = kept_missing, curvature = kept_curvature;
-            if (stepped) hessian = kept_hessian;
+            hessian = kept_hessian;
             return answered;
+        }
+    }
+
+    // What the least probabilities may cost.
+    static double spared(const Asked& asked, double gained, const Enclosed& found) { return kSpared * std::max(0.0, asked.target(found) - gained); }
+
+    // Set more probabilities to 0, a few times.
+    bool settled_by_more(const Asked& asked, double gained, double cost, Enclosed& found) {
+        for (int round = 0; round < kFreezes; ++round) {
+            const double more = model.freeze(step.data(), round == 0 ? -0.7 : -0.95);
+            cost += round == 0 && cost > 0 && !std::isfinite(more) ? 0.0 : more;
+            if (!asked.hopeful(found, gained + cost)) return false;
+            solve();
+            narrow(found, gained, cost, model.reach(step.data()));
+            if (asked.answered(found.lower, found.upper)) return true;
+        }
+        return false;
+    }
+
+    // An upper bound where no step is known, without the least probabilities, which makes for a quick Hessian as well; then
+    // without more of them, if little is left. The first step that was found stays.
+    bool settled_at_rest(const Asked& asked, double gained, Enclosed& found, double& frozen) {
+        if constexpr (!L::freezes) return false;
+        if constexpr (L::freezes) {
+            const bool at_null = model.at_null();
+            const double cost = model.rest(spared(asked, gained, found));
+            solve();
+            narrow(found, gained, cost, model.reach(step.data()));
+            bool answered = asked.answered(found.lower, found.upper);
+            if (!answered && decrement <= kMuch * frozen && asked.hopeful(found, gained + cost + decrement)) {
+                const std::vector<double> kept = step;
+                frozen = decrement;
+                answered = settled_by_more(asked, gained, cost, found);
+                step = kept;
+            }
+            model.thaw(at_null);
+            return answered;
+        }
+    }
+
+    // Take a step of a model that lacks the least probabilities; false where it leads nowhere.
+    bool descend_lightly(std::vector<double>& parameters, double& value, double& before, double& promised) {
+        if constexpr (!L::polishes) return false;
+        if constexpr (L::polishes) {
+            const double here = value;
+            model.slope(gradient.data());
+            const double slope = product(gradient, step);
+            if (slope > 0 && descend(parameters, value, slope > kSlow * before) && value < here) {
+                before = promised = slope;
+                return true;
+            }
+            model.evaluate(parameters.data());
+            return false;
         }
     }
 
