@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from fbed._kernels import OrderedClasses, SoftmaxClasses
