@@ -112,7 +112,7 @@ template <class L>
 class Racer {
     // the same rules as for fitting in Python
     static constexpr double kConverged = 1e-11, kNearly = 1e-7, kSmallStep = 1e-3, kShortest = 1e-2, kFar = 1e3, kStride = 1e5, kHidden = 1e-9, kHope = 10.0, kSlow = 0.1, kLongest = 32.0, kWorth = 1e-9, kMuch = 0.25;
-    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15, kSure = 1e-10, kSpared = 0.1, kFlat = 1e-14, kClose = 1e-2, kTelling = 1e-2, kFall = 1e-4, kRough = 0.1;
+    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15, kSure = 1e-10, kSpared = 0.1, kFlat = 1e-14, kClose = 1e-2, kTelling = 1e-2, kFall = 1e-4, kRough = 0.1, kSteep = 1e-9;
     static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 10, kCorrections = 3, kPolishes = 12, kAttempts = 6, kLightly = 8;
 
     L& model;
@@ -154,7 +154,7 @@ public:
             const Reach reach = model.reach(step.data());
             found.lower = std::max(found.lower, surely(gained));
             narrow(found, gained, 0.0, reach);
-            if (decrement <= kNearly && reach.move <= kSmallStep) {
+            if (decrement <= kNearly && reach.move <= kSmallStep && believable()) {
                 advance(parameters);
                 return certain(gained + decrement);
             }
@@ -198,13 +198,17 @@ private:
 
     // Whether there is nothing left to gain.
     bool arrived(double value, bool careful) const {
+        if (!believable()) return false;
         const double rounding = kRise * std::max(1.0, std::abs(value));
         if (decrement <= std::max(kConverged, kNoise * std::abs(value))) return true;
         return careful && (decrement <= rounding || length() * kFar <= rounding);
     }
 
     // Whether so little is left that rounding may hide it.
-    bool hidden(double value) const { return std::min(decrement, length() * kFar) <= kHidden * std::max(1.0, std::abs(value)); }
+    bool hidden(double value) const { return believable() && std::min(decrement, length() * kFar) <= kHidden * std::max(1.0, std::abs(value)); }
+
+    // Whether the step is one at all: where there is next to no curvature, rounding may turn it against a gradient that is not small.
+    bool believable() const { return decrement >= 0 || length() <= kSteep * std::max(1.0, model.total_weight()); }
 
     double length() const { return norm(gradient); }
 
