@@ -112,7 +112,7 @@ template <class L>
 class Racer {
     // the same rules as for fitting in Python
     static constexpr double kConverged = 1e-11, kNearly = 1e-7, kSmallStep = 1e-3, kShortest = 1e-2, kFar = 1e3, kStride = 1e5, kHidden = 1e-9, kHope = 10.0, kSlow = 0.1, kLongest = 32.0, kWorth = 1e-9, kMuch = 0.25;
-    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15, kSure = 1e-10, kSpared = 0.1, kFlat = 1e-14, kClose = 1e-2, kTelling = 1e-2, kFall = 1e-4, kRough = 0.1, kSteep = 1e-9;
+    static constexpr double kNoise = 2.220446049250313e-16, kRise = 1e-12, kRounding = 1e-8, kSolved = 1e-15, kWay = 1e4, kDigits = 1e-15, kSure = 1e-11, kSpared = 0.1, kFlat = 1e-14, kClose = 1e-2, kTelling = 1e-2, kFall = 1e-4, kRough = 0.1, kSteep = 1e-9;
     static constexpr int kIterations = 100, kCareful = 1000, kFreezes = 10, kCorrections = 3, kPolishes = 12, kAttempts = 6, kLightly = 8;
 
     L& model;
