@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 
 import class_word_cases
 import fbed
+import many_class_cases
 from class_cases import searches
 from engine_cases import Case, trail_of
 from fbed._kernels import OrderedClasses, SoftmaxClasses
@@ -18,7 +19,8 @@ from fbed.models.likelihoods.newton import Columns, climb
 from problem_cases import read_problem
 from test_certified import assert_same
 
-NUMBERS = [*range(34), 181, 249, 419, 1795]  # the last: fits that got stuck, and two classes in order
+# fits that got stuck, two classes in order, and a step against the gradient that looked like an arrival
+NUMBERS = [*range(34), 181, 249, 419, 1795, 2355]
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -35,6 +37,55 @@ def test_words_equal_exhaustive(number):
     trails = class_word_cases.searches(number)
     if trails is not None:
         assert_same(*trails)
+
+
+@pytest.mark.parametrize("number", [*range(12), 22])  # the last: a Wald step where there is no curvature
+@pytest.mark.filterwarnings("ignore:.*could not be fitted to the end")
+def test_many_classes_equal_exhaustive(number):
+    trails = many_class_cases.searches(number)
+    if trails is not None:
+        assert_same(*trails)
+
+
+@pytest.mark.parametrize("number", [0, 1, 3, 4, 11])
+def test_every_interval_of_many_classes_holds_the_statistic(number):
+    """Wherever steps without Hessians end, and whatever classes are left then."""
+    case = many_class_cases.table(number)
+    models = [
+        read_problem(
+            case.X, case.y, [fbed.AIC()], family="multinomial", sample_weight=case.weights, engine=engine
+        ).model
+        for engine in ("exhaustive", "certified")
+    ]
+    exact, raced = (model.fit([0, 1]) for model in models)
+    candidates = np.arange(2, case.X.shape[1])
+    evidence = exact.gains(candidates)
+    candidates, statistic = candidates[evidence.df > 0], evidence.statistic[evidence.df > 0]
+    raced.prepare(len(candidates))
+    for share in (0.3, 0.8, 0.98, 1.02, 1.3, 3.0):
+        for i, candidate in enumerate(candidates):
+            line = share * statistic[i]
+            bounds = raced.gain_bounds(np.array([candidate]), lambda df, at=line: np.full(df.shape, at))
+            assert bounds.lower[0] <= statistic[i] * (1 + 1e-7) + 1e-7
+            assert bounds.upper[0] >= statistic[i] * (1 - 1e-7) - 1e-7
+            assert (bounds.lower[0] > line) == (share < 1)
+    lower, upper = raced.contest(candidates, np.zeros(len(candidates)), np.full(len(candidates), np.inf), True)
+    assert (lower <= statistic * (1 + 1e-7) + 1e-7).all()
+    assert (upper >= statistic * (1 - 1e-7) - 1e-7).all()
+
+
+def test_those_who_explain_everything_are_not_all_fitted():
+    """Whoever comes after one who explains everything cannot be better; the first of them wins."""
+    rng = np.random.default_rng(3)
+    y = np.arange(120) % 12
+    codes = np.repeat(y[:, None], 6, axis=1) + 0.01 * rng.normal(size=(120, 6))
+    X = np.column_stack([rng.normal(size=(120, 2)), codes, codes**2 + 0.01 * rng.normal(size=(120, 6))])
+    case = Case(X, y.astype(str))
+    trails = [trail_of(case, "multinomial", fbed.AIC(), e, k=0) for e in ("exhaustive", "certified")]
+    assert trails[0].status == "saturated"
+    assert_same(*trails)
+    last = trails[1].steps[len(trails[1].selected) - 1].scan
+    assert (last.lower < last.upper).any()
 
 
 def words(seed, n=300, p=14, n_classes=4):
@@ -142,7 +193,7 @@ def test_kernels_agree_with_newton_in_python(family, width):
     count = 3 // width
     size = fit.parameters.size + width * model.likelihood.n_predictors
     nothing = np.zeros((count, size)), np.zeros(count, bool), np.zeros(count)
-    lower, upper, _ = fit.classes.race(own, width, *nothing, np.inf, True)
+    lower, upper, _ = fit.classes.race(own, width, *nothing, np.arange(count), 0, np.inf, True)
     assert (lower == upper).all()
     for i in range(count):
         columns = Columns(np.hstack([fit.Z, own[:, i * width : (i + 1) * width]]))

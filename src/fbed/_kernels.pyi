@@ -116,12 +116,22 @@ class SoftmaxClasses:
         whether it was found: it is taken no further once its deviance is certain to be `enough`.
         """
     def race(
-        self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
+        self,
+        own: Floats,
+        width: int,
+        starts: Floats,
+        warm: Flags,
+        line: Floats,
+        places: Which,
+        leader: int,
+        best: float,
+        exactly: bool,
     ) -> tuple[Floats, Floats, Floats]:
         """Bounds on the likelihood ratios of models with `width` columns more each, and where their fits ended.
 
-        They are clear of their line; where `best` is finite, those above it are known or below the best; with
-        `exactly`, all are known. An interval that is not so has not been narrowed any further.
+        They are clear of their line; where `best` is finite, those above it are known or cannot be best: who is in the
+        place `leader` has at least `best`, and of those who tie the first place wins. With `exactly`, all are known. An
+        interval that is not so has not been narrowed any further.
         """
 
 class OrderedClasses:
@@ -135,12 +145,22 @@ class OrderedClasses:
         whether it was found: it is taken no further once its deviance is certain to be `enough`.
         """
     def race(
-        self, own: Floats, width: int, starts: Floats, warm: Flags, line: Floats, best: float, exactly: bool
+        self,
+        own: Floats,
+        width: int,
+        starts: Floats,
+        warm: Flags,
+        line: Floats,
+        places: Which,
+        leader: int,
+        best: float,
+        exactly: bool,
     ) -> tuple[Floats, Floats, Floats]:
         """Bounds on the likelihood ratios of models with `width` columns more each, and where their fits ended.
 
-        They are clear of their line; where `best` is finite, those above it are known or below the best; with
-        `exactly`, all are known. An interval that is not so has not been narrowed any further.
+        They are clear of their line; where `best` is finite, those above it are known or cannot be best: who is in the
+        place `leader` has at least `best`, and of those who tie the first place wins. With `exactly`, all are known. An
+        interval that is not so has not been narrowed any further.
         """
 
 class LogisticNull:

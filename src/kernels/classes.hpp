@@ -8,6 +8,22 @@
 
 namespace fbed {
 
+// Who is ahead in a race, and what others have to reach to be the best. Of those who tie, the first place wins: whoever comes after
+// the leader and does not exceed him is out, which is all of them once the leader explains everything.
+struct Leader {
+    double statistic;
+    int64_t place;
+
+    static constexpr double kTie = 2e-9;
+
+    double bar(int64_t other) const {
+        return other > place ? std::nextafter(statistic, kInfinite) : statistic - kTie * std::max(1.0, statistic);
+    }
+    void meet(double lower, int64_t other) {
+        if (lower > statistic || (lower == statistic && other < place)) statistic = lower, place = other;
+    }
+};
+
 // `Rows` is what all models share, `Model` a likelihood as described in race.hpp.
 template <class Rows, class Model>
 class Classes {
@@ -16,8 +32,6 @@ class Classes {
     Vector weights, parameters;
     double deviance;
     Rows rows;
-
-    static constexpr double kTie = 2e-9;
 
 public:
     // `parameters` are those of the fit on S in the order of the model's, or where to look for it.
@@ -47,13 +61,17 @@ public:
     }
 
     // Likelihood ratios of models with `width` more columns each, enclosed until it is clear whether they exceed their
-    // line; in a race (`best` is finite) also until those who do are known or below the best, which begins at `best`.
+    // line; in a race (`best` is finite) also until those who do are known or can be best no more, which somebody in the place
+    // `leader` with a statistic of at least `best` is so far. Candidates have `places`, of which the first wins among equals.
     // Models begin at `starts` where `warm`, otherwise at the fit on S; where they ended is the third answer.
     std::tuple<OutVector, OutVector, OutMatrix> race(ColumnMajor own, int64_t width, RowMajor starts, Flags warm, Vector line,
-                                                     double best, bool exactly) const {
+                                                     Which places, int64_t leader, double best, bool exactly) const {
         const int64_t count = static_cast<int64_t>(line.shape(0)), n = static_cast<int64_t>(Z.shape(0));
         require(width > 0 && static_cast<int64_t>(own.shape(0)) == n, "columns of as many rows");
         require(static_cast<int64_t>(own.shape(1)) == count * width && static_cast<int64_t>(warm.shape(0)) == count, "sizes");
+        require(static_cast<int64_t>(places.shape(0)) == count, "one place a candidate");
+        const bool racing = std::isfinite(best);
+        Leader ahead{best, leader};
         double *lower, *upper;
         OutVector low = new_vector(count, lower), high = new_vector(count, upper);
         std::vector<double> ends;
@@ -67,11 +85,15 @@ public:
             Racer<Model> racer(model);
             std::vector<double> present(size);
             for (int64_t j = 0; j < count; ++j) {
+                const double bar = racing ? ahead.bar(places(j)) : best;
+                Enclosed found{-kInfinite, deviance};
                 std::copy_n(starts.data() + j * size, size, present.begin());
-                model.take(own.data() + j * width * n);
-                const Enclosed found = racer.run({line.data()[j], best, exactly}, present, !warm.data()[j]);
+                if (!racing || deviance >= bar) {
+                    model.take(own.data() + j * width * n);
+                    found = racer.run({line.data()[j], bar, exactly}, present, !warm.data()[j]);
+                }
                 lower[j] = found.lower, upper[j] = found.upper;
-                if (std::isfinite(best)) best = std::max(best, found.lower - kTie * std::max(1.0, found.lower));
+                if (racing) ahead.meet(found.lower, places(j));
                 std::copy(present.begin(), present.end(), ends.begin() + j * size);
             }
         }

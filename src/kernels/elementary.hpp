@@ -35,6 +35,13 @@ inline double exp_of_negative(double x) {
     return x < -700.0 ? 0.0 : p * power;
 }
 
+// The power of two below a positive number; -1023 of those that are next to 0.
+inline int exponent_of(double x) {
+    uint64_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return static_cast<int>(bits >> 52 & 0x7ff) - 1023;
+}
+
 // log(1 + e) for 0 <= e <= 1, by 2 atanh(e/(2 + e)).
 inline double log1p_of_unit(double e) {
     const double s = e / (2.0 + e), q = s * s;

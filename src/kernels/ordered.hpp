@@ -61,7 +61,7 @@ class Ordered {
     bool inside = false;
 
 public:
-    static constexpr bool freezes = false;
+    static constexpr bool freezes = false, polishes = false;
     double null_deviance;
 
     Ordered(const OrderedRows& rows, const double* parameters, double deviance, int64_t own_columns)

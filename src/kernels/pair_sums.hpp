@@ -18,7 +18,24 @@ struct PairSums {
 
     void reset(int64_t of_classes, int64_t of_columns, bool of_entries) {
         n_pairs = of_classes, n_products = of_columns;
-        by_product = !of_entries && tiled(n_products) * n_pairs < tiled(n_pairs) * n_products;
+        begin(!of_entries && tiled(n_products) * n_pairs < tiled(n_pairs) * n_products);
+    }
+
+    // For few pairs of classes a row, each with all products.
+    void reset_few(int64_t of_classes, int64_t of_columns) {
+        n_pairs = of_classes, n_products = of_columns;
+        begin(true);
+    }
+
+    // A row's products, for one pair of classes.
+    FBED_INLINE void add_pair(int64_t pair, double weight, const double* products) {
+        double* to = values.data() + pair * tiled(n_products);
+#pragma omp simd
+        for (int64_t j = 0; j < n_products; ++j) to[j] += weight * products[j];
+    }
+
+    void begin(bool products_side_by_side) {
+        by_product = products_side_by_side;
         values.assign((by_product ? tiled(n_products) * n_pairs : tiled(n_pairs) * n_products) + kTile, 0.0);
     }
     void add(const double* weights, const double* products, int64_t rows) {

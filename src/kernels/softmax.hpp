@@ -69,15 +69,18 @@ class Softmax {
     std::vector<double> p, shared_p, frozen_p;
     const std::vector<double>* mean = &p;
     std::vector<double> start, predictor, by_row, probability, weight, own_products, residual, slopes, null_weight, null_residual,
-        null_slopes;
-    static constexpr int64_t kKept = 1 << 23;
+        null_slopes, unused;
+    std::vector<int64_t> in_play, left_class;  // how many classes a row has left; those of one row,
+    std::vector<double> left_p;                // and their probabilities
+    static constexpr int64_t kKept = 1 << 23, kManyParameters = 24, kFewer = 6;
+    static constexpr double kRaised = 1e-4;
     PairSums shared, mine;
-    Symmetric null_hessian, null_factor, explained_hessian;
-    double null_value = 0;
+    Symmetric null_hessian, null_factor, raised_factor, explained_hessian;
+    double null_value = 0, raise = 0;
     bool on_top = false, top_at_null = false, explained = false;
 
 public:
-    static constexpr bool freezes = true;
+    static constexpr bool freezes = true, polishes = true;
     double null_deviance;
 
     // `parameters` are those of the fit on S; models have `own_columns` more.
@@ -88,7 +91,7 @@ public:
         const int64_t room = s.part;
         sparse = s.sparse;
         by_row.resize(room * s.m), predictor.resize(room * (s.m + 1), 0.0), probability.resize(room * s.m), residual.resize(room * s.m + kTile);
-        weight.resize(room * pairs(s.m) + kTile);
+        weight.resize(room * pairs(s.m) + kTile), left_class.resize(s.m), left_p.resize(s.m);
         null_value = evaluate(start.data());
         shared_p = p, top_at_null = on_top;
         q = own_columns;
@@ -128,6 +131,7 @@ public:
         if (explained) return differentiate_others(gradient, H);
         const bool fresh = mean == &shared_p;
         const int64_t np = pairs(s.m);
+        if (mean == &frozen_p && few_are_left()) return differentiate_few(gradient, H);
         if (!fresh) shared.reset(np, pairs(s.k), sparse);
         mine.reset(np, n_own_products(), sparse);
         slopes.assign((s.k + q) * tiled(s.m) + kTile, 0.0);
@@ -149,6 +153,33 @@ public:
         if (!fresh) unpack_shared(H);
         if (fresh) copy_leading(null_factor, H);
         return fresh ? s.k * s.m : 0;
+    }
+
+    // Half the gradient alone, at the present parameters.
+    void slope(double* gradient) {
+        slopes.assign((s.k + q) * tiled(s.m) + kTile, 0.0);
+        for (int64_t first = 0; first < s.n; first += s.part) {
+            const int64_t rows = std::min(s.part, s.n - first);
+            look_up();
+            pull_residual(first, rows, residual.data());
+            add_slopes(residual.data(), first, rows);
+        }
+        for (int64_t j = 0; j < s.k + q; ++j) std::copy_n(slopes.data() + j * tiled(s.m), s.m, gradient + j * s.m);
+    }
+
+    // A factor of the Hessian at the fit on S with own columns, raised a little so that no direction is without curvature; false
+    // where it would save nothing. Where derivatives are taken does not change.
+    bool precondition(Symmetric& factor) {
+        if (q == 0 || size() < kManyParameters) return false;
+        const std::vector<double>* kept = mean;
+        mean = &shared_p;
+        unused.resize(size());
+        const int64_t known = differentiate(unused.data(), factor);
+        mean = kept;
+        copy_leading(raised_factor, factor);
+        for (int64_t i = known; i < size(); ++i) factor.row(i)[i] += raise;
+        factorise(factor, known);
+        return true;
     }
 
     // The Hessian itself in the place of the factor.
@@ -218,7 +249,7 @@ public:
         static constexpr int kLeast = -1100;  // exponents
         std::vector<double> sums(1 - kLeast + 1, 0.0);
         frozen_p = *mean;
-        const auto place = [](double weight) { return std::clamp(std::ilogb(weight), kLeast, 0) - kLeast; };
+        const auto place = [](double weight) { return std::clamp(exponent_of(weight), kLeast, 0) - kLeast; };
         for_others([&](double& p, double a) { sums[place(a * p)] += 4.0 * a * p; });
         int bar = 0;
         for (double sum = sums[0]; bar < -kLeast && sum <= budget; sum += sums[++bar]) {}
@@ -287,6 +318,59 @@ private:
         return 0;
     }
 
+    // Whether so many probabilities are 0 that it pays to look at pairs of the others only.
+    bool few_are_left() {
+        if (sparse) return false;
+        int64_t left = 0;
+        in_play.assign(s.n, 0);
+        for (int64_t first = 0; first < s.n; first += s.part) {
+            const int64_t rows = std::min(s.part, s.n - first);
+            const double* part = mean->data() + first * (s.m + 1);
+            for (int64_t c = 0; c <= s.m; ++c)
+                for (int64_t i = 0; i < rows; ++i) in_play[first + i] += part[c * rows + i] > 0;
+        }
+        for (int64_t i = 0; i < s.n; ++i) left += in_play[i] > 1 ? pairs(in_play[i]) : 0;
+        return kFewer * left <= s.n * pairs(s.m);
+    }
+
+    // Derivatives where few classes a row are left.
+    int64_t differentiate_few(double* gradient, Symmetric& H) {
+        shared.reset_few(pairs(s.m), pairs(s.k));
+        mine.reset_few(pairs(s.m), n_own_products());
+        slope(gradient);
+        for (int64_t first = 0; first < s.n; first += s.part) {
+            look_up();
+            add_few(first, std::min(s.part, s.n - first));
+        }
+        H.resize(size());
+        unpack_own(H);
+        unpack_shared(H);
+        return 0;
+    }
+
+    // What a part of the rows adds to the sums of the pairs of classes that are left in them.
+    FBED_HOT void add_few(int64_t first, int64_t rows) {
+        const double* part = mean->data() + first * (s.m + 1);
+        if (q > 0) multiply_own(first, rows);
+        for (int64_t i = 0; i < rows; ++i) {
+            if (in_play[first + i] < 2) continue;
+            const double a = s.weights[first + i], *z = s.products.data() + (first + i) * pairs(s.k), *x = own_products.data() + i * n_own_products();
+            int64_t count = 0;
+            for (int64_t c = 0; c < s.m; ++c)
+                if (const double p = part[(c + 1) * rows + i]; p > 0) left_class[count] = c, left_p[count++] = p;
+            for (int64_t k = 0; k < count; ++k) {
+                const int64_t c = left_class[k], begin = c * s.m - c * (c - 1) / 2 - c;
+                double others = part[i];
+                for (int64_t l = 0; l < count; ++l) others += l == k ? 0.0 : left_p[l];
+                for (int64_t l = k; l < count; ++l) {
+                    const double w = a * left_p[k] * (l == k ? others : -left_p[l]);
+                    shared.add_pair(begin + left_class[l], w, z);
+                    mine.add_pair(begin + left_class[l], w, x);
+                }
+            }
+        }
+    }
+
     int64_t n_own_products() const { return s.k * q + pairs(q); }
 
     // All probabilities above 0 of classes that were not observed, and the weight of their row.
@@ -312,18 +396,15 @@ private:
     }
 
     // Predictors of a part of the rows, one class after another; that of the first is 0.
-    FBED_HOT void predict(const double* parameters, int64_t first, int64_t rows) {
-        std::fill(predictor.begin(), predictor.begin() + rows, 0.0);
-        if (sparse) return predict_entries(parameters, first, rows);
-        for (int64_t c = 0; c < s.m; ++c) {
-            double* out = predictor.data() + (c + 1) * s.part;
-            std::fill(out, out + rows, 0.0);
-            for (int64_t j = 0; j < s.k + q; ++j) {
-                const double *z = (j < s.k ? s.Z + j * s.n : own + (j - s.k) * s.n) + first, b = parameters[j * s.m + c];
-#pragma omp simd
-                for (int64_t i = 0; i < rows; ++i) out[i] += z[i] * b;
-            }
+    void predict(const double* parameters, int64_t first, int64_t rows) {
+        if (sparse) {
+            std::fill(predictor.begin(), predictor.begin() + rows, 0.0);
+            return predict_entries(parameters, first, rows);
         }
+        std::fill(predictor.begin(), predictor.end(), 0.0);
+        double* out = predictor.data() + s.part;
+        add_combinations(s.Z + first, s.n, parameters, s.m, s.k, rows, out, s.part);
+        if (q > 0) add_combinations(own + first, s.n, parameters + s.k * s.m, s.m, q, rows, out, s.part);
     }
 
     void predict_entries(const double* parameters, int64_t first, int64_t rows) {
@@ -398,12 +479,37 @@ private:
         }
     }
 
+    // The residuals alone.
+    FBED_HOT void pull_residual(int64_t first, int64_t rows, double* residual) const {
+        const int64_t m = s.m;
+        const double* part = mean->data() + first * (m + 1) + rows;  // the first class is left out
+        for (int64_t c = 0; c < m; ++c)
+            for (int64_t i = 0; i < rows; ++i) residual[i * m + c] = -s.weights[first + i] * part[c * rows + i];
+        for (int64_t i = 0; i < rows; ++i)
+            if (const int64_t c = s.codes[first + i] - 1; c >= 0) {
+                double sum = 0;
+                for (int64_t d = -1; d < m; ++d) sum += d == c ? 0.0 : part[d * rows + i];
+                residual[i * m + c] = s.weights[first + i] * sum;
+            }
+    }
+
     // 1 − p_c to all its digits, which decide where most rows are certain.
     double others(int64_t c, const double* pi, double first_class) const {
         double sum = first_class;
         for (int64_t d = 0; d < s.m; ++d)
             if (d != c) sum += pi[d];
         return sum;
+    }
+
+    // What rows of residuals r add to the slopes of all columns.
+    void add_slopes(const double* r, int64_t first, int64_t rows) {
+        double* own_slopes = slopes.data() + s.k * tiled(s.m);
+        if (sparse) {
+            s.entries.add_slopes(r, s.m, first, rows, slopes.data(), tiled(s.m));
+            return own_entries.add_slopes(r, s.m, first, rows, own_slopes, tiled(s.m));
+        }
+        add_products(r, s.m, s.rows.data() + first * s.k, s.k, rows, slopes.data());
+        add_products(r, s.m, own_rows.data() + first * q, q, rows, own_slopes);
     }
 
     // What rows of weights w and residuals r add to slopes and sums of pairs: those of the columns of S,
@@ -470,10 +576,14 @@ private:
         const int64_t kept = q;
         q = 0;
         mean = &p;
-        std::vector<double> unused(s.k * s.m);
+        unused.resize(s.k * s.m);
         differentiate(unused.data(), null_hessian);
         null_factor = null_hessian;
         factorise(null_factor, 0);
+        raised_factor = null_hessian;
+        raise = kRaised * null_hessian.largest();
+        for (int64_t i = 0; i < raised_factor.size; ++i) raised_factor.row(i)[i] += raise;
+        factorise(raised_factor, 0);
         q = kept;
         null_slopes = slopes;
         null_slopes.resize((s.k + q) * tiled(s.m) + kTile, 0.0);

@@ -108,6 +108,20 @@ inline void add_products(const double* A, int64_t wide, const double* B, int64_t
             add_tiles(std::min<int64_t>(8, few - b), wide - a, A + a, wide, B + b, few, rows, 1.0, C + b * ldc + a, ldc);
 }
 
+// out[b][i] += sum over columns j of B[j][b] A[j][i] for some rows i of matrices that lie column after column; nothing beside them is
+// read. The columns of A and of `out` are `lda` and `ldout` apart.
+inline void add_combinations(const double* A, int64_t lda, const double* B, int64_t few, int64_t columns, int64_t rows, double* out,
+                             int64_t ldout) {
+    constexpr int64_t kHalf = kTile / 2;
+    const int64_t whole = rows / kHalf * kHalf;
+    for (int64_t b = 0; b < few; b += 8)
+        for (int64_t i = 0; i < whole; i += kTile)
+            add_tiles(std::min<int64_t>(8, few - b), whole - i, A + i, lda, B + b, few, columns, 1.0, out + b * ldout + i, ldout);
+    for (int64_t b = 0; b < few && whole < rows; ++b)
+        for (int64_t j = 0; j < columns; ++j)
+            for (int64_t i = whole; i < rows; ++i) out[b * ldout + i] += B[j * few + b] * A[j * lda + i];
+}
+
 // A symmetric matrix of which the upper triangle counts, with room for tiles at the end of each row.
 struct Symmetric {
     int64_t size = 0, stride = 0;
@@ -182,21 +196,39 @@ inline void factorise(Symmetric& A, int64_t known) {
     }
 }
 
-// b := (UᵀU)⁻¹b
+// b := (UᵀU)⁻¹b, a few rows at a time: all of U is read twice, and little else.
 FBED_HOT inline void solve_factorised(const Symmetric& U, double* b) {
-    const int64_t k = U.size;
-    for (int64_t j = 0; j < k; ++j) {
-        const double *row = U.row(j), t = b[j] / row[j];
-        b[j] = t;
+    constexpr int64_t kRows = 4;
+    const int64_t k = U.size, whole = k / kRows * kRows;
+    for (int64_t j = 0; j < k; j += kRows) {
+        const int64_t end = std::min(k, j + kRows);
+        for (int64_t i = j; i < end; ++i) {
+            const double *row = U.row(i), t = b[i] / row[i];
+            b[i] = t;
+            for (int64_t l = i + 1; l < end; ++l) b[l] -= row[l] * t;
+        }
+        if (j == whole) break;
+        const double *r0 = U.row(j), *r1 = U.row(j + 1), *r2 = U.row(j + 2), *r3 = U.row(j + 3);
+        const double t0 = b[j], t1 = b[j + 1], t2 = b[j + 2], t3 = b[j + 3];
 #pragma omp simd
-        for (int64_t l = j + 1; l < k; ++l) b[l] -= row[l] * t;
+        for (int64_t l = end; l < k; ++l) b[l] -= (r0[l] * t0 + r1[l] * t1) + (r2[l] * t2 + r3[l] * t3);
     }
-    for (int64_t j = k; j-- > 0;) {
-        const double* row = U.row(j);
-        double s = b[j];
-#pragma omp simd reduction(- : s)
-        for (int64_t l = j + 1; l < k; ++l) s -= row[l] * b[l];
-        b[j] = s / row[j];
+    for (int64_t j = whole < k ? whole : whole - kRows; j >= 0; j -= kRows) {
+        const int64_t end = std::min(k, j + kRows);
+        double sums[kRows] = {0.0, 0.0, 0.0, 0.0};
+        if (end == j + kRows) {
+            const double *r0 = U.row(j), *r1 = U.row(j + 1), *r2 = U.row(j + 2), *r3 = U.row(j + 3);
+            double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+            for (int64_t l = end; l < k; ++l) s0 += r0[l] * b[l], s1 += r1[l] * b[l], s2 += r2[l] * b[l], s3 += r3[l] * b[l];
+            sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
+        }
+        for (int64_t i = end; i-- > j;) {
+            const double* row = U.row(i);
+            double s = b[i] - sums[i - j];
+            for (int64_t l = i + 1; l < end; ++l) s -= row[l] * b[l];
+            b[i] = s / row[i];
+        }
     }
 }
 

@@ -159,7 +159,8 @@ class BoundedFit(RegressionFit):
         lower = np.maximum(wald * E(np.minimum(low, 0.0)) * (1.0 - _ROUNDING) - _ROUNDING, 0.0)
         with np.errstate(invalid="ignore"):  # no curvature at all, and predictors that go anywhere
             upper = wald * E(np.maximum(high, 0.0)) * (1.0 + _ROUNDING) + _ROUNDING
-        sound = (wald >= 0.0) & (left <= _ROUNDING**2 * wald) & (lower <= upper)
+        whole = float(self.parameters @ hessian[0] @ self.parameters)  # of the way to 0, and no other model is further
+        sound = (wald >= 0.0) & (wald <= whole * (1.0 + _ROUNDING)) & (left <= _ROUNDING**2 * wald) & (lower <= upper)
         return Bounds(np.where(sound, lower, 0.0), np.where(sound, upper, np.inf), df, self.reference)
 
     def _removal(self, hessian: Floats, triangle: Floats, variable: int) -> tuple[Floats, float]:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed._kernels import OrderedClasses, SoftmaxClasses
 from fbed.models.base import Bounds, Indices, Span, single_columns
@@ -100,7 +101,7 @@ class RacedFit(BoundedFit):
             df[some] = rank * self.model.likelihood.n_predictors
             if rank:
                 line = critical(df[some]) * (1.0 + TIE)
-                lower[some], upper[some] = self._raced(candidates[some], columns, line, np.inf)
+                lower[some], upper[some] = self._raced(candidates[some], columns, line)
                 stuck = some[(lower[some] <= line) & (upper[some] > line)]
                 self._resolve(candidates, stuck, lower, upper)
         return Bounds(np.maximum(lower, 0.0), np.maximum(upper, 0.0), df, self.reference)
@@ -125,9 +126,14 @@ class RacedFit(BoundedFit):
             yield np.array([i], dtype=np.intp), np.asfortranarray(new), new.shape[1]
 
     def _raced(
-        self, candidates: Indices, columns: Floats, line: Floats, best: float, exactly: bool = False
+        self,
+        candidates: Indices,
+        columns: Floats,
+        line: Floats,
+        leader: tuple[int, float] = (0, np.inf),
+        exactly: bool = False,
     ) -> tuple[Floats, Floats]:
-        """Intervals of candidates until the questions about them are answered."""
+        """Intervals of candidates until the questions about them are answered; in a race, somebody leads."""
         if not len(candidates):
             return np.zeros(0), np.zeros(0)
         width = columns.shape[1] // len(candidates)
@@ -137,7 +143,9 @@ class RacedFit(BoundedFit):
         starts = np.zeros((len(candidates), size))
         for i in np.flatnonzero(warm):
             starts[i] = known[i]
-        lower, upper, ends = self.classes.race(columns, width, starts, warm, line, best, exactly)
+        lower, upper, ends = self.classes.race(
+            columns, width, starts, warm, line, candidates.astype(np.int64, copy=False), *leader, exactly
+        )
         open_ = (lower < upper) & (lower > line)
         self._remember(candidates[open_], ends[open_])
         return lower, upper
@@ -151,15 +159,14 @@ class RacedFit(BoundedFit):
         lower, upper = lower.copy(), upper.copy()
         todo = np.flatnonzero(lower < upper)
         for places, columns, _ in self._designs(candidates[todo]):
-            some, best = todo[places], np.inf
-            if race:
-                best = float(lower.max()) - 2.0 * TIE * max(1.0, float(lower.max()))
-            low, high = self._raced(candidates[some], columns, np.full(len(some), -np.inf), best, exactly=not race)
+            some = todo[places]
+            leader = _leader(candidates, lower) if race else (0, np.inf)
+            low, high = self._raced(candidates[some], columns, np.full(len(some), -np.inf), leader, exactly=not race)
             exact = low == high
             lower[some] = np.where(exact, low, np.maximum(low, lower[some]))
             upper[some] = np.where(exact, high, np.minimum(high, upper[some]))
         self._unfinished.clear()
-        left = (lower < upper) & (upper >= lower.max(initial=0.0) * (1.0 - TIE) if race else True)
+        left = (lower < upper) & (_may_be_best(candidates, lower, upper) if race else True)
         self._resolve(candidates, np.flatnonzero(left), lower, upper)
         return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
 
@@ -182,3 +189,15 @@ class RacedFit(BoundedFit):
         without = type(self)(self.model, others, None if self._diverges else self, bar)
         loss = max(without.deviance - self.deviance, 0.0)
         return (loss if without.at_least is None else without.at_least - self.deviance), loss
+
+
+def _leader(candidates: Indices, lower: Floats) -> tuple[int, float]:
+    """Who is ahead, the first of those who are, and what his statistic is at least."""
+    best = float(lower.max(initial=0.0))
+    return int(candidates[lower >= best].min(initial=np.iinfo(np.int64).max)), best
+
+
+def _may_be_best(candidates: Indices, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
+    """Who may be better than the leader; those after him have to be, since the first of those who tie wins."""
+    leader, best = _leader(candidates, lower)
+    return np.where(candidates > leader, upper > best, upper >= best * (1.0 - TIE))
