@@ -90,7 +90,7 @@ class BoundedFit(RegressionFit):
         if len(tested):
             columns = self.columns.with_own(unit[:, tested] * self._unit_mean_square())
             low, high = np.zeros(len(tested)), np.full(len(tested), np.inf)
-            if len(tested) > _FEW or (len(tested) > 1 and len(tested) * len(self.Z) * columns.size**2 > _QUICK):
+            if self._bounds_pay(len(tested), columns):
                 low, high = self._enclosed(columns)
             line = critical(df[tested]) * (1.0 + TIE)
             wanted = _open(low, high, line)
@@ -104,6 +104,10 @@ class BoundedFit(RegressionFit):
                 low[wanted] = high[wanted] = np.maximum(exact, 0.0)
             lower[tested], upper[tested] = low, high
         return lower, upper, df
+
+    def _bounds_pay(self, count: int, columns: Columns) -> bool:
+        """Whether bounds of so many models cost less than their statistics."""
+        return count > _FEW or (count > 1 and count * len(self.Z) * columns.size**2 > _QUICK)
 
     def _narrowed(self, candidates: Indices, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         """Narrower intervals, where a family has some."""

@@ -22,13 +22,16 @@ from numpy.typing import NDArray
 from fbed.models.likelihoods import few_terms
 from fbed.models.likelihoods.glm import log_intercept
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit
-from fbed.models.likelihoods.newton import Columns, Maximum, bordered, climb, told
+from fbed.models.likelihoods.newton import Columns, Maximum, bordered, climb, newton_step, told
 from fbed.models.presentation import Estimates
 from fbed.models.recession import Constraints, held_further
 from fbed.rules.p_values import Floats
 
 _SMALL = 0.02  # below this the closed forms cancel and their series, cut after twelve terms, is exact
 _POWERS = np.arange(12)
+_CLEARLY = 1e-3  # of a deviance: far beyond the rounding of any bound
+_ATTEMPTS = 5  # Newton steps on which a Poisson model is asked whether it is out of the question
+_FURTHEST = 1.0  # move of the predictors that such a step makes at most
 _HIGHEST = 700.0  # predictor above which the mean is too large for a number
 
 
@@ -64,12 +67,42 @@ class NegativeBinomial(Regression):
         """The likelihood may have a maximum at α = 0 and another above it: whoever found one looks for the other."""
         found = climb(self, columns, start)
         above = found.parameters[-1] > 0.0
-        _improve(found, above, self._held(columns.only(above), found.parameters[:, above], 0.0))
+        doubtful = above.copy()
+        doubtful[above] = ~self._beats_poisson(columns.only(above), found.parameters[:, above], found.deviance[above])
+        _improve(found, doubtful, self._held(columns.only(doubtful), found.parameters[:, doubtful], 0.0))
         for alpha in self.dispersions if not above.all() else ():
             below = ~above & (found.parameters[-1] == 0.0)
             held = self._held(columns.only(below), found.parameters[:, below], alpha)
             _improve(found, below, climb(self, columns.only(below), held.parameters))
         return told(found)
+
+    def _beats_poisson(self, columns: Columns, parameters: Floats, deviance: Floats) -> NDArray[np.bool_]:
+        """Whether no coefficients reach the deviance with α = 0, for certain.
+
+        A Newton step d of the Poisson model leads to means m = μ(1 + [Z x]d) with y − m orthogonal to its columns; if
+        they are positive, no predictor η of the model has a deviance below 2Σ a[y log(y/m) − (y − m)(1 + η − log m)].
+        """
+        out, at = np.zeros(parameters.shape[1], dtype=bool), parameters[:-1]
+        for _ in range(_ATTEMPTS):
+            left = np.flatnonzero(~out)
+            if not len(left):
+                break
+            some = columns.only(left)
+            point = _AtDispersion(self, 0.0).at(some, at[:, left])
+            step, _ = newton_step(*point.derivatives())
+            move = some.predict(step)
+            out[left] = self._least_poisson(point, move) > deviance[left] + _CLEARLY * np.maximum(1.0, deviance[left])
+            at = at.copy()
+            at[:, left] += step / np.maximum(1.0, np.abs(move).max(axis=0) / _FURTHEST)
+        return out
+
+    def _least_poisson(self, point: _PointAtDispersion, move: Floats) -> Floats:
+        y = self.y[:, None]
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            mean, further = point.mean * (1.0 + move), np.log1p(move)
+            rows = np.where(y > 0.0, y * (np.log(np.maximum(y, 1.0)) - point.eta - further), 0.0)
+            least = 2.0 * (self.weights @ (rows - (y - mean) * (1.0 - further)))
+        return np.where((move > -1.0).all(axis=0) & np.isfinite(least), least, -np.inf)
 
     def _held(self, columns: Columns, parameters: Floats, alpha: float) -> Maximum:
         """The maximum at a given α, which is the only one there."""
