@@ -14,6 +14,7 @@ with d the deviance of a row at a known α, and φ by how much ∫ log(1 + αu) 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -63,18 +64,42 @@ class NegativeBinomial(Regression):
         out[-1] = np.clip((variance - mean) / mean**2, 0.01, 10.0)
         return out
 
-    def maximise(self, columns: Columns, start: Floats) -> Maximum:
-        """The likelihood may have a maximum at α = 0 and another above it: whoever found one looks for the other."""
+    def maximise(self, columns: Columns, start: Floats, floors: Floors | None = None) -> Maximum:
+        """The likelihood may have a maximum at α = 0 and another above it: whoever found one looks for the other.
+
+        Unless it is out of the question, by what is known of deviances at other dispersions.
+        """
         found = climb(self, columns, start)
         above = found.parameters[-1] > 0.0
         doubtful = above.copy()
-        doubtful[above] = ~self._beats_poisson(columns.only(above), found.parameters[:, above], found.deviance[above])
+        if floors is not None:
+            doubtful &= floors.at_zero() <= found.deviance
+        left = np.flatnonzero(doubtful)
+        beaten = self._beats_poisson(columns.only(left), found.parameters[:, left], found.deviance[left])
+        doubtful[left[beaten]] = False
         _improve(found, doubtful, self._held(columns.only(doubtful), found.parameters[:, doubtful], 0.0))
-        for alpha in self.dispersions if not above.all() else ():
-            below = ~above & (found.parameters[-1] == 0.0)
+        searched = ~above & (True if floors is None else ~self._falls_from_zero(columns, found, floors))
+        for alpha in self.dispersions if searched.any() else ():
+            below = searched & (found.parameters[-1] == 0.0)
             held = self._held(columns.only(below), found.parameters[:, below], alpha)
             _improve(found, below, climb(self, columns.only(below), held.parameters))
         return told(found)
+
+    def _falls_from_zero(self, columns: Columns, found: Maximum, floors: Floors) -> NDArray[np.bool_]:
+        """Whether no dispersion is likelier than 0, for certain: none beyond some α₁ by what is known, and none below.
+
+        With the residuals s of the Poisson model, half the deviance at α is at least that at 0 plus
+        α[Σy − Σs²]/2 − α²M/2, where M ≥ Σ|s|³/3/(1 + α₁s)² of negative s and −(Σ_j N_jφ)″(0).
+        """
+        end = floors.certain_beyond(found.deviance)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            eta = columns.predict(found.parameters[:-1])
+            s = self.y[:, None] - np.exp(eta if self.offset is None else eta + self.offset)
+            _, first, second = self.count_terms(np.zeros(1))
+            below = np.minimum(s, 0.0)
+            most = self.weights @ (np.abs(below) ** 3 / (3.0 * (1.0 + end * below) ** 2)) - second[0]
+            inside = (1.0 + end * below > 0.0).all(axis=0)
+            return np.asarray(inside & (self.weights @ s**2 / 2.0 - first[0] + end * most / 2.0 <= 0.0))
 
     def _beats_poisson(self, columns: Columns, parameters: Floats, deviance: Floats) -> NDArray[np.bool_]:
         """Whether no coefficients reach the deviance with α = 0, for certain.
@@ -206,6 +231,29 @@ class NegativeBinomialPoint:
     def separated(self) -> NDArray[np.bool_]:
         """Counts have no boundary to be separated by."""
         return np.zeros(len(self.alpha), dtype=bool)
+
+
+@dataclass(frozen=True)
+class Floors:
+    """What models leave unexplained at least, for dispersions in some intervals that hold all of them.
+
+    An interval of a single dispersion holds all up to its neighbours as well.
+    """
+
+    low: Floats
+    high: Floats
+    least: Floats  # models × intervals
+
+    def at_zero(self) -> Floats:
+        """Without dispersion."""
+        return np.asarray(self.least[:, self.low == 0.0].max(axis=1, initial=-np.inf))
+
+    def certain_beyond(self, deviance: Floats) -> Floats:
+        """Dispersions from which on no model reaches a deviance."""
+        ends = np.unique(np.concatenate([self.low, self.high, [np.inf]]))
+        nearest = ends[np.searchsorted(ends, self.high, side="right")]
+        reach = np.where(self.low < self.high, self.high, nearest)
+        return np.asarray(np.where(self.least < deviance[:, None], reach, 0.0).max(axis=1))
 
 
 class _AtDispersion:
