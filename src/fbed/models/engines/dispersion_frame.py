@@ -54,10 +54,11 @@ class _Costs:
     bend: Floats
     curved: Floats
     steep: Floats
+    least: Floats  # what larger dispersions than an interval's leave possible whatever a candidate changes
 
     @classmethod
     def of(cls, some: list[Interval]) -> _Costs:
-        rows = [(*i.above, i.bend, i.curved, i.steep) for i in some]
+        rows = [(*i.above, i.bend, i.curved, i.steep, max(i.above) if i.endless else -np.inf) for i in some]
         return cls(*np.array(rows).T)
 
 
@@ -71,7 +72,7 @@ class Frame:
         self.weight, self.score = weight, score
         self.view = View(duals.Z, self.a * weight, inverse)
         self.idle = _Idle(fit.Z[~self.busy], duals.idle_mean)
-        self.intervals, self.endless = cover.intervals, cover.endless
+        self.intervals = cover.intervals
         self._collect()
 
     @classmethod
@@ -173,7 +174,7 @@ class Frame:
         """
         view, count = found.view, len(functionals)
         change, linear = np.zeros((len(self.y), count)), np.zeros(count)
-        if found is self.endless:
+        if found.endless:
             return change, linear
         coefficients = found.coefficients
         for j, functional in enumerate(functionals):
@@ -224,7 +225,8 @@ class Frame:
         bend = cost.bend * np.maximum(cost.curved + cost.steep * np.sqrt(length2), 0.0)
         gained = length2 * P(np.where(inside, -z, 0.0)) + bend
         ends = np.maximum(cost.above_low - low, cost.above_high - high)
-        return np.where(inside, ends + gained + _ROUNDING * (np.abs(ends) + gained), np.inf)
+        upper = np.maximum(ends + gained + _ROUNDING * (np.abs(ends) + gained), cost.least)
+        return np.where(inside, upper, np.inf)
 
     def _lower(self, score: Floats, ahead: Floats, behind: Floats, charge: Floats) -> Floats:
         """At the dispersion of the fit on S, along the Newton step of that model; a part of it is certain."""

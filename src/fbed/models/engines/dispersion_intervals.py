@@ -51,13 +51,11 @@ class Interval:
     bend: float  # (α₁ − α₀)²/4,
     curved: float  # L of the model without a candidate,
     steep: float  # and by how much it may grow with √Σc²/w
+    endless: bool = False  # whether all larger dispersions are held as well: none is likelier without a candidate
 
 
 class Cover:
-    """Intervals that hold all dispersions; the first is that of the fit alone.
-
-    `endless` is a point from which on no larger dispersion is likelier, whatever a candidate adds.
-    """
+    """Intervals that hold all dispersions; the first is that of the fit alone."""
 
     def __init__(self, family: NegativeBinomial, deviance: float, duals: Duals) -> None:
         self.family, self.deviance, self.duals = family, deviance, duals
@@ -97,7 +95,7 @@ class Cover:
             last = self.duals.at(end, near.coefficients) if end > 0.0 else None
             if last is not None and self._falls_for_ever(last):
                 point = self._interval(last, end, end)
-                self.intervals += [] if point is None else [point]
+                self.intervals += [] if point is None else [replace(point, endless=True)]
                 return point is not None
             found = self._between(near, end, end + size)
             if found is not None:
@@ -206,12 +204,12 @@ class Cover:
         for found in self.intervals:
             same = [j for j, other in enumerate(merged) if other.low == other.high == found.low == found.high]
             if same:
-                above = max(merged[same[0]].above[0], found.above[0])
-                merged[same[0]] = replace(merged[same[0]], above=(above, above))
+                known = merged[same[0]]
+                above = max(known.above[0], found.above[0])
+                merged[same[0]] = replace(known, above=(above, above), endless=known.endless or found.endless)
             else:
                 merged.append(found)
-        last = next(j for j, other in enumerate(merged) if other.high == self.intervals[-1].high == other.low)
-        self.intervals, self.endless = merged, merged[last]
+        self.intervals = merged
 
 
 def _h(z: Floats) -> Floats:
