@@ -6,7 +6,7 @@ Only what that leaves open is fitted, and dispersions that are out of the questi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import cast
 
@@ -29,6 +29,8 @@ _ROUNDING = 1e-8  # what bounds are widened by, relative
 _TOGETHER = 8  # contenders who are fitted at a time
 _GONE = 25.0  # how far predictors are moved whose means go to 0
 _WIDE = 20.0  # range of a column's values for which all of them can be moved so far
+_BATCH_VALUES = 2**19  # values of candidates that are bounded together,
+_LEAST_BATCH = 16  # and so many of them at least
 
 
 class DispersedFit(BoundedFit):
@@ -93,7 +95,20 @@ class DispersedFit(BoundedFit):
             lower[some], upper[some] = self._narrowed(candidates[some], lower[some], upper[some], line)
         return lower, upper
 
+    def _batches(self, positions: Indices) -> Iterator[Indices]:
+        """Batches for bounds, for which many vectors of the intervals are read once each."""
+        size = max(_LEAST_BATCH, _BATCH_VALUES // self.model.design.n_rows)
+        for first in range(0, len(positions), size):
+            yield positions[first : first + size]
+
     def _statistics(self, candidates: Indices, columns: Columns) -> Floats:
+        """Likelihood ratios, of a few models at a time, whose arrays fit into the cache."""
+        out = np.zeros(len(candidates))
+        for some in super()._batches(np.arange(len(candidates), dtype=np.intp)):
+            out[some] = self._ratios(candidates[some], columns.only(some))
+        return out
+
+    def _ratios(self, candidates: Indices, columns: Columns) -> Floats:
         """Likelihood ratios; dispersions that are out of the question are not looked at."""
         if self._frame is None or columns.x is None:
             return super()._statistics(candidates, columns)

@@ -48,6 +48,8 @@ class NegativeBinomial(Regression):
         self.y, self.weights = y, weights
         self.n = float(weights.sum())
         self.offset = None if offset is None else offset[:, None]
+        levels, self.which = np.unique(y, return_inverse=True)
+        self.levels = levels[:, None]  # what is a function of a count is computed once for each
         self.steps, self.n_above = few_terms.of_counts(y, weights)  # the j and N_j of Σ_j, or few that stand for them
 
     @property
@@ -210,7 +212,7 @@ class NegativeBinomialPoint:
         y, a, mean = self.family.y[:, None], self.family.weights, self.mean
         z = self.alpha * mean
         g, g_slope = _mean_log_terms(mean, self.alpha)
-        g_y, g_y_slope = _mean_log_terms(y, self.alpha)
+        g_y, g_y_slope = (part[self.family.which] for part in _mean_log_terms(self.family.levels, self.alpha))
         at_mean, at_y = mean / (1.0 + z), y / (1.0 + self.alpha * y)
         apart = (y - mean) / (1.0 + z) / (1.0 + self.alpha * y)  # at_y − at_mean
         slope = a @ (g - g_y + y * apart) - self._first
@@ -332,9 +334,9 @@ def _mean_log_terms(mean: Floats, alpha: Floats) -> tuple[Floats, Floats]:
     g, slope = h * per_alpha**2, (part**2 - 2.0 * h) * per_alpha**3
     if small.any():
         sign = (-1.0) ** _POWERS * (_POWERS + 1.0) / (_POWERS + 2.0)
-        near, low = np.where(small, z, 0.0), np.where(small, mean, 0.0)
-        g = np.where(small, low**2 * np.polynomial.polynomial.polyval(near, sign), g)
-        slope = np.where(small, low**3 * np.polynomial.polynomial.polyval(near, (sign * _POWERS)[1:]), slope)
+        near, low = z[small], np.broadcast_to(mean, z.shape)[small]
+        g[small] = low**2 * np.polynomial.polynomial.polyval(near, sign)
+        slope[small] = low**3 * np.polynomial.polynomial.polyval(near, (sign * _POWERS)[1:])
     return g, slope
 
 
