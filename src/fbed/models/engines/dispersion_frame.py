@@ -145,11 +145,6 @@ class Frame:
         moves, gained, step, coefficients = solved
         changes = moves[:, 1:] * self.weight[:, None]
         upper = [float(self._after(i, changes[:, [j]])[0]) for j, i in enumerate(self.intervals)]
-        for j, found in enumerate(self.intervals):
-            own = _along(found.view, new, (self.a * found.s)[:, None]) if upper[j] > upper[0] else None
-            if own is not None:
-                change = own[0] * (found.view.weight / self.a)[:, None]
-                upper[j] = min(upper[j], float(self._after(found, change)[0]))
         charge = self.idle.charge(idle @ step[:, :1], coefficients @ step[:, :1], np.ones(1))
         ahead = np.maximum((moves[:, :1] * self.down[:, None]).max(axis=0), 0.0)
         behind = np.maximum((-moves[:, :1] * self.up[:, None]).max(axis=0), 0.0)
