@@ -54,7 +54,7 @@ def test_intervals_hold_the_likelihood_ratio(kind, seed):
         assert isinstance(fit, CountsFit)
         candidates = np.setdiff1d(np.flatnonzero(fit.model.design.width == 1), [*selected, 5, 6])
         zero, infinite = np.zeros(len(candidates)), np.full(len(candidates), np.inf)
-        lower, upper = fit._narrowed(candidates, zero, infinite)
+        lower, upper = fit._narrowed(candidates, zero, infinite, zero)
         exact = plain.gains(candidates).statistic
         slack = 1e-7 * np.maximum(1.0, exact)
         assert (lower <= exact + slack).all()
@@ -78,7 +78,7 @@ def test_a_word_without_counts_is_known_at_once():
     y = rng.poisson(2.0, 200).astype(float)
     y[:12] = 0.0
     fit, plain = fits(X, y, ())
-    lower, upper = fit._narrowed(np.arange(2), np.zeros(2), np.full(2, np.inf))
+    lower, upper = fit._narrowed(np.arange(2), np.zeros(2), np.full(2, np.inf), np.zeros(2))
     exact = plain.gains(np.arange(2)).statistic
     np.testing.assert_allclose(lower, exact, rtol=0.02)
     np.testing.assert_allclose(upper, exact, rtol=0.02)

@@ -59,7 +59,7 @@ def test_intervals_hold_the_likelihood_ratio(kind, seed):
         assert isinstance(fit, SurvivalFit)
         candidates = np.setdiff1d(np.flatnonzero(fit.model.design.width == 1), [*selected, 5, 6])
         zero, infinite = np.zeros(len(candidates)), np.full(len(candidates), np.inf)
-        lower, upper = fit._narrowed(candidates, zero, infinite)
+        lower, upper = fit._narrowed(candidates, zero, infinite, zero)
         exact = plain.gains(candidates).statistic
         slack = 1e-7 * np.maximum(1.0, exact)
         assert (lower <= exact + slack).all()
@@ -75,7 +75,8 @@ def test_words_need_no_fits(kind):
         for selected in SETS:
             fit, _ = fits(X, y, selected, **about)
             candidates = np.setdiff1d(np.flatnonzero(fit.model.design.width == 1), [*selected, 5, 6])
-            lower, upper = fit._narrowed(candidates, np.zeros(len(candidates)), np.full(len(candidates), np.inf))
+            zero, infinite = np.zeros(len(candidates)), np.full(len(candidates), np.inf)
+            lower, upper = fit._narrowed(candidates, zero, infinite, zero)
             width += (upper - lower).tolist()
     assert np.mean(np.array(width) < 1e-6) > 0.8
 

@@ -58,7 +58,10 @@ class Ordered {
     int64_t q, r;  // own columns, all columns
     std::vector<double> columns, start, eta, above, below, curvature, slope, nu, row, inner;
     double null_value = 0, weight = 0;
-    bool inside = false;
+    bool inside = false, at_start = false, null_inside = false;
+    // at the fit on S, which most candidates are not taken further than: what they share is found once
+    Symmetric null_hessian;
+    std::vector<double> null_gradient, null_above, null_below, null_nu, null_slope, null_curvature, weighted;
 
 public:
     static constexpr bool freezes = false, polishes = false;
@@ -84,13 +87,20 @@ public:
     }
 
     const std::vector<double>& begin() {
-        evaluate(start.data());
+        if (null_gradient.empty()) {
+            evaluate(start.data());
+        } else {
+            above = null_above, below = null_below, nu = null_nu;
+            inside = null_inside;
+        }
+        at_start = true;
         return start;
     }
     double begin_value() const { return null_value; }
 
     FBED_HOT double evaluate(const double* parameters) {
         predict(parameters);
+        at_start = false;
         inside = true;
         double sum = 0;
         for (int64_t c = 0; c < s.n_classes; ++c) {
@@ -110,16 +120,11 @@ public:
     bool separated() const { return inside; }
 
     int64_t differentiate(double* gradient, Symmetric& H) {
-        for (int64_t i = 0; i < s.n; ++i) {
-            slope[i] = s.weights[i] * (below[i] - above[i]);
-            curvature[i] = s.weights[i] * (above[i] * (1.0 - above[i]) + below[i] * (1.0 - below[i]));
-        }
-        products(columns.data(), s.n, r, slope.data(), gradient);
-        gram(columns.data(), s.n, r, nullptr, curvature.data(), inner.data());
-        H.resize(size());
-        for (int64_t i = 0; i < r; ++i)
-            for (int64_t j = 0; j <= i; ++j) H.row(j)[i] = inner[i * r + j];
-        for (int64_t j = 0; j < further(); ++j) gradient[r + j] = differentiate_threshold(j + 1, H);
+        if (!at_start || q == 0) return differentiate_everything(gradient, H);
+        if (null_gradient.empty()) look_at_start();
+        H = null_hessian;
+        std::copy(null_gradient.begin(), null_gradient.end(), gradient);
+        for (int64_t j = s.k; j < r; ++j) differentiate_own(j, gradient, H);
         return 0;
     }
 
@@ -139,6 +144,50 @@ public:
     }
 
 private:
+    int64_t differentiate_everything(double* gradient, Symmetric& H) {
+        for (int64_t i = 0; i < s.n; ++i) {
+            slope[i] = s.weights[i] * (below[i] - above[i]);
+            curvature[i] = s.weights[i] * (above[i] * (1.0 - above[i]) + below[i] * (1.0 - below[i]));
+        }
+        products(columns.data(), s.n, r, slope.data(), gradient);
+        gram(columns.data(), s.n, r, nullptr, curvature.data(), inner.data());
+        H.resize(size());
+        for (int64_t i = 0; i < r; ++i)
+            for (int64_t j = 0; j <= i; ++j) H.row(j)[i] = inner[i * r + j];
+        for (int64_t j = 0; j < further(); ++j) gradient[r + j] = differentiate_threshold(j + 1, H);
+        return 0;
+    }
+
+    // Derivatives at the fit on S, with own columns of 0.
+    void look_at_start() {
+        const std::vector<double> own(columns.begin() + s.k * s.n, columns.end());
+        std::fill(columns.begin() + s.k * s.n, columns.end(), 0.0);
+        null_gradient.resize(size()), weighted.resize(s.n);
+        differentiate_everything(null_gradient.data(), null_hessian);
+        std::copy(own.begin(), own.end(), columns.begin() + s.k * s.n);
+        null_above = above, null_below = below, null_nu = nu, null_slope = slope, null_curvature = curvature;
+        null_inside = inside;
+    }
+
+    // What column j adds to them: products with the columns before it and with the thresholds.
+    void differentiate_own(int64_t j, double* gradient, Symmetric& H) {
+        const double* x = columns.data() + j * s.n;
+        for (int64_t i = 0; i < s.n; ++i) weighted[i] = null_curvature[i] * x[i];
+        products(x, s.n, 1, null_slope.data(), gradient + j);
+        products(columns.data(), s.n, j + 1, weighted.data(), row.data());
+        for (int64_t i = 0; i <= j; ++i) H.row(i)[j] = row[i];
+        for (int64_t c = 1; c <= further(); ++c) H.row(j)[r + c - 1] = -(curved(c, above.data(), x) + curved(c + 1, below.data(), x));
+    }
+
+    // Σ a·F(1 − F)·x of the rows of one class, F the probability that an edge is missed.
+    FBED_HOT double curved(int64_t c, const double* missed, const double* x) const {
+        const double* a = s.weights.data();
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = s.first[c]; i < s.first[c + 1]; ++i) sum += a[i] * missed[i] * (1.0 - missed[i]) * x[i];
+        return sum;
+    }
+
     int64_t further() const { return s.n_classes - 2; }
 
     // of the parameters or of a step: the first is 0

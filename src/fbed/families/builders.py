@@ -20,6 +20,7 @@ from fbed.models.base import Model
 from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.coded_regression import Classes, Counts
+from fbed.models.engines.dispersed import DispersedFit
 from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.survival import SurvivalFit
@@ -113,6 +114,8 @@ def _answers(likelihood: Regression) -> type[RegressionFit] | None:
     """How scans of a likelihood are answered, if not by a fit for every candidate."""
     if isinstance(likelihood, Cox):
         return SurvivalFit
+    if isinstance(likelihood, NegativeBinomial):
+        return DispersedFit
     return RacedFit if likelihood.raced else BoundedFit if likelihood.brackets else None
 
 

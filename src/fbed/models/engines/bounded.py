@@ -90,23 +90,30 @@ class BoundedFit(RegressionFit):
         if len(tested):
             columns = self.columns.with_own(unit[:, tested] * self._unit_mean_square())
             low, high = np.zeros(len(tested)), np.full(len(tested), np.inf)
-            if len(tested) > _FEW or (len(tested) > 1 and len(tested) * len(self.Z) * columns.size**2 > _QUICK):
+            if self._bounds_pay(len(tested), columns):
                 low, high = self._enclosed(columns)
             line = critical(df[tested]) * (1.0 + TIE)
-            wanted = _open(low, high, line)
+            wanted = self._wanted(low, high, line)
             if wanted.any():
-                low[wanted], high[wanted] = self._narrowed(candidates[tested[wanted]], low[wanted], high[wanted])
-                wanted = _open(low, high, line)
+                some = candidates[tested[wanted]]
+                low[wanted], high[wanted] = self._narrowed(some, low[wanted], high[wanted], line[wanted])
+                wanted = self._wanted(low, high, line)
             if wanted.any():
-                columns = columns.only(wanted)
-                begin = self._begin(candidates[tested[wanted]], columns)
-                exact = likelihood_ratio(Comparison(self, columns, 1, begin))
+                exact = self._statistics(candidates[tested[wanted]], columns.only(wanted))
                 low[wanted] = high[wanted] = np.maximum(exact, 0.0)
             lower[tested], upper[tested] = low, high
         return lower, upper, df
 
-    def _narrowed(self, candidates: Indices, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
-        """Narrower intervals, where a family has some."""
+    def _bounds_pay(self, count: int, columns: Columns) -> bool:
+        """Whether bounds of so many models cost less than their statistics."""
+        return count > _FEW or (count > 1 and count * len(self.Z) * columns.size**2 > _QUICK)
+
+    def _wanted(self, lower: Floats, upper: Floats, line: Floats) -> NDArray[np.bool_]:
+        """Whose statistics are computed while their columns are at hand."""
+        return _open(lower, upper, line)
+
+    def _narrowed(self, candidates: Indices, lower: Floats, upper: Floats, line: Floats) -> tuple[Floats, Floats]:
+        """Narrower intervals, where a family has some; who is below the line fails."""
         return lower, upper
 
     def _enclosed(self, columns: Columns) -> tuple[Floats, Floats]:

@@ -41,7 +41,7 @@ class CountsFit(NeighbourlyFit):
         self._ends: dict[int, Floats] = {}  # about where models with one variable more have their maximum
         super().__init__(model, span, near)
 
-    def _narrowed(self, candidates: Indices, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    def _narrowed(self, candidates: Indices, lower: Floats, upper: Floats, line: Floats) -> tuple[Floats, Floats]:
         """Intervals from the maximum along each column."""
         known = self._whitened
         if known is None:

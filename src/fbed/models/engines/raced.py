@@ -172,7 +172,8 @@ class RacedFit(BoundedFit):
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for removing each variable; thresholds bend the likelihood in ways that no Wald step shows."""
-        if self.model.likelihood.brackets and self.span.full_rank and self.deviance == 0.0:  # nothing is known yet
+        unknown = self.deviance == 0.0 or not self.model.likelihood.brackets
+        if unknown and self.span.full_rank:  # until somebody asks
             df = np.array([float(self.model.likelihood.n_predictors * self.span.rank_of[int(v)]) for v in variables])
             return Bounds(np.zeros(len(df)), np.full(len(df), np.inf), df, self.reference)
         if self.model.likelihood.brackets:
@@ -182,7 +183,7 @@ class RacedFit(BoundedFit):
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The likelihood ratio of a variable against the model without it, or an interval that is above `enough`."""
-        if not (self.model.likelihood.brackets and np.isfinite(enough)):
+        if not np.isfinite(enough):
             return super().resolve_loss(variable, enough)
         others = Span(self.model.design, [s for s in self.span.selected if s != variable], self.span)
         bar = self.deviance + enough * (1.0 + 4.0 * TIE) + _MORE

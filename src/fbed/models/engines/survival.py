@@ -31,7 +31,7 @@ class SurvivalFit(NeighbourlyFit):
         self._ends: dict[int, Floats] = {}  # changes of the predictor that lead to models with one variable more
         super().__init__(model, span, near)
 
-    def _narrowed(self, candidates: Indices, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    def _narrowed(self, candidates: Indices, lower: Floats, upper: Floats, line: Floats) -> tuple[Floats, Floats]:
         """Intervals from the maximum of every model, as far as a kernel comes to it, for columns that are mostly 0."""
         columns, sparse = self._shifted(candidates)
         if not sparse.any() or self._brackets is None:

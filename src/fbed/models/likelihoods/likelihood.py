@@ -336,9 +336,12 @@ class RegressionFit:
         if len(tested):
             x = unit[:, tested] * self._unit_mean_square()
             columns = self.columns.with_own(x)
-            begin = self._begin(candidates[tested], columns)
-            statistic[tested] = self.model.test(Comparison(self, columns, 1, begin))
+            statistic[tested] = self._statistics(candidates[tested], columns)
         return statistic, self.model.likelihood.n_predictors * (~degenerate).astype(float)
+
+    def _statistics(self, candidates: Indices, columns: Columns) -> Floats:
+        """Of models with one more column each."""
+        return self.model.test(Comparison(self, columns, 1, self._begin(candidates, columns)))
 
     def _begin(self, candidates: Indices, columns: Columns) -> Floats | None:
         """Where models with one more column each begin, if a better place is known than this fit."""

@@ -14,6 +14,7 @@ with d the deviance of a row at a known α, and φ by how much ∫ log(1 + αu) 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -22,13 +23,16 @@ from numpy.typing import NDArray
 from fbed.models.likelihoods import few_terms
 from fbed.models.likelihoods.glm import log_intercept
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit
-from fbed.models.likelihoods.newton import Columns, Maximum, bordered, climb, told
+from fbed.models.likelihoods.newton import Columns, Maximum, bordered, climb, newton_step, told
 from fbed.models.presentation import Estimates
 from fbed.models.recession import Constraints, held_further
 from fbed.rules.p_values import Floats
 
 _SMALL = 0.02  # below this the closed forms cancel and their series, cut after twelve terms, is exact
 _POWERS = np.arange(12)
+_CLEARLY = 1e-3  # of a deviance: far beyond the rounding of any bound
+_ATTEMPTS = 5  # Newton steps on which a Poisson model is asked whether it is out of the question
+_FURTHEST = 1.0  # move of the predictors that such a step makes at most
 _HIGHEST = 700.0  # predictor above which the mean is too large for a number
 
 
@@ -44,6 +48,8 @@ class NegativeBinomial(Regression):
         self.y, self.weights = y, weights
         self.n = float(weights.sum())
         self.offset = None if offset is None else offset[:, None]
+        levels, self.which = np.unique(y, return_inverse=True)
+        self.levels = levels[:, None]  # what is a function of a count is computed once for each
         self.steps, self.n_above = few_terms.of_counts(y, weights)  # the j and N_j of Σ_j, or few that stand for them
 
     @property
@@ -60,16 +66,70 @@ class NegativeBinomial(Regression):
         out[-1] = np.clip((variance - mean) / mean**2, 0.01, 10.0)
         return out
 
-    def maximise(self, columns: Columns, start: Floats) -> Maximum:
-        """The likelihood may have a maximum at α = 0 and another above it: whoever found one looks for the other."""
+    def maximise(self, columns: Columns, start: Floats, floors: Floors | None = None) -> Maximum:
+        """The likelihood may have a maximum at α = 0 and another above it: whoever found one looks for the other.
+
+        Unless it is out of the question, by what is known of deviances at other dispersions.
+        """
         found = climb(self, columns, start)
         above = found.parameters[-1] > 0.0
-        _improve(found, above, self._held(columns.only(above), found.parameters[:, above], 0.0))
-        for alpha in self.dispersions if not above.all() else ():
-            below = ~above & (found.parameters[-1] == 0.0)
+        doubtful = above.copy()
+        if floors is not None:
+            doubtful &= floors.at_zero() <= found.deviance
+        left = np.flatnonzero(doubtful)
+        beaten = self._beats_poisson(columns.only(left), found.parameters[:, left], found.deviance[left])
+        doubtful[left[beaten]] = False
+        _improve(found, doubtful, self._held(columns.only(doubtful), found.parameters[:, doubtful], 0.0))
+        searched = ~above & (True if floors is None else ~self._falls_from_zero(columns, found, floors))
+        for alpha in self.dispersions if searched.any() else ():
+            below = searched & (found.parameters[-1] == 0.0)
             held = self._held(columns.only(below), found.parameters[:, below], alpha)
             _improve(found, below, climb(self, columns.only(below), held.parameters))
         return told(found)
+
+    def _falls_from_zero(self, columns: Columns, found: Maximum, floors: Floors) -> NDArray[np.bool_]:
+        """Whether no dispersion is likelier than 0, for certain: none beyond some α₁ by what is known, and none below.
+
+        With the residuals s of the Poisson model, half the deviance at α is at least that at 0 plus
+        α[Σy − Σs²]/2 − α²M/2, where M ≥ Σ|s|³/3/(1 + α₁s)² of negative s and −(Σ_j N_jφ)″(0).
+        """
+        end = floors.certain_beyond(found.deviance)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            eta = columns.predict(found.parameters[:-1])
+            s = self.y[:, None] - np.exp(eta if self.offset is None else eta + self.offset)
+            _, first, second = self.count_terms(np.zeros(1))
+            below = np.minimum(s, 0.0)
+            most = self.weights @ (np.abs(below) ** 3 / (3.0 * (1.0 + end * below) ** 2)) - second[0]
+            inside = (1.0 + end * below > 0.0).all(axis=0)
+            return np.asarray(inside & (self.weights @ s**2 / 2.0 - first[0] + end * most / 2.0 <= 0.0))
+
+    def _beats_poisson(self, columns: Columns, parameters: Floats, deviance: Floats) -> NDArray[np.bool_]:
+        """Whether no coefficients reach the deviance with α = 0, for certain.
+
+        A Newton step d of the Poisson model leads to means m = μ(1 + [Z x]d) with y − m orthogonal to its columns; if
+        they are positive, no predictor η of the model has a deviance below 2Σ a[y log(y/m) − (y − m)(1 + η − log m)].
+        """
+        out, at = np.zeros(parameters.shape[1], dtype=bool), parameters[:-1]
+        for _ in range(_ATTEMPTS):
+            left = np.flatnonzero(~out)
+            if not len(left):
+                break
+            some = columns.only(left)
+            point = _AtDispersion(self, 0.0).at(some, at[:, left])
+            step, _ = newton_step(*point.derivatives())
+            move = some.predict(step)
+            out[left] = self._least_poisson(point, move) > deviance[left] + _CLEARLY * np.maximum(1.0, deviance[left])
+            at = at.copy()
+            at[:, left] += step / np.maximum(1.0, np.abs(move).max(axis=0) / _FURTHEST)
+        return out
+
+    def _least_poisson(self, point: _PointAtDispersion, move: Floats) -> Floats:
+        y = self.y[:, None]
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            mean, further = point.mean * (1.0 + move), np.log1p(move)
+            rows = np.where(y > 0.0, y * (np.log(np.maximum(y, 1.0)) - point.eta - further), 0.0)
+            least = 2.0 * (self.weights @ (rows - (y - mean) * (1.0 - further)))
+        return np.where((move > -1.0).all(axis=0) & np.isfinite(least), least, -np.inf)
 
     def _held(self, columns: Columns, parameters: Floats, alpha: float) -> Maximum:
         """The maximum at a given α, which is the only one there."""
@@ -152,7 +212,7 @@ class NegativeBinomialPoint:
         y, a, mean = self.family.y[:, None], self.family.weights, self.mean
         z = self.alpha * mean
         g, g_slope = _mean_log_terms(mean, self.alpha)
-        g_y, g_y_slope = _mean_log_terms(y, self.alpha)
+        g_y, g_y_slope = (part[self.family.which] for part in _mean_log_terms(self.family.levels, self.alpha))
         at_mean, at_y = mean / (1.0 + z), y / (1.0 + self.alpha * y)
         apart = (y - mean) / (1.0 + z) / (1.0 + self.alpha * y)  # at_y − at_mean
         slope = a @ (g - g_y + y * apart) - self._first
@@ -173,6 +233,29 @@ class NegativeBinomialPoint:
     def separated(self) -> NDArray[np.bool_]:
         """Counts have no boundary to be separated by."""
         return np.zeros(len(self.alpha), dtype=bool)
+
+
+@dataclass(frozen=True)
+class Floors:
+    """What models leave unexplained at least, for dispersions in some intervals that hold all of them.
+
+    An interval of a single dispersion holds all up to its neighbours as well.
+    """
+
+    low: Floats
+    high: Floats
+    least: Floats  # models × intervals
+
+    def at_zero(self) -> Floats:
+        """Without dispersion."""
+        return np.asarray(self.least[:, self.low == 0.0].max(axis=1, initial=-np.inf))
+
+    def certain_beyond(self, deviance: Floats) -> Floats:
+        """Dispersions from which on no model reaches a deviance."""
+        ends = np.unique(np.concatenate([self.low, self.high, [np.inf]]))
+        nearest = ends[np.searchsorted(ends, self.high, side="right")]
+        reach = np.where(self.low < self.high, self.high, nearest)
+        return np.asarray(np.where(self.least < deviance[:, None], reach, 0.0).max(axis=1))
 
 
 class _AtDispersion:
@@ -251,9 +334,9 @@ def _mean_log_terms(mean: Floats, alpha: Floats) -> tuple[Floats, Floats]:
     g, slope = h * per_alpha**2, (part**2 - 2.0 * h) * per_alpha**3
     if small.any():
         sign = (-1.0) ** _POWERS * (_POWERS + 1.0) / (_POWERS + 2.0)
-        near, low = np.where(small, z, 0.0), np.where(small, mean, 0.0)
-        g = np.where(small, low**2 * np.polynomial.polynomial.polyval(near, sign), g)
-        slope = np.where(small, low**3 * np.polynomial.polynomial.polyval(near, (sign * _POWERS)[1:]), slope)
+        near, low = z[small], np.broadcast_to(mean, z.shape)[small]
+        g[small] = low**2 * np.polynomial.polynomial.polyval(near, sign)
+        slope[small] = low**3 * np.polynomial.polynomial.polyval(near, (sign * _POWERS)[1:])
     return g, slope
 
 
