@@ -155,3 +155,95 @@ def test_rare_columns_need_hardly_any_fit(family, monkeypatch):
     result = fbed.select(X, y, family=family, criterion="bic")
     assert {0, 4} <= set(result.selected)
     assert len(sweeps) <= 8 * (1 + len(result.trace))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_removals_cost(family, seed):
+    """Of columns that are mostly 0, those that alone explained their rows among them."""
+    X, y, weights = rare_problem(seed, family)
+    models = [
+        read_problem(X, y, [fbed.BIC()], family=family, sample_weight=weights, engine=engine).model
+        for engine in ("certified", "exhaustive")
+    ]
+    rare, rng = np.flatnonzero(models[0].rare), np.random.default_rng(seed)
+    selected = (0, *sorted(rng.choice(rare, 4, replace=False).tolist()), 1)
+    fit = models[0].fit(selected)
+    if not isinstance(fit, TallFit):
+        pytest.skip("columns that depend on each other")
+    exact = models[1].fit(selected).losses(np.array(selected[1:5])).statistic
+    places = np.arange(1, 5)
+    found = fit.sums.enclose_losses(fit.sweep, fit.selected, places, fit.coefficients, fit.reach, fit.short)
+    if found is None:
+        pytest.skip("rows that some explain only beside others")
+    lower, upper = found
+    assert (lower <= exact + 1e-6 * (1 + exact)).all()
+    assert (exact <= upper + 1e-6 * (1 + exact)).all()
+    assert np.isfinite(upper).all()
+
+
+def test_rows_come_back_with_the_column_that_explained_them():
+    """Whatever the coefficient of such a column was set to."""
+    rng = np.random.default_rng(3)
+    n = 400
+    X = np.column_stack([rng.normal(size=n), rng.random(n) < 0.05, rng.random(n) < 0.08]).astype(float)
+    y = (0.5 * X[:, 0] + rng.logistic(size=n) > 0).astype(float)
+    y[X[:, 1] > 0] = 1.0
+    models = [read_problem(X, y, [fbed.BIC()], engine=engine).model for engine in ("certified", "exhaustive")]
+    fit = models[0].fit((0, 1, 2))
+    explained = fit.sums.explained
+    assert explained.left_by((0, 2)) is None
+    assert explained.left_by((0, 1)).weights[X[:, 1] > 0].max() == 0.0
+    assert explained.hides((0, 1), 1)
+    assert not explained.hides((0, 1), 2)
+    exact = models[1].fit((0, 1, 2)).losses(np.array([1])).statistic[0]
+    for value in (0.0, 0.7, -2.0):
+        coefficients = fit.coefficients + value * np.array([X[:, 1].mean() / X[:, 1].std(), 0.0, 1.0, 0.0])
+        sweep = fit.sums.sweep(fit.selected, coefficients)
+        assert sweep.loss == pytest.approx(fit.sweep.loss, rel=1e-12)
+        lower, upper = fit.sums.enclose_losses(sweep, fit.selected, np.array([1]), coefficients, fit.reach, 0.0)
+        assert lower[0] - 1e-6 <= exact <= upper[0] + 1e-6
+        assert upper[0] - lower[0] < 0.2 * exact
+
+
+def test_a_column_may_explain_what_others_leave_of_its_rows():
+    """The first has ones only, the second zeros but for rows of the first, the third no other rows than those two."""
+    n = 200
+    rng = np.random.default_rng(2)
+    X = np.column_stack([np.zeros((n, 3)), rng.normal(size=n)])
+    X[:10, 0] = X[5:20, 1] = X[8:12, 2] = 1.0
+    y = (X[:, 3] + rng.logistic(size=n) > 0).astype(float)
+    y[:10], y[10:20] = 1.0, 0.0
+    models = [read_problem(X, y, [fbed.BIC()], engine=engine).model for engine in ("certified", "exhaustive")]
+    explained = models[0].sums.explained
+    assert explained.left_by((1, 2, 3)) is None
+    alone, both = explained.left_by((0, 3)), explained.left_by((3, 1, 0, 2))
+    np.testing.assert_array_equal(np.flatnonzero(alone.weights == 0.0), np.arange(10))
+    np.testing.assert_array_equal(np.flatnonzero(both.weights == 0.0), np.arange(20))
+    np.testing.assert_array_equal(both.idle, [2, 3, 4])
+    assert explained.alone_by((3, 1, 0, 2)) is None
+    for selected in ((0, 3), (3, 1, 0), (3, 1, 0, 2)):
+        fit = models[0].fit(selected)
+        assert isinstance(fit, TallFit)
+        assert fit.deviance == pytest.approx(models[1].fit(selected).deviance, rel=1e-8)
+    hidden = models[0].fit((0, 1)).gain_bounds(np.array([2]), lambda df: np.full(len(df), 4.0))
+    assert hidden.lower[0] == hidden.upper[0] == 0.0
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int8, np.float32])
+def test_products_of_entries_are_those_of_columns(kind):
+    """Of sparse columns with vectors, over blocks of rows."""
+    rng = np.random.default_rng(4)
+    n = 3000
+    dense = np.where(rng.random((n, 12)) < 0.02, rng.integers(1, 9, (n, 12)), 0).astype(kind)
+    y = (dense[:, 0] + rng.logistic(size=n) > 0).astype(int)
+    tables = [np.asfortranarray(dense), sparse.csc_array(dense)]
+    found = []
+    for table in tables:
+        model = read_problem(table, y, [fbed.BIC()]).model
+        fit = model.fit((0, 1, 2))
+        candidates = np.arange(3, 12)
+        assert model.sums.blocks._are_scattered(model.design.positions(candidates)) == sparse.issparse(table)
+        found.append(model.sums.look(fit.sweep.rows, fit.selected, candidates))
+    for name in ("score", "cross", "own"):
+        np.testing.assert_allclose(getattr(found[1], name), getattr(found[0], name), rtol=1e-9, atol=1e-9)
