@@ -17,6 +17,7 @@ from fbed._kernels import (
     logistic_divergences,
     logistic_rows,
 )
+from fbed.families import builders
 from fbed.models.engines import coded_regression
 from fbed.models.engines.categories.coded_columns import Category, CodedColumns, OtherCategory
 from fbed.models.engines.categories.coded_fit import CodedFit
@@ -27,6 +28,13 @@ from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.factor import Factor, solved_by_pivots
 from fbed.models.engines.tall.model import TallFit
 from problem_cases import read_problem
+
+
+@pytest.fixture(autouse=True)
+def ordinary_models(monkeypatch):
+    """Also with rows enough for sums over rows to be quicker."""
+    monkeypatch.setattr(builders, "_SOONER", 1.0)
+
 
 RNG = np.random.default_rng(41)
 

@@ -8,8 +8,16 @@ import pytest
 from scipy import sparse
 
 import fbed
+from fbed.families import builders
 from fbed.models.engines.counts import CountsFit
 from problem_cases import read_problem
+
+
+@pytest.fixture(autouse=True)
+def ordinary_models(monkeypatch):
+    """Also with rows enough for sums over rows to be quicker."""
+    monkeypatch.setattr(builders, "_SOONER", 1.0)
+
 
 KINDS = ("indicators", "counts", "numbers", "heavy tails", "both signs")
 

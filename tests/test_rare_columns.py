@@ -34,15 +34,18 @@ def rare_problem(seed, family, n=500):
     return X, y, weights
 
 
+def both_models(seed, family):
+    """By bounds, and by fits of every model."""
+    X, y, weights = rare_problem(seed, family)
+    options = {"family": family, "sample_weight": weights}
+    return [read_problem(X, y, [fbed.BIC()], engine=engine, **options).model for engine in ("certified", "exhaustive")]
+
+
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("family", FAMILIES)
 def test_brackets_hold_and_are_narrow(family, seed):
     """Each statistic is in its bracket, which is far narrower than the statistic is large for nearly all."""
-    X, y, weights = rare_problem(seed, family)
-    models = [
-        read_problem(X, y, [fbed.BIC()], family=family, sample_weight=weights, engine=engine).model
-        for engine in ("certified", "exhaustive")
-    ]
+    models = both_models(seed, family)
     selected = ([], [0, 1], [0, 2, 15])[seed % 3]
     fit = models[0].fit(selected)
     if not isinstance(fit, TallFit):
@@ -59,11 +62,7 @@ def test_brackets_hold_and_are_narrow(family, seed):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_short_of_its_maximum_is_charged_for(family):
     """From coefficients that are off, brackets still hold what is gained beyond the maximum."""
-    X, y, weights = rare_problem(1, family)
-    models = [
-        read_problem(X, y, [fbed.BIC()], family=family, sample_weight=weights, engine=engine).model
-        for engine in ("certified", "exhaustive")
-    ]
+    models = both_models(1, family)
     fit, candidates = models[0].fit([0, 1]), np.flatnonzero(models[0].rare)
     exact = models[1].fit([0, 1]).gains(candidates).statistic
     for size in (1e-3, 1e-2, 3e-2):
@@ -161,11 +160,7 @@ def test_rare_columns_need_hardly_any_fit(family, monkeypatch):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_removals_cost(family, seed):
     """Of columns that are mostly 0, those that alone explained their rows among them."""
-    X, y, weights = rare_problem(seed, family)
-    models = [
-        read_problem(X, y, [fbed.BIC()], family=family, sample_weight=weights, engine=engine).model
-        for engine in ("certified", "exhaustive")
-    ]
+    models = both_models(seed, family)
     rare, rng = np.flatnonzero(models[0].rare), np.random.default_rng(seed)
     selected = (0, *sorted(rng.choice(rare, 4, replace=False).tolist()), 1)
     fit = models[0].fit(selected)

@@ -8,9 +8,17 @@ from scipy import sparse
 
 import fbed
 from fbed._kernels import settle_cox
+from fbed.families import builders
 from fbed.models.engines import survival
 from fbed.models.engines.survival import SurvivalFit
 from problem_cases import read_problem
+
+
+@pytest.fixture(autouse=True)
+def ordinary_models(monkeypatch):
+    """Also with rows enough for sums over rows to be quicker."""
+    monkeypatch.setattr(builders, "_SOONER", 1.0)
+
 
 KINDS = ("indicators", "counts", "numbers", "heavy tails", "both signs")
 

@@ -49,7 +49,7 @@ class SumsPiece(Piece):
         if outcome.counts is None:
             return LinearSums(blocks, outcome.y)
         prior = self.weights if outcome.prior is None else outcome.prior
-        return RowSums(blocks, outcome.y, prior, outcome.offset, outcome.counts)
+        return RowSums(blocks, outcome.y, prior, outcome.offset, outcome.counts, whole=False)
 
     def _rows(self, selected: tuple[int, ...], coefficients: Floats) -> Rows:
         """The state of the rows at given coefficients, which they have from the last sweep as a rule."""

@@ -65,13 +65,16 @@ def _vectors(residual: Floats, weight: Floats, model: Callable[[slice], Floats],
 class RowSums:
     """The verbs of an outcome y with prior weights and offset, on the columns of a design.
 
-    `counts` says whether the outcome is a Poisson count (log link) or the part of trials that succeeded (logit link).
+    `counts` says whether the outcome is a Poisson count (log link) or the part of trials that succeeded (logit link);
+    `whole`, whether these are all rows: a part of them does not tell what a column explains.
     """
 
     constant = True
     stretch = 1.0  # z is u for counts, and a part of it for trials
 
-    def __init__(self, blocks: RowBlocks, y: Floats, weights: Floats, offset: Floats | None, counts: bool) -> None:
+    def __init__(
+        self, blocks: RowBlocks, y: Floats, weights: Floats, offset: Floats | None, counts: bool, whole: bool = True
+    ) -> None:
         self.blocks, self.design, self.y, self.weights = blocks, blocks.design, y, weights
         self.offset = np.zeros(len(y)) if offset is None else offset
         self.counts = counts
@@ -80,7 +83,7 @@ class RowSums:
         self.n = float(weights.sum())
         rises = np.zeros(len(y), dtype=bool) if counts else y == 1.0
         # of two classes beside sparse columns the ordinary model is the quicker one
-        told = self.knows_rare and (counts or isinstance(self.design.matrix, DenseColumns))
+        told = whole and self.knows_rare and (counts or isinstance(self.design.matrix, DenseColumns))
         self.explained = ExplainedColumns(blocks, weights, y == 0.0, rises, told)
 
     @property
