@@ -22,6 +22,7 @@ PARTS = (
     "families",
     "reading",
     "tall",
+    "dummies",
     "categories",
     "classes",
     "resampling",

@@ -19,6 +19,7 @@ TITLES = {
     "reading": "Reading",
     "resampling": "Many searches on parts of the rows",
     "tall": "Tall data",
+    "dummies": "Many rows with dummies",
     "categories": "Categories",
     "classes": "Classes",
     "tuning": "Tuned predictions",

@@ -31,7 +31,7 @@ def run(options: Options) -> dict[str, Any]:
 def _both(family: str, n: int, options: Options) -> dict[str, Any]:
     turns = max(1, min(options.turns, 3))
     out = in_fresh_process(measured, threads=1, family=family, n=n, turns=turns)
-    return {**out, "glmnet": _glmnet(family, n, turns)}
+    return {**out, "glmnet": glmnet(family, *data(family, n), turns)}
 
 
 def data(family: str, n: int) -> tuple[Any, Any]:
@@ -71,14 +71,13 @@ def measured(family: str, n: int, threads: int, turns: int) -> dict[str, Any]:
     return {"best": best, "n_selected": len(results["FBED^1"].selected), "right": right and found}
 
 
-def _glmnet(family: str, n: int, turns: int) -> dict[str, Any] | None:
+def glmnet(family: str, X: Any, y: Any, turns: int) -> dict[str, Any] | None:
     """Processor seconds of R's glmnet, best of several; None where it is not installed."""
     if shutil.which("Rscript") is None:
         return None
-    X, y = data(family, n)
     with tempfile.TemporaryDirectory() as folder:
         outcome, event = y if isinstance(y, tuple) else (y, None)
-        X.T.tofile(Path(folder, "X"))
+        np.asarray(X, dtype=float).T.tofile(Path(folder, "X"))
         np.asarray(outcome, dtype=float).tofile(Path(folder, "y"))
         np.array(X.shape, dtype=np.int32).tofile(Path(folder, "shape"))
         if event is not None:

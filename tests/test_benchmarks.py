@@ -97,6 +97,7 @@ def test_the_grid_is_measured_together_and_one_by_one(dense_file, tmp_path):
         "memory",
         "families",
         "reading",
+        "dummies",
         "categories",
         "classes",
         "shapes",
