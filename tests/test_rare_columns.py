@@ -7,12 +7,14 @@ import pytest
 from scipy import sparse
 
 import fbed
+from engine_cases import KINDS, trail_of, wide
 from fbed._kernels import DenseColumns, RareColumns, SparseColumns
 from fbed.families import builders
 from fbed.models.engines.tall.model import TallFit
 from fbed.models.engines.tall.row_sums import RowSums
 from problem_cases import read_problem
 from rare_cases import FAMILIES, compared, outcome, rare_columns
+from test_certified import assert_same
 
 
 @pytest.fixture(autouse=True)
@@ -242,3 +244,11 @@ def test_products_of_entries_are_those_of_columns(kind):
         found.append(model.sums.look(fit.sweep.rows, fit.selected, candidates))
     for name in ("score", "cross", "own"):
         np.testing.assert_allclose(getattr(found[1], name), getattr(found[0], name), rtol=1e-9, atol=1e-9)
+
+
+def test_products_that_are_kept_for_later_models_know_nothing_of_explained_rows():
+    """They are found for variables that may enter next; rows that some of these explain still count beside S."""
+    number = KINDS.index(wide)
+    case = wide(np.random.default_rng([21, number, 367, 8]), "binomial")
+    rule, algorithm = fbed.LikelihoodRatio(alpha=0.05), {"early_dropping": False, "max_features": 6}
+    assert_same(*(trail_of(case, "binomial", rule, engine, **algorithm) for engine in ("exhaustive", "certified")))

@@ -33,6 +33,7 @@ from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
 from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, SparingVerbs, Verbs
+from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.models.engines.tall.screen import EarlierVerbs, Here, Screen
 from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.models.presentation import standardised_to_users_scale
@@ -246,7 +247,7 @@ class TallFit:
             lower[single], upper[single], delicate[single] = self._brackets(candidates[single], critical)
         groups = np.flatnonzero((df > 0) & ~self.model.design.varying[candidates])
         for i, looked in zip(groups, self._looked_at(candidates[groups]), strict=True):
-            lower[i], upper[i], delicate[i] = self._group_bracket(int(candidates[i]), looked)
+            lower[i], upper[i], delicate[i] = self._group_bracket(int(candidates[i]), self._on_rows_left(looked))
         for i in np.flatnonzero(delicate):
             hidden = self._spared and self._sparing.is_hidden(self.selected, int(candidates[i]))
             lower[i], df[i] = (0.0, df[i]) if hidden else self._gain(int(candidates[i]))
@@ -263,7 +264,7 @@ class TallFit:
         for i in _in_doubt(lower, upper, line):
             lower[i], df[i] = self._gain(int(candidates[i]), doubtful=False)
             upper[i] = lower[i]
-        return Bounds(lower, upper, df, self.reference)
+        return Bounds(lower, np.maximum(upper, lower), df, self.reference)
 
     def _brackets(
         self, candidates: Indices, critical: Callable[[Floats], Floats]
@@ -322,7 +323,7 @@ class TallFit:
             return self.sums.project(rows, selected, candidates, factor, gradient, self.reach, look)
         screen = self.model.screen
         if look > 0 or screen is None or self._spared or not screen.pays(selected, candidates, best_only):
-            return self._left_by(self.sums.look(rows, selected, candidates))
+            return self._left_by(self._on_rows_left(self.sums.look(rows, selected, candidates)))
         here = Here(rows, selected, gradient, self.sweep.information, self._covariance, self.reach, self.short)
         found = screen.look(here, candidates, best_only)
         if found is None:
@@ -405,9 +406,17 @@ class TallFit:
         return cast("SparingVerbs", self.sums)
 
     @cached_property
+    def _rows_left(self) -> RowsLeft | None:
+        """Rows that no variable of S explains for good, None where those are all."""
+        return self._sparing.rows_left(self.selected) if hasattr(self.sums, "rows_left") else None
+
+    @property
     def _spared(self) -> bool:
-        """Whether some rows are explained by variables of S for good."""
-        return self._spares_rows(self.selected)
+        return self._rows_left is not None
+
+    def _on_rows_left(self, looked: Looked) -> Looked:
+        """Without what columns of S tell that the rows that are left do not have."""
+        return looked if self._rows_left is None else self._rows_left.beside_others(looked)
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Bounds from exact moments of the step, for those whose statistic is not known."""

@@ -28,6 +28,7 @@ from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.course import Course, RiskState
 from fbed.models.engines.tall.eventless import EventlessLevels
 from fbed.models.engines.tall.information_at_risk import InformationAtRisk
+from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
 
 Columns = Callable[[slice], Floats]
@@ -120,15 +121,14 @@ class RiskSums:
         """Xᵀr, the information of X with Z and of X with itself, for candidates that are single columns of numbers."""
         columns = counted(self.blocks, selected, constant=False)
         if columns is not None:
-            return self._beside(selected, InformationAtRisk(columns, self.course, rows).with_numbers(candidates))
+            return InformationAtRisk(columns, self.course, rows).with_numbers(candidates)
         sums = ProductsAtRisk(self.blocks.width(selected), len(candidates))
         self.add_candidates(sums, rows, selected, candidates)
-        return self._beside(selected, Looked(*sums.found()))
+        return Looked(*sums.found())
 
-    def _beside(self, selected: Sequence[int], looked: Looked) -> Looked:
-        """Without what columns tell that the rows at risk do not have."""
-        left = self.eventless.left_by(selected)
-        return looked if left is None else left.beside_others(looked)
+    def rows_left(self, selected: Sequence[int]) -> RowsLeft | None:
+        """Who stays at risk beside S, None for everybody."""
+        return self.eventless.left_by(selected)
 
     def row_scores(self, rows: RiskState) -> tuple[Floats, Floats | None]:
         """Martingale residuals, which have variance 1 without censoring."""
@@ -144,11 +144,11 @@ class RiskSums:
         columns = counted(self.blocks, [*selected, variable], constant=False)
         if columns is not None:
             found = InformationAtRisk(columns, self.course, rows)
-            return self._beside(selected, found.with_group(selected, variable))
+            return found.with_group(selected, variable)
         size = self.blocks.width(selected)
         sums = ProductsAtRisk(size + int(self.design.width[variable]), 0)
         self.add_group(sums, rows, selected, variable)
-        return self._beside(selected, looked_at_group(sums, size))
+        return looked_at_group(sums, size)
 
     def moments(
         self, rows: RiskState, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats

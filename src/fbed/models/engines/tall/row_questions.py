@@ -9,6 +9,7 @@ from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.answers import Looked, Sweep
+from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
 
 
@@ -71,6 +72,9 @@ class RareVerbs(Protocol):
 
 class SparingVerbs(Protocol):
     """What a family tells whose models may do without rows that some variables explain for good."""
+
+    def rows_left(self, selected: Sequence[int]) -> RowsLeft | None:
+        """Rows that S has left to explain, None where those are all."""
 
     def spares_rows(self, variables: Sequence[int]) -> bool:
         """Whether a model of some variables does."""

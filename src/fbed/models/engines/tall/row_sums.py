@@ -145,15 +145,14 @@ class RowSums:
             vectors = np.column_stack([rows.residual, rows.weight])
             along, own = self.blocks.products(candidates, vectors.__getitem__, 2)
             cross = columns.between(CountedColumns(self.blocks, candidates.tolist(), constant=False), rows.weight)
-            return self._beside(selected, Looked(along[:, 0], cross, own))
+            return Looked(along[:, 0], cross, own)
         model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
         along, own = self.blocks.products(candidates, partial(_vectors, rows.residual, rows.weight, model), width)
-        return self._beside(selected, Looked(along[:, 0], along[:, 1:].T, own))
+        return Looked(along[:, 0], along[:, 1:].T, own)
 
-    def _beside(self, selected: Sequence[int], looked: Looked) -> Looked:
-        """Without what columns tell that the rows that are left do not have."""
-        left = self.explained.left_by(selected)
-        return looked if left is None else left.beside_others(looked)
+    def rows_left(self, selected: Sequence[int]) -> RowsLeft | None:
+        """Rows that S has left to explain, None where those are all."""
+        return self.explained.left_by(selected)
 
     def spares_rows(self, variables: Sequence[int]) -> bool:
         """Whether a model of some variables explains rows in the limit."""
@@ -189,7 +188,7 @@ class RowSums:
         if columns is not None:
             own = CountedColumns(self.blocks, [variable], constant=False, plain_levels=True)
             cross = CountedColumns(self.blocks, selected).between(own, rows.weight)
-            return self._beside(selected, Looked(own.along(rows.residual), cross, own.gram(rows.weight)))
+            return Looked(own.along(rows.residual), cross, own.gram(rows.weight))
         codes, model = self.blocks.codes(variable), self.blocks.model(selected)
         size, width = 1 + self.blocks.width(selected), int(self.design.width[variable])
 
@@ -203,7 +202,7 @@ class RowSums:
             by_level = [np.bincount(level, v, width + 1)[1:].astype(float) for v in (residual, weight, *(weight * Z.T))]
             return by_level[0], np.array(by_level[2:]), np.diag(by_level[1])
 
-        return self._beside(selected, Looked(*self.blocks.summed(work, size + (width if codes is None else 0))))
+        return Looked(*self.blocks.summed(work, size + (width if codes is None else 0)))
 
     def moments(
         self, rows: Rows, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
