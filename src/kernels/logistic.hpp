@@ -77,9 +77,10 @@ struct Sorted {
 struct Null {
     int64_t n = 0, r = 0;
     int64_t stride = 0;           // r, filled up to whole vectors
-    const double* G = nullptr;    // n × stride, row-major: what one row has in all columns
+    const double* G = nullptr;    // n × stride, row-major: what one row has in all columns; see `row`
     const double* T = nullptr;    // the same column after column: sums over all rows
-    const SparseBasis* sparse = nullptr;  // or what they are made of, where the model's columns are mostly 0
+    const SparseBasis* sparse = nullptr;  // or what they are made of, where the model's columns are mostly 0,
+    const RowsOnDemand* demanded = nullptr;  // and its rows
     const double* a = nullptr;    // weight of each active row, 0 for idle ones
     const double* sign = nullptr;  // +1 where y = 1, -1 where y = 0
     const double* eta = nullptr;
@@ -102,6 +103,9 @@ struct Null {
     // What the idle rows can lose in a step that moves their linear predictor by at most u: log(1 + exp(u - m)) is at most
     // exp(u) times log(1 + exp(-m)).
     double idle_loss(double u) const { return has_idle ? idle_deviance * std::exp(std::min(u, 700.0)) : 0.0; }
+
+    // What a row has in all columns.
+    const double* row(int64_t i) const { return demanded ? demanded->row(i) : G + i * stride; }
 
     // G'v and += Gc over all rows.
     void products(const double* v, double* out) const { sparse ? sparse->products(v, out) : fbed::products(T, n, r, v, out); }

@@ -199,7 +199,8 @@ struct OneColumn : Prepared {
         const std::vector<double> step = newton.usable ? work.step : std::vector<double>();
         std::fill(work.x.begin(), work.x.end(), 0.0);
         for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];
-        Refinement refinement(f, work, f.a, work.x.data(), 0.0, 0.0);
+        // idle rows that pull the other way say how far it goes
+        Refinement refinement(f, work, s.conflict ? f.weight : f.a, work.x.data(), 0.0, 0.0);
         if (!s.conflict) refinement.start_at(s.b);
         if (!s.conflict && !step.empty()) refinement.try_step(step, s.gain);
         const Interval refined = refinement.run(q, out);
@@ -270,7 +271,7 @@ struct OneColumn : Prepared {
             const int64_t row = s.rows[i];
             const double t = a[row] * w[row] * s.x[i];
             total += t * s.x[i];
-            add_row(work.step.data(), t, f.G + row * f.stride, f.stride);
+            add_row(work.step.data(), t, f.row(row), f.stride);
         }
         for (int64_t k = 0; k < f.r; ++k) total -= work.step[k] * work.step[k];
         return total;

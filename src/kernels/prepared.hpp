@@ -59,6 +59,7 @@ struct Prepared {
     std::vector<double> Z;  // kept where rows are not known, column after column
     std::shared_ptr<const SparseTerms> terms;  // or without zeros
     std::optional<SparseBasis> sparse;
+    std::optional<RowsOnDemand> demanded;
     mutable Sorted by_norm;
     mutable std::once_flag sorted;
     // What a row has left to explain, how it pulls at the model and what it knows about it.
@@ -155,10 +156,9 @@ struct Prepared {
     void span_sparsely(std::shared_ptr<const SparseTerms> columns) {
         f.r = basis.kept;
         f.stride = whole(f.r);
-        G = new_room(f.n * f.stride);
         sparse.emplace(std::move(columns), basis);
-        sparse->rows(G.get());
-        f.G = G.get(), f.sparse = &*sparse;
+        demanded.emplace(*sparse);
+        f.sparse = &*sparse, f.demanded = &*demanded;
     }
 
     void span_densely(const double* columns, int64_t r) {
@@ -200,7 +200,7 @@ struct Prepared {
     FBED_HOT void measure_rows() {
         double* length = norm.data();
         std::fill(norm.begin(), norm.end(), 0.0);
-        for (int64_t i = 0; f.sparse && i < f.n; ++i) length[i] = row_product(f.G + i * f.stride, f.G + i * f.stride, f.stride);
+        if (f.sparse) f.sparse->norms2(length);
         for (int64_t k = 0; !f.sparse && k < f.r; ++k) {
             const double* t = f.T + k * f.n;
 #pragma omp simd
@@ -244,8 +244,10 @@ struct Prepared {
             std::copy_n(f.T, f.n * f.r, data);
             return out;
         }
-        for (int64_t i = 0; i < f.n; ++i)
-            for (int64_t k = 0; k < f.r; ++k) data[k * f.n + i] = G[i * f.stride + k];
+        for (int64_t i = 0; i < f.n; ++i) {
+            const double* g = f.row(i);
+            for (int64_t k = 0; k < f.r; ++k) data[k * f.n + i] = g[k];
+        }
         return out;
     }
     OutRows rows() const {
@@ -271,8 +273,10 @@ struct Prepared {
                 const int64_t row = order[i];
                 by_norm.a[i] = a[row], by_norm.mu[i] = mu[row], by_norm.norm[i] = norm[row];
             }
-            for (int64_t i = 0; i < count; ++i)
-                for (int64_t k = 0; k < f.r; ++k) by_norm.T[k * by_norm.length + i] = G[order[i] * f.stride + k];
+            for (int64_t i = 0; i < count; ++i) {
+                const double* g = f.row(order[i]);
+                for (int64_t k = 0; k < f.r; ++k) by_norm.T[k * by_norm.length + i] = g[k];
+            }
         });
     }
 

@@ -176,7 +176,7 @@ class Refinement {
         gain -= pull * kBlur * reach_;
         if (f_.has_idle) {
             for (int64_t i = 0; i < f_.n; ++i)
-                if (f_.a[i] == 0.0) lost += f_.weight[i] * (k_.left[i] - f_.dev[i]);
+                if (f_.a[i] == 0.0 && a_[i] == 0.0) lost += f_.weight[i] * (k_.left[i] - f_.dev[i]);
         }
         return base_ + 2.0 * gain - 2.0 * std::max(lost, 0.0);
     }
@@ -291,7 +291,7 @@ class Refinement {
         f_.products(k_.score.data(), right.data());
         right[r] = x_ ? unit * std::inner_product(k_.score.begin(), k_.score.begin() + f_.n, x_, 0.0) : 0.0;
         for (int64_t i = 0; i < m; ++i) {
-            const double root = std::sqrt(a_[rows[i]] * f_.w[rows[i]]), *g = f_.G + rows[i] * f_.stride;
+            const double root = std::sqrt(a_[rows[i]] * f_.w[rows[i]]), *g = f_.row(rows[i]);
             for (int64_t k = 0; k < r; ++k) B[i * size + k] = root * g[k];
             if (x_) B[i * size + r] = root * unit * x_[rows[i]];
             for (int64_t j = 0; j <= i; ++j) A[i * m + j] = (i == j ? 1.0 : 0.0) - row_product(B.data() + i * size, B.data() + j * size, size);

@@ -95,7 +95,7 @@ class ScoreStep {
             const double t = f_.a[row] * f_.w[row] * s.x[i];
             slope_ += f_.a[row] * f_.res[row] * s.x[i];
             total_ += t * s.x[i];
-            add_row(c, t, f_.G + row * f_.stride, f_.stride);
+            add_row(c, t, f_.row(row), f_.stride);
         }
     }
 
@@ -154,7 +154,7 @@ class ScoreStep {
         double slope = slope_ * unit, left = 1.0;
         for (int64_t i = 0; i < m; ++i) {
             const int64_t row = rows[i];
-            const double *g = f_.G + row * stride, value = unit * (x_[row] - row_product(g, c_.data(), stride));
+            const double *g = f_.row(row), value = unit * (x_[row] - row_product(g, c_.data(), stride));
             const double score = f_.a[row] * f_.res[row], root = std::sqrt(f_.a[row] * f_.w[row]);
             add_row(step.data(), -score, g, stride);
             add_row(B.data() + i * stride, root, g, stride);

@@ -126,7 +126,7 @@ FBED_HOT inline Interval bracket_support(const Null& f, Support& s, double aim, 
         const double t = f.a[row] * (mean - f.mu[row]);
         own += f.a[row] * mean * (1.0 - mean) * s.x[i] * s.x[i];
         leverage += f.a[row] * f.w[row] * f.norm[row] * f.norm[row];
-        add_row(sum, t, f.G + row * f.stride, f.stride);
+        add_row(sum, t, f.row(row), f.stride);
     }
     double sigma2 = 0;
     for (int64_t k = 0; k < r; ++k) sigma2 += sum[k] * sum[k];
@@ -146,7 +146,7 @@ FBED_HOT inline Interval bracket_support(const Null& f, Support& s, double aim, 
         for (int64_t i = 0; i < s.m; ++i) {
             const int64_t row = s.rows[i];
             if (f.a[row] == 0.0) continue;
-            const double along = row_product(f.G + row * f.stride, sum, f.stride), m = s.mean[i];
+            const double along = row_product(f.row(row), sum, f.stride), m = s.mean[i];
             curvature -= f.a[row] * (f.w[row] - m * (1.0 - m)) * along * along;
         }
         if (curvature > kCancelled * sigma2) {

@@ -107,7 +107,7 @@ class SupportStep {
             changes_.push_back({row, f_.a[row] * (f_.w[row] - wb)});
             some = some || !gone_[i];
             if (q == 0.0) continue;
-            add_row(c, q, f_.G + row * stride, stride);
+            add_row(c, q, f_.row(row), stride);
             own_ += q * s_.x[i];
         }
         for (int64_t row : outside_) changes_.push_back({row, f_.a[row] * f_.w[row]});
@@ -169,7 +169,7 @@ class SupportStep {
             for (size_t q = 0; q < kTogether; ++q) {
                 const Change& change = changes_[std::min(first + q, changes_.size() - 1)];
                 by[q] = first + q < changes_.size() ? change.t : 0.0;
-                std::copy_n(f_.G + change.row * stride, stride, together_.data() + q * stride);
+                std::copy_n(f_.row(change.row), stride, together_.data() + q * stride);
             }
             for (int64_t p = 0; p < r; ++p) {
                 double t[kTogether];
@@ -193,9 +193,9 @@ class SupportStep {
             ++m;
         };
         for (const Change& change : changes_)
-            if (change.t < 0) put(change.t, f_.G + change.row * stride, -1.0);
+            if (change.t < 0) put(change.t, f_.row(change.row), -1.0);
         for (const Change& change : changes_)
-            if (change.t > 0) put(change.t, f_.G + change.row * stride, 1.0);
+            if (change.t > 0) put(change.t, f_.row(change.row), 1.0);
         if (moves_) put(1.0 / own_, work_.theta.data(), 1.0);
         for (int64_t i = 0; i < m; ++i)
             for (int64_t j = 0; j <= i; ++j)
@@ -343,7 +343,7 @@ class SupportStep {
         for (int64_t i = 0; i < s_.m && !s_.pure; ++i) {
             if (gone_[i]) continue;
             const int64_t row = s_.rows[i];
-            const double v = row_product(f_.G + row * f_.stride, filled_.data(), f_.stride) + last * s_.x[i], m = s_.mean[i];
+            const double v = row_product(f_.row(row), filled_.data(), f_.stride) + last * s_.x[i], m = s_.mean[i];
             if (f_.a[row] == 0.0) {
                 idle_step_ = std::max(idle_step_, std::abs(v) + std::abs(s_.b * s_.x[i]));
             } else {
@@ -365,14 +365,14 @@ class SupportStep {
             gone_[i] = 1;
             cost += 2.0 * f_.a[row] * loss(f_.sign[row] * (f_.eta[row] + s_.b * s_.x[i]));
             slope_ -= pull * s_.x[i];
-            add_row(left_.data(), pull, f_.G + row * f_.stride, f_.stride);
+            add_row(left_.data(), pull, f_.row(row), f_.stride);
         }
         const double* z = work_.values.data();
         for (int64_t row = 0; row < f_.n; ++row) {
             if (!(z[row] < kNearlyOut)) continue;
             outside_.push_back(row);
             cost += 2.0 * f_.a[row] * f_.dev[row];
-            add_row(left_.data(), f_.a[row] * f_.res[row], f_.G + row * f_.stride, f_.stride);
+            add_row(left_.data(), f_.a[row] * f_.res[row], f_.row(row), f_.stride);
         }
         return cost;
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -477,24 +478,83 @@ struct SparseBasis {
         for (int64_t i = 0; i < terms.r; ++i) out[i] = row_product(U.get() + i * stride, filled.data(), stride);
     }
 
-    // All rows, filled up to whole vectors. The first entry of a row, most often that of the intercept, is written.
-    FBED_HOT void rows(double* G) const {
-        for (int64_t i = 0; i < terms.n; ++i) {
-            double* row = G + i * stride;
-            int64_t e = terms.row_start[i], written = 0;
-            if (e < terms.row_start[i + 1]) {
-                const double x = terms.by_row[e], *u = U.get() + terms.column_of[e++] * stride;
-                for (; written < stride; written += kLanes)
+    // One row, filled up to whole vectors. Its first entry, most often that of the intercept, is written.
+    FBED_INLINE void row(int64_t i, double* out) const {
+        int64_t e = terms.row_start[i], written = 0;
+        if (e < terms.row_start[i + 1]) {
+            const double x = terms.by_row[e], *u = U.get() + terms.column_of[e++] * stride;
+            for (; written < stride; written += kLanes)
 #pragma omp simd
-                    for (int64_t q = 0; q < kLanes; ++q) row[written + q] = x * u[written + q];
-            }
-            std::fill(row + written, row + stride, 0.0);
-            for (; e < terms.row_start[i + 1]; ++e) {
-                const int64_t k = terms.column_of[e], start = k / kLanes * kLanes;  // before that, U is 0
-                add_row(row + start, terms.by_row[e], U.get() + k * stride + start, stride - start);
-            }
+                for (int64_t q = 0; q < kLanes; ++q) out[written + q] = x * u[written + q];
+        }
+        std::fill(out + written, out + stride, 0.0);
+        for (; e < terms.row_start[i + 1]; ++e) {
+            const int64_t k = terms.column_of[e], start = k / kLanes * kLanes;  // before that, U is 0
+            add_row(out + start, terms.by_row[e], U.get() + k * stride + start, stride - start);
         }
     }
+
+    // Squared norms of all rows by K = UU', a few operations each; what cancels too much is found from the row itself.
+    FBED_HOT void norms2(double* out) const {
+        const int64_t r = terms.r;
+        std::vector<double> K(r * r), size(r), own(stride);
+        for (int64_t i = 0; i < r; ++i) {
+            const int64_t start = i / kLanes * kLanes;
+            for (int64_t j = 0; j <= i; ++j)
+                K[i * r + j] = (i == j ? 1.0 : 2.0) * row_product(U.get() + i * stride + start, U.get() + j * stride + start, stride - start);
+            size[i] = std::sqrt(K[i * r + i]);
+        }
+        for (int64_t i = 0; i < terms.n; ++i) {
+            const int64_t first = terms.row_start[i], last = terms.row_start[i + 1];
+            double sum = 0, most = 0;
+            for (int64_t p = first; p < last; ++p) {
+                const double *k = K.data() + terms.column_of[p] * r, x = terms.by_row[p];
+                double along = 0;
+                for (int64_t q = first; q <= p; ++q) along += k[terms.column_of[q]] * terms.by_row[q];
+                sum += x * along;
+                most += std::abs(x) * size[terms.column_of[p]];
+            }
+            if (!(sum > kKept * most * most) && last > first) {
+                row(i, own.data());
+                sum = row_product(own.data(), own.data(), stride);
+            }
+            out[i] = sum;
+        }
+    }
+
+   private:
+    static constexpr double kKept = 1e-4;  // part of a sum of products that leaves eleven digits of it
+};
+
+// Rows of a basis, each made when somebody asks for it first: of a large model few candidates look at most rows.
+class RowsOnDemand {
+   public:
+    RowsOnDemand(const SparseBasis& basis)
+        : basis_(basis), G_(new_room(basis.terms.n * basis.stride)), made_(new std::atomic<uint8_t>[basis.terms.n]()) {}
+
+    const double* row(int64_t i) const {
+        double* out = G_.get() + i * basis_.stride;
+        if (made_[i].load(std::memory_order_acquire) != kMade) make(i, out);
+        return out;
+    }
+
+   private:
+    static constexpr uint8_t kNobody = 0, kBegun = 1, kMade = 2;
+
+    // Several threads may ask at once: one of them makes it.
+    FBED_HOT void make(int64_t i, double* out) const {
+        uint8_t nobody = kNobody;
+        if (made_[i].compare_exchange_strong(nobody, kBegun)) {
+            basis_.row(i, out);
+            made_[i].store(kMade, std::memory_order_release);
+        }
+        while (made_[i].load(std::memory_order_acquire) != kMade) {
+        }
+    }
+
+    const SparseBasis& basis_;
+    Room G_;
+    std::unique_ptr<std::atomic<uint8_t>[]> made_;
 };
 
 }  // namespace fbed

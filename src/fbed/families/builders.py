@@ -147,7 +147,7 @@ def _binomial(request: Request) -> Model:
 
         return (
             _tall("binomial", request, y, request.design.weights, careful)
-            if _is_tall(request, keeps_codes=True)
+            if _is_tall(request, keeps_codes=True, part=_SPARSE if request.design.is_sparse else 1.0)
             else careful()
         )
     return _glm(request, BINOMIAL)
@@ -157,6 +157,7 @@ _MOST_PRODUCTS = 4096  # columns of which all products are kept
 TALL = 20_000  # rows from which brackets by the largest value of a column decide nearly everything
 
 
+_SPARSE = 5.0  # times as many where the ordinary model of two classes looks at entries that are not 0 only
 _SOONER = 0.02  # part of these from which they are quicker where the ordinary model has few kernels of its own
 _WIDE, _SHORTEST = 16, 1000  # columns of a category that are not worth to be expanded, with so many rows or more
 

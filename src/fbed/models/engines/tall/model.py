@@ -53,6 +53,7 @@ _SLACK = 1e-9  # rounding of sums, relative
 _LEADERS = 10  # candidates who are looked at together with those who may be best: they are asked about next
 _FEW_COEFFICIENTS = 200  # of a model beside which rare columns are looked at by themselves: a row costs their square
 _ENTRIES = 2**20  # of rare columns that are looked at in one pass over the model
+_MANY_FITS = 4  # of candidates of one scan, beyond which brackets tell too little and a quick ordinary model goes on
 _FEW = 32  # candidates whose steps are kept although they do not pass: some of them may be looked at more closely
 
 
@@ -79,6 +80,10 @@ class TallModel:
     def careful(self) -> Model:
         """The ordinary model, made when it is asked for."""
         return self._careful()
+
+    @property
+    def _ordinary_is_quick(self) -> bool:
+        return getattr(self.sums, "sparse_classes", False) and not self.design.is_stored
 
     @cached_property
     def rare(self) -> NDArray[np.bool_]:
@@ -107,11 +112,11 @@ class TallModel:
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> Fit:
         """Maximise the likelihood on a set of variables; `near` is the fit that the search had before."""
         selected = tuple(selected)
+        if _needs_care(near, selected) or (self._ordinary_is_quick and _is_hard(near)):
+            return self.careful.fit(selected, near)
         known = near.known(selected) if isinstance(near, TallFit) else None
         if known is not None:
             return known
-        if _needs_care(near, selected):
-            return self.careful.fit(selected, near)
         try:
             return TallFit(self, selected, near.start(selected) if isinstance(near, TallFit) else None)
         except NotTall:
@@ -134,6 +139,11 @@ def _needs_care(near: Fit | None, selected: tuple[int, ...]) -> bool:
     return set(getattr(known, "selected", ())) <= set(selected) if known is not None else False
 
 
+def _is_hard(near: Fit | None) -> bool:
+    """Whether a fit nearby had to answer by fits, or is one of the ordinary model already."""
+    return near.n_larger > _MANY_FITS if isinstance(near, TallFit) else near is not None
+
+
 class TallFit:
     """Maximum likelihood on the standardised columns of S."""
 
@@ -153,6 +163,11 @@ class TallFit:
         self._steps: dict[int, tuple[Floats, Floats]] = {}  # δ and Γδ of those who were looked at and may matter
         self._ends: dict[int, Floats] = {}  # about where models with a rare column have their maximum
         self._looked: dict[int, tuple[float, float, bool]] = {}  # brackets of theirs, if a full look told them
+
+    @property
+    def n_larger(self) -> int:
+        """How many models with one variable more had to be fitted."""
+        return len(self._larger)
 
     @property
     def saturated(self) -> bool:

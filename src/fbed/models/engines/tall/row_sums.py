@@ -82,9 +82,13 @@ class RowSums:
         self.least = y - self.least if counts else -self.least - special.xlog1py(1.0 - y, -y)
         self.n = float(weights.sum())
         rises = np.zeros(len(y), dtype=bool) if counts else y == 1.0
-        # of two classes beside sparse columns the ordinary model is the quicker one
-        told = whole and self.knows_rare and (counts or isinstance(self.design.matrix, DenseColumns))
+        told = whole and self.knows_rare and not self.sparse_classes
         self.explained = ExplainedColumns(blocks, weights, y == 0.0, rises, told)
+
+    @property
+    def sparse_classes(self) -> bool:
+        """Whether these are two classes beside sparse columns, for which the ordinary model is quick."""
+        return not self.counts and isinstance(self.design.matrix, SparseColumns)
 
     @property
     def events(self) -> float:
