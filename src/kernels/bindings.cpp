@@ -428,6 +428,7 @@ NB_MODULE(_kernels, m) {
         .def("look", &LogisticNull::look)
         .def("dense", &LogisticNull::dense)
         .def("first", &LogisticNull::first)
+        .def("losses", &LogisticNull::losses)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
     bind_classes<SoftmaxClasses>(m, "SoftmaxClasses");

@@ -29,6 +29,9 @@ constexpr double kIdleDeviance = 1e-9;
 // Columns between two looks at the clock, which costs as much as a column of a few values.
 constexpr size_t kColumnsALook = 8;
 
+// Removals that are tried, and one in so many that must be told for the others to be tried as well.
+constexpr size_t kTried = 4, kSeldom = 4;
+
 struct LogisticNull : OneColumn {
     using OneColumn::OneColumn;
 
@@ -145,6 +148,28 @@ struct LogisticNull : OneColumn {
             if (ranked) q.bar = q.leader;
         }
         return {l, u, e};
+    }
+
+    // What it costs at least to take out each of some columns of a model whose columns are mostly 0, or more than is enough.
+    OutVector losses(Which columns, Vector coefficients, double enough) const {
+        const size_t count = columns.shape(0);
+        require(static_cast<int64_t>(coefficients.shape(0)) == basis.r, "one coefficient a column");
+        check_range(columns, basis.r);
+        double* least;
+        OutVector out = new_vector(count, least);
+        nb::gil_scoped_release release;
+        std::fill(least, least + count, Removal::kUnknown);
+        Work work(f, all_rows());
+        double reach = 0;
+        for (double value : eta) reach = std::max(reach, std::abs(value));
+        size_t told = 0;
+        for (size_t j = 0; own_terms && j < count; ++j) {
+            if (j >= kTried && kSeldom * told < j) break;  // near separation, too many rows are moved too far
+            look_up();
+            least[j] = loss_of_column(columns.data()[j], coefficients.data(), work, enough, reach);
+            told += least[j] > enough;
+        }
+        return out;
     }
 
     // A first look at columns n × count, centred and scaled, with projections G'aw x, count × r (row-major), of a matrix

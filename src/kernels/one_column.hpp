@@ -12,6 +12,7 @@
 
 #include "prepared.hpp"
 #include "refine.hpp"
+#include "removal.hpp"
 #include "score_step.hpp"
 #include "support.hpp"
 #include "support_step.hpp"
@@ -34,6 +35,12 @@ constexpr double kScored = 0.5, kScoredSparsely = 8.0;
 
 // Columns of a model beyond which its curvature with another one costs more than a look at fewer rows, where that follows anyway.
 constexpr int64_t kDear = 32;
+
+// Entries of a column of the model times its columns, beside the rows, beyond which what removing it costs is told by a fit.
+constexpr double kLongest = 16.0;
+
+// A linear predictor that explains a row, where nothing else says how large it is.
+constexpr double kCertain = 16.0;
 
 struct OneColumn : Prepared {
     using Prepared::Prepared;
@@ -199,8 +206,8 @@ struct OneColumn : Prepared {
         const std::vector<double> step = newton.usable ? work.step : std::vector<double>();
         std::fill(work.x.begin(), work.x.end(), 0.0);
         for (int64_t i = 0; i < s.m; ++i) work.x[s.rows[i]] = s.x[i];
-        // idle rows that pull the other way say how far it goes
-        Refinement refinement(f, work, s.conflict ? f.weight : f.a, work.x.data(), 0.0, 0.0);
+        if (s.conflict && !q.resolve && lower_of_conflict(work, q, out)) return out;
+        Refinement refinement(f, work, f.a, work.x.data(), 0.0, 0.0);
         if (!s.conflict) refinement.start_at(s.b);
         if (!s.conflict && !step.empty()) refinement.try_step(step, s.gain);
         const Interval refined = refinement.run(q, out);
@@ -208,6 +215,79 @@ struct OneColumn : Prepared {
         counts[4] += refinement.iterations;
         if (predictor) refinement.predictor(predictor);
         return refined;
+    }
+
+    // Idle rows that pull the other way say how far it goes: with all of them, likelihoods are attained. Not bounded from above,
+    // as directions that move idle rows only are no part of the basis. Whether that settles it.
+    bool lower_of_conflict(Work& work, const Question& q, Interval& out) const {
+        Refinement all(f, work, f.weight, work.x.data(), 0.0, 0.0);
+        narrow(out, {all.run(q, {out.lower, f.deviance}).lower, out.upper});
+        counts[3]++;
+        counts[4] += all.iterations;
+        return q.settled(out);
+    }
+
+    // What it costs at least to take out the k-th column of the model, which has these coefficients; see `Removal`.
+    double loss_of_column(int64_t k, const double* coefficients, Work& work, double enough, double reach) const {
+        const int64_t none = basis.r - basis.kept;
+        const double *q = basis.M.data() + k * basis.kept, *ways = basis.free.data() + k * none;
+        const auto has_part = [](double v) { return std::abs(v) > kStill; };
+        const int64_t way = std::find_if(ways, ways + none, has_part) - ways;
+        const bool in_basis = std::any_of(q, q + basis.kept, [](double v) { return v != 0.0; });
+        const int64_t stored = own_terms->column_start[k + 1] - own_terms->column_start[k];
+        if (in_basis == (way < none) || std::count_if(ways, ways + none, has_part) > 1 || stored * f.r > kLongest * f.n) return Removal::kUnknown;
+        sort_rows();
+        std::vector<double> made;
+        const std::vector<MovedRow> rows = in_basis ? rows_moved_by(k, coefficients) : rows_of_its_own(k, way, coefficients, made);
+        if (rows.empty()) return Removal::kUnknown;
+        double furthest = 0;
+        for (const MovedRow& row : rows) furthest = std::max(furthest, std::abs(row.x));
+        const double most = kCertain / furthest, beta = in_basis ? coefficients[k] : std::clamp(coefficients[k], -most, most);
+        return Removal(f, work, rows, beta, in_basis ? q : nullptr, reach).at_least(enough);
+    }
+
+    // Rows that the model knows of a column that it has a direction for, but for those that are explained whatever that does.
+    std::vector<MovedRow> rows_moved_by(int64_t k, const double* coefficients) const {
+        count_free_ways();
+        std::vector<MovedRow> out;
+        for (int64_t e = own_terms->column_start[k]; e < own_terms->column_start[k + 1]; ++e) {
+            const int64_t i = place[own_terms->row_of[e]];
+            const double x = own_terms->by_column[e];
+            if (i >= 0 && x != 0.0 && (f.a[i] > 0 || free_ways[row_of[i]] == 0))
+                out.push_back({f.row(i), x, f.eta[i] - coefficients[k] * x, f.sign[i], f.weight[i], f.dev[i], f.a[i] * f.w[i], f.a[i] * f.res[i], i});
+        }
+        return out;
+    }
+
+    // Rows that the only way moves which is gone without a column, as coefficients predict them from which the column has been
+    // taken out along it: idle ones, and those that the model does not know any more. Room for what these have in the basis is
+    // made.
+    std::vector<MovedRow> rows_of_its_own(int64_t k, int64_t way, const double* coefficients, std::vector<double>& made) const {
+        count_free_ways();
+        const int64_t none = basis.r - basis.kept;
+        const SparseTerms& terms = *own_terms;
+        std::vector<double> moved(place.size(), 0.0), direction(basis.r), rest(coefficients, coefficients + basis.r);
+        for (int64_t j = 0; j < basis.r; ++j) direction[j] = basis.free[j * none + way] / basis.free[k * none + way];
+        for (int64_t j = 0; j < basis.r; ++j) rest[j] -= coefficients[k] * direction[j];
+        terms.add(direction.data(), moved.data());
+        std::vector<int64_t> alone;
+        for (size_t row = 0; row < place.size(); ++row)
+            if (free_ways[row] == 1 && moved[row] != 0.0 && !(place[row] >= 0 && f.a[place[row]] > 0)) alone.push_back(static_cast<int64_t>(row));
+        made.assign(alone.size() * f.stride, 0.0);
+        std::vector<MovedRow> out;
+        for (int64_t row : alone) {
+            double *g = made.data() + out.size() * f.stride, eta = 0;
+            for (int64_t p = terms.row_start[row]; p < terms.row_start[row + 1]; ++p) {
+                const int64_t other = terms.column_of[p];
+                eta += terms.by_row[p] * rest[other];
+                for (int64_t l = 0; l < basis.kept; ++l) g[l] += terms.by_row[p] * basis.M[other * basis.kept + l];
+            }
+            const int64_t i = place[row];
+            MovedRow found{g, moved[row], eta, all_signs[row], all_weights[row]};
+            if (i >= 0) found.dev = f.dev[i], found.place = i;
+            out.push_back(found);
+        }
+        return out;
     }
 
     // What the model gains at most when the rows of T are left out: no column that is 0 elsewhere does more for it. From sums

@@ -60,6 +60,10 @@ struct Prepared {
     std::shared_ptr<const SparseTerms> terms;  // or without zeros
     std::optional<SparseBasis> sparse;
     std::optional<RowsOnDemand> demanded;
+    std::shared_ptr<const SparseTerms> own_terms;  // all columns of the model, on all rows of the data
+    std::vector<double> all_signs, all_weights;  // of these rows
+    mutable std::vector<int32_t> free_ways;  // how many directions move a row that have no part in the basis
+    mutable std::once_flag counted;
     mutable Sorted by_norm;
     mutable std::once_flag sorted;
     // What a row has left to explain, how it pulls at the model and what it knows about it.
@@ -144,6 +148,7 @@ struct Prepared {
             for (int64_t i = 0; i < f.n; ++i) everywhere[row_of[i]] = curvature[i];
             basis = whitened ? *whitened : model.terms->whitened(everywhere.data());
             if (!basis.alive.empty()) {
+                keep_all_rows(model);
                 const bool all = f.n == model.n && model.terms->is_all(basis.alive);
                 return span_sparsely(all ? model.terms : std::make_shared<const SparseTerms>(model.terms->part(place, f.n, basis.alive)));
             }
@@ -151,6 +156,12 @@ struct Prepared {
         const double* columns = columns_of(model, gathered);
         if (!model.terms) basis = whitened ? *whitened : whiten(columns, f.n, model.r, curvature.data());
         span_densely(columns, model.r);
+    }
+
+    void keep_all_rows(const Model& model) {
+        own_terms = model.terms;
+        all_weights.assign(model.weight, model.weight + model.n);
+        for (int64_t row = 0; row < model.n; ++row) all_signs.push_back(model.y[row] > 0.5 ? 1.0 : -1.0);
     }
 
     void span_sparsely(std::shared_ptr<const SparseTerms> columns) {
@@ -276,6 +287,21 @@ struct Prepared {
             for (int64_t i = 0; i < count; ++i) {
                 const double* g = f.row(order[i]);
                 for (int64_t k = 0; k < f.r; ++k) by_norm.T[k * by_norm.length + i] = g[k];
+            }
+        });
+    }
+
+    // How many of the directions that move idle rows only move each row.
+    void count_free_ways() const {
+        std::call_once(counted, [this] {
+            const int64_t none = basis.r - basis.kept;
+            std::vector<double> moved(place.size()), direction(basis.r);
+            free_ways.assign(place.size(), 0);
+            for (int64_t j = 0; j < none; ++j) {
+                for (int64_t k = 0; k < basis.r; ++k) direction[k] = basis.free[k * none + j];
+                std::fill(moved.begin(), moved.end(), 0.0);
+                own_terms->add(direction.data(), moved.data());
+                for (size_t row = 0; row < place.size(); ++row) free_ways[row] += moved[row] != 0.0;
             }
         });
     }

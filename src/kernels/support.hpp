@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bounds.hpp"
+#include "changed_curvature.hpp"
 #include "elementary.hpp"
 #include "processors.hpp"
 #include "linear.hpp"
@@ -94,9 +95,6 @@ FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
     }
     s.gain = before - after;
 }
-
-// A difference of sums that has kept less than this part of them has lost more digits than kSlack forgives.
-constexpr double kCancelled = 1e-5;
 
 // How far b moves idle rows.
 inline double idle_step_along(const Null& f, const Support& s) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bounds.hpp"
+#include "changed_curvature.hpp"
 #include "elementary.hpp"
 #include "linear.hpp"
 #include "logistic.hpp"
@@ -21,7 +22,8 @@ namespace fbed {
 // and, last, on x, is left in `step`.
 class SupportStep {
    public:
-    SupportStep(const Null& f, const Support& s, Work& work) : f_(f), s_(s), work_(work), gone_(s.m, 0), z_(s.m, 0.0) {}
+    SupportStep(const Null& f, const Support& s, Work& work)
+        : f_(f), s_(s), work_(work), gone_(s.m, 0), z_(s.m, 0.0), curvature_(f.r, f.stride, work.curvature.data(), work.hess.data()) {}
 
     bool usable = false;  // whether there is such a step
 
@@ -85,12 +87,6 @@ class SupportStep {
     }
 
    private:
-    // C less t·gg' for a row.
-    struct Change {
-        int64_t row;
-        double t;
-    };
-
     // What C differs in from I: the rows of T, whose curvature is another at b and none where they are left out, other rows that
     // are left out, and c. False when every row of T is saturated, and yet they disagree.
     FBED_HOT bool collect() {
@@ -98,24 +94,25 @@ class SupportStep {
         double* c = work_.theta.data();
         std::fill(c, c + stride, 0.0);
         own_ = 0;
-        changes_.clear();
+        curvature_.changes.clear();
         bool some = false;
         for (int64_t i = 0; i < s_.m; ++i) {
             const int64_t row = s_.rows[i];
             if (f_.a[row] == 0.0) continue;
             const double wb = gone_[i] ? 0.0 : s_.mean[i] * (1.0 - s_.mean[i]), q = f_.a[row] * wb * s_.x[i];
-            changes_.push_back({row, f_.a[row] * (f_.w[row] - wb)});
+            curvature_.changes.push_back({f_.row(row), f_.a[row] * (f_.w[row] - wb)});
             some = some || !gone_[i];
             if (q == 0.0) continue;
             add_row(c, q, f_.row(row), stride);
             own_ += q * s_.x[i];
         }
-        for (int64_t row : outside_) changes_.push_back({row, f_.a[row] * f_.w[row]});
+        for (int64_t row : outside_) curvature_.changes.push_back({f_.row(row), f_.a[row] * f_.w[row]});
         moves_ = !s_.pure && own_ > 0;
+        if (moves_) curvature_.changes.push_back({c, 1.0 / own_});
         return s_.pure || moves_ || !some;
     }
 
-    // C e = right, where right = -sum - c·slope/I_b; sets the decrement. Few changes make a small system.
+    // C e = right, where right = -sum - c·slope/I_b; sets the decrement.
     bool solve(const double* sum) {
         const int64_t r = f_.r;
         double *e = work_.step.data(), *right = work_.theta_from.data();
@@ -124,9 +121,8 @@ class SupportStep {
         std::fill(work_.step.begin(), work_.step.end(), 0.0);
         std::fill(right, right + f_.stride, 0.0);
         for (int64_t k = 0; k < r; ++k) right[k] = -sum[k] - c[k] * slope;
-        is_small_ = 3 * (changes_.size() + 1) <= 2 * static_cast<size_t>(r);
-        if (!(is_small_ ? factorise_small() : factorise_whole())) return false;
-        solved(right, e);
+        if (!curvature_.factorise()) return false;
+        curvature_.solve(right, e);
         double along = 0;
         decrement_ = slope * slope * own_;
         for (int64_t k = 0; k < r; ++k) {
@@ -135,101 +131,6 @@ class SupportStep {
         }
         e[r] = moves_ ? slope - along / own_ : 0.0;
         return true;
-    }
-
-    void solved(const double* right, double* e) {
-        if (is_small_) return solved_small(right, e);
-        std::copy_n(right, f_.r, e);
-        cholesky_solve(work_.hess.data(), f_.r, e);
-    }
-
-    // False where C is next to singular: the refinement takes more care.
-    FBED_HOT bool factorise_whole() {
-        const int64_t r = f_.r, stride = f_.stride;
-        double *C = work_.curvature.data(), *H = work_.hess.data();
-        const double* c = work_.theta.data();
-        std::fill(C, C + r * stride, 0.0);
-        for (int64_t k = 0; k < r; ++k) C[k * stride + k] = 1.0;
-        subtract_changes(C);  // from the lower triangle
-        for (int64_t p = 0; moves_ && p < r; ++p) add_row(C + p * stride, -c[p] / own_, c, whole(p + 1));
-        for (int64_t p = 0; p < r; ++p) std::copy_n(C + p * stride, p + 1, H + p * r);
-        if (cholesky(H, r) <= 0.0) return false;
-        for (int64_t k = 0; k < r; ++k)
-            if (H[k * r + k] * H[k * r + k] < kCancelled) return false;
-        return true;
-    }
-
-    // Four changes at a time, side by side, so that C is read and written a quarter as often.
-    FBED_INLINE void subtract_changes(double* C) {
-        constexpr size_t kTogether = 4;
-        const int64_t r = f_.r, stride = f_.stride;
-        together_.resize(kTogether * stride);
-        for (size_t first = 0; first < changes_.size(); first += kTogether) {
-            double by[kTogether] = {};
-            for (size_t q = 0; q < kTogether; ++q) {
-                const Change& change = changes_[std::min(first + q, changes_.size() - 1)];
-                by[q] = first + q < changes_.size() ? change.t : 0.0;
-                std::copy_n(f_.row(change.row), stride, together_.data() + q * stride);
-            }
-            for (int64_t p = 0; p < r; ++p) {
-                double t[kTogether];
-                for (size_t q = 0; q < kTogether; ++q) t[q] = by[q] * together_[q * stride + p];
-                subtract_rows(C + p * stride, t, together_.data(), stride, whole(p + 1));
-            }
-        }
-    }
-
-    // C = I - B'SB with a row of B for each change and S = ±1, so that C⁻¹ = I + B'(S - BB')⁻¹B. Rows that have gained curvature,
-    // S = -1, come first: a factor without pivots is sound then, and the pivots of the others are positive as C is.
-    FBED_HOT bool factorise_small() {
-        const int64_t stride = f_.stride;
-        double *B = work_.curvature.data(), *A = work_.hess.data();
-        small_.clear();
-        int64_t m = 0;
-        const auto put = [&](double t, const double* g, double side) {
-            std::fill_n(B + m * stride, stride, 0.0);
-            add_row(B + m * stride, std::sqrt(std::abs(t)), g, stride);
-            small_.push_back(side);
-            ++m;
-        };
-        for (const Change& change : changes_)
-            if (change.t < 0) put(change.t, f_.row(change.row), -1.0);
-        for (const Change& change : changes_)
-            if (change.t > 0) put(change.t, f_.row(change.row), 1.0);
-        if (moves_) put(1.0 / own_, work_.theta.data(), 1.0);
-        for (int64_t i = 0; i < m; ++i)
-            for (int64_t j = 0; j <= i; ++j)
-                A[i * m + j] = (i == j ? small_[i] : 0.0) - row_product(B + i * stride, B + j * stride, stride);
-        for (int64_t i = 0; i < m; ++i) {  // A = LDL', L in place of A; a row is LD until it is divided
-            for (int64_t j = 0; j < i; ++j) {
-                double before = 0;
-#pragma omp simd reduction(+ : before)
-                for (int64_t l = 0; l < j; ++l) before += A[i * m + l] * A[j * m + l];
-                A[i * m + j] -= before;
-            }
-            for (int64_t j = 0; j < i; ++j) {
-                A[i * m + j] /= A[j * m + j];
-                A[i * m + i] -= A[i * m + j] * A[i * m + j] * A[j * m + j];
-            }
-            if (!(small_[i] * A[i * m + i] > kCancelled)) return false;
-        }
-        return true;
-    }
-
-    FBED_HOT void solved_small(const double* right, double* e) {
-        const int64_t stride = f_.stride, m = static_cast<int64_t>(small_.size());
-        const double *B = work_.curvature.data(), *A = work_.hess.data();
-        along_.resize(m);
-        for (int64_t i = 0; i < m; ++i) {
-            along_[i] = row_product(B + i * stride, right, stride);
-            for (int64_t j = 0; j < i; ++j) along_[i] -= A[i * m + j] * along_[j];
-        }
-        for (int64_t i = m; i-- > 0;) {
-            along_[i] /= A[i * m + i];
-            for (int64_t j = i + 1; j < m; ++j) along_[i] -= A[j * m + i] * along_[j];
-        }
-        std::copy_n(right, stride, e);
-        for (int64_t i = 0; i < m; ++i) add_row(e, along_[i], B + i * stride, stride);
     }
 
     // What x gains on rows that no step moves.
@@ -296,7 +197,7 @@ class SupportStep {
         std::fill(right, right + f_.stride, 0.0);
         for (int64_t k = 0; k < f_.r; ++k) right[k] = pull_[k] - c[k] * by;
         filled_.assign(f_.stride, 0.0);
-        solved(right, filled_.data());
+        curvature_.solve(right, filled_.data());
         for (int64_t k = 0; k < f_.r; ++k) along += c[k] * filled_[k];
         const double last = moves_ ? by - along / own_ : 0.0;
         std::fill(v, v + f_.n, 0.0);
@@ -414,12 +315,12 @@ class SupportStep {
     Work& work_;
     double own_ = 0, slope_ = 0, decrement_ = 0, idle_step_ = 0;
     double reach_ = 0;  // largest linear predictor, in size
-    bool moves_ = false, looked_at_all_ = false, is_small_ = false, own_rows_stay_ = false, all_stay_ = false;
+    bool moves_ = false, looked_at_all_ = false, own_rows_stay_ = false, all_stay_ = false;
     std::vector<char> gone_;  // rows of T that are left out
     std::vector<double> z_;   // of the rows of T
     std::vector<int64_t> outside_;  // other rows that are left out
-    std::vector<Change> changes_;
-    std::vector<double> small_, along_, left_, filled_, together_, pull_;
+    ChangedCurvature curvature_;
+    std::vector<double> left_, filled_, pull_;
 };
 
 }  // namespace fbed

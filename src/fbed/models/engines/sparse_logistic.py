@@ -226,6 +226,11 @@ class SparseLogistic(CertifiedLogistic):
         columns = self.span.columns.part(np.arange(self.model.design.n_rows), kept)
         return self._decided(variable, columns, self._fitted(columns, starts, _ENOUGH, enough), enough)
 
+    def _least_losses(self, variables: Indices, critical: float) -> Floats:
+        """By steps that begin where a part of a variable's coefficient is taken off its own rows."""
+        places = np.array([self.span.place(int(v)).start for v in variables], dtype=np.int64)
+        return np.maximum(self.null.kernel.losses(places, self.coefficients, critical * (1.0 + 4e-9)), 0.0)
+
     def least_deviances_without(self, variables: Indices, enough: Floats) -> Floats:
         """What the models without each of some variables leave unexplained at least, or more than enough of it."""
         places, out = np.array([self.span.place(int(v)).start for v in variables]), np.zeros(len(variables))
