@@ -18,6 +18,7 @@ from scipy import sparse
 
 import fbed
 from fbed.families import builders
+from fbed.matrix import scattered_columns
 
 FAMILIES = ("binomial", "poisson")
 
@@ -94,8 +95,10 @@ def compared(seed: int, family: str) -> str | None:
     return differs(one, other)
 
 
-def attack(first: int, count: float, seconds: float) -> Iterator[tuple[int, str, str]]:
+def attack(first: int, count: float, seconds: float, by_entries: bool) -> Iterator[tuple[int, str, str]]:
     builders.TALL = 0
+    if by_entries:
+        scattered_columns._SMALLEST, scattered_columns._PAYS = 1, np.inf
     start, seed = time.monotonic(), first
     while seed < first + count and time.monotonic() - start < seconds:
         for family in FAMILIES:
@@ -111,8 +114,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=float, default=math.inf)
     parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--by-entries", action="store_true", help="models of sparse tables by their entries, however few")
     asked = parser.parse_args()
-    for found in attack(asked.first, asked.count, asked.seconds):
+    for found in attack(asked.first, asked.count, asked.seconds, asked.by_entries):
         print(*found, flush=True)
 
 

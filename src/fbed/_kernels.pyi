@@ -102,6 +102,8 @@ class SparseModel:
         """The weighted Gram matrix, of which the lower triangle is told."""
     def products(self, v: Floats) -> Floats:
         """Inner products of the columns with v."""
+    def crossed(self, columns: SparseColumns, which: Which, weight: Floats) -> Floats:
+        """Weighted inner products of the columns with some of a matrix as they are, a column each."""
     def moved(self, coefficients: Floats) -> Floats:
         """Columns times coefficients, which come column after column."""
 
@@ -355,6 +357,8 @@ class RareColumns:
         """
     def add(self, first: int, Z: Floats) -> None:
         """Rows of the model's columns, which come in order."""
+    def add_sparse(self, model: SparseModel, shift: Floats, idle: Which) -> None:
+        """All rows at once of columns that are mostly 0, each less by its shift; those that are idle count as 0."""
     def lost(self, information: Floats, gradient: Floats, reach: Floats, short: float) -> tuple[Floats, Floats]:
         """Intervals of what it costs to take each column out of the model."""
     def enclosed(

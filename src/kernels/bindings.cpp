@@ -197,6 +197,30 @@ struct SparseModel {
         return out;
     }
 
+    // X'cY with some columns of a matrix, as they are.
+    template <class Columns>
+    OutMatrix crossed(const Columns& columns, Which which, Vector c) const {
+        const size_t n = static_cast<size_t>(terms->n), r = static_cast<size_t>(terms->r), count = which.shape(0);
+        require(static_cast<size_t>(columns.m.n) == n && c.shape(0) == n, "rows");
+        check_range(which, columns.m.p);
+        double* data;
+        OutMatrix out = new_columns(r, count, data);
+        nb::gil_scoped_release release;
+        std::fill(data, data + r * count, 0.0);
+        std::vector<int32_t> rows(n);
+        std::vector<double> values(n);
+        for (size_t j = 0; j < count; ++j) {
+            if (j % kColumnsALook == 0) look_up();
+            const int64_t stored = columns.m.support(which.data()[j], rows.data(), values.data());
+            for (int64_t i = 0; i < stored; ++i) {
+                const double t = c.data()[rows[i]] * values[i];
+                for (int64_t e = terms->row_start[rows[i]]; e < terms->row_start[rows[i] + 1]; ++e)
+                    data[j * r + static_cast<size_t>(terms->column_of[e])] += t * terms->by_row[e];
+            }
+        }
+        return out;
+    }
+
     // X times the columns of coefficients.
     OutMatrix moved(ColumnMajor coefficients) const {
         require(static_cast<int64_t>(coefficients.shape(0)) == terms->r, "one coefficient a column");
@@ -395,6 +419,7 @@ NB_MODULE(_kernels, m) {
         .def("column", &SparseModel::column)
         .def("part", &SparseModel::part)
         .def("fit", &SparseModel::fit)
+        .def("crossed", &SparseModel::crossed<SparseColumns>)
         .def("least_without", nb::overload_cast<Vector, Vector, Flags, Which, RowMajor, double, Vector>(&SparseModel::least_without, nb::const_))
         .def("gram", &SparseModel::gram)
         .def("products", &SparseModel::products)
@@ -441,6 +466,7 @@ NB_MODULE(_kernels, m) {
         .def(nb::init<bool, const DenseColumns&, Which, Vector, Vector, Vector, int64_t, Which, Vector, Flags, Vector>())
         .def(nb::init<bool, const SparseColumns&, Which, Vector, Vector, Vector, int64_t, Which, Vector, Flags, Vector>())
         .def("add", &RareColumns::add)
+        .def("add_sparse", [](RareColumns& s, const SparseModel& model, Vector shift, Which idle) { s.add_sparse(*model.terms, shift, idle); })
         .def("lost", &RareColumns::lost)
         .def("enclosed", &RareColumns::enclosed);
     m.def("squares_and_reach", &squares_and_reach);

@@ -143,6 +143,18 @@ class RareColumns {
         }
     }
 
+    // All rows of the model's columns, which are mostly 0 as they are; each is less by its shift, and those that are idle are 0.
+    void add_sparse(const SparseTerms& Z, Vector shift, Which idle) {
+        require(added_ == 0 && Z.n == n_ && Z.r == k_ && static_cast<int64_t>(shift.shape(0)) == k_, "all rows at once");
+        check_range(idle, k_);
+        added_ = n_;
+        nb::gil_scoped_release release;
+        for (Column& column : columns_) {
+            look_up();
+            if (column.known && column.size() > 0) add_entries(column, Z, shift.data(), idle);
+        }
+    }
+
     // Intervals, and where the models with each column have about their maximum: steps of the model's k coefficients, then that of
     // x, which is 0 where it is infinite.
     std::tuple<OutVector, OutVector, OutMatrix> enclosed(RowMajor information, Vector gradient, Vector reach, double missing) const {
@@ -275,6 +287,37 @@ class RareColumns {
         accumulate(c.slope, sums);
         products(rows.data(), m, k_, along.data(), sums.data());
         accumulate(c.beside, sums);
+    }
+
+    void add_entries(Column& c, const SparseTerms& Z, const double* shift, const Which& idle) const {
+        c.fewer.assign(k_ * k_, 0.0), c.slope.assign(k_, 0.0), c.beside.assign(k_, 0.0);
+        for (size_t e = 0; e < c.at.size(); ++e) {
+            const double here = curvature(c.mean[e]), there = curvature(c.there[e]), fewer = c.a[e] * (here - there);
+            const double change = c.a[e] * (c.mean[e] - c.there[e]), along = c.a[e] * there * c.x[e];
+            const int64_t first = Z.row_start[c.at[e]], last = Z.row_start[c.at[e] + 1];
+            for (int64_t p = first; p < last; ++p) {
+                const double z = Z.by_row[p], t = fewer * z;
+                const int64_t at = Z.column_of[p];
+                c.slope[at] += change * z, c.beside[at] += along * z;
+                for (int64_t q = first; q <= p; ++q) c.fewer[at * k_ + Z.column_of[q]] += t * Z.by_row[q];
+            }
+        }
+        const double ones = c.fewer[0];
+        std::vector<double> with_constant(k_);
+        for (int64_t p = 0; p < k_; ++p) with_constant[p] = c.fewer[p * k_];
+        for (int64_t p = 0; p < k_; ++p)
+            for (int64_t q = 0; q <= p; ++q) {
+                double& own = c.fewer[p * k_ + q];
+                own += shift[p] * shift[q] * ones - shift[p] * with_constant[q] - shift[q] * with_constant[p];
+                c.fewer[q * k_ + p] = own;
+            }
+        const double slope = c.slope[0], beside = c.beside[0];
+        for (int64_t p = 0; p < k_; ++p) c.slope[p] -= shift[p] * slope, c.beside[p] -= shift[p] * beside;
+        for (size_t i = 0; i < idle.shape(0); ++i) {
+            const int64_t p = idle.data()[i];
+            c.slope[p] = c.beside[p] = 0.0;
+            for (int64_t q = 0; q < k_; ++q) c.fewer[p * k_ + q] = c.fewer[q * k_ + p] = 0.0;
+        }
     }
 
     static void accumulate(std::vector<double>& to, const std::vector<double>& from) {

@@ -20,7 +20,7 @@ from fbed.models.engines.categories.softmax_rows import Entries
 from fbed.models.engines.counts import CountsFit
 from fbed.models.engines.raced import RacedFit
 from fbed.models.likelihoods.glm import Glm
-from fbed.models.likelihoods.likelihood import Regression, RegressionFit, RegressionModel
+from fbed.models.likelihoods.likelihood import Predicted, Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.rules.p_values import Floats
 
@@ -57,7 +57,7 @@ class CodedRegression(RegressionModel, CodedModel):
 
     def dense_fit(self, selected: Sequence[int], near: object = None) -> RegressionFit:
         """The same on a basis of orthogonal columns."""
-        if isinstance(near, CodedFit):  # it tells predictors, as a fit on columns does
+        if isinstance(near, CodedFit | Predicted):  # it tells predictors, as a fit on columns does
             return self._kind(self, Span(self.design, selected), cast(RegressionFit, near))
         return super().fit(selected, near if isinstance(near, RegressionFit) else None)
 

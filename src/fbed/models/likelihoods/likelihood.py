@@ -182,6 +182,19 @@ def wald(comparison: Comparison) -> Floats:
 TESTS: dict[str, Test] = {"lr": likelihood_ratio, "score": score, "wald": wald}
 
 
+class Predicted:
+    """Where another engine has found a maximum, next to it: all that is known are the linear predictors."""
+
+    def __init__(self, predictors: Floats) -> None:
+        self._predictors = predictors
+        self.parameters = np.empty(0)
+        self.columns = Columns(np.empty((len(predictors), 0)))
+
+    def predictors(self) -> Floats:
+        """One row a row, one column a predictor."""
+        return self._predictors
+
+
 class RegressionModel:
     """A likelihood bound to a design."""
 
@@ -208,12 +221,14 @@ class RegressionModel:
         self._null = self._kind(self, Span(design, ()))
         self.null_deviance = self._null.deviance
 
-    def fit(self, selected: Sequence[int], near: Fit | None = None) -> RegressionFit:
+    def fit(self, selected: Sequence[int], near: Fit | Predicted | None = None) -> RegressionFit:
         """Maximise the likelihood on a set of variables, from the likelier of two starts."""
+        if isinstance(near, Predicted):
+            return self._kind(self, Span(self.design, selected, self._null.span), near)
         known = near if isinstance(near, RegressionFit) else self._null
         return self._kind(self, Span(self.design, selected, known.span), known)
 
-    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | Predicted | None = None) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
         return self.fit(selected, near).describe()
 
@@ -225,7 +240,9 @@ class RegressionModel:
 class RegressionFit:
     """Maximum likelihood on the span of S."""
 
-    def __init__(self, model: RegressionModel, span: Span, near: RegressionFit | None = None) -> None:
+    def __init__(
+        self, model: RegressionModel, span: Span, near: RegressionFit | Predicted | None = None
+    ) -> None:
         self.model = model
         self.span = span
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
@@ -234,9 +251,9 @@ class RegressionFit:
         found = self._arrived(near, start) or self._maximise(start)
         self.parameters, self.deviance = found.parameters[:, 0], max(float(found.deviance[0]), model.likelihood.least)
 
-    def _arrived(self, near: RegressionFit | None, start: Floats) -> Maximum | None:
+    def _arrived(self, near: RegressionFit | Predicted | None, start: Floats) -> Maximum | None:
         """The start, where a fit on the same variables that knows no columns has found the maximum there."""
-        if near is None or getattr(near, "selected", None) != self.span.selected:
+        if near is None or isinstance(near, Predicted) or getattr(near, "selected", None) != self.span.selected:
             return None
         value = float(self.model.likelihood.at(self.columns, start[:, None]).value[0])
         if not value <= near.deviance + _SAME * max(1.0, near.deviance):
@@ -247,7 +264,7 @@ class RegressionFit:
         """Where the likelihood is largest."""
         return self.model.likelihood.maximise(self.columns, start[:, None])
 
-    def _start(self, near: RegressionFit | None) -> Floats:
+    def _start(self, near: RegressionFit | Predicted | None) -> Floats:
         """The likelier of the family's own start and the neighbour's predictors."""
         starts = np.column_stack(
             [self.model.likelihood.start(self.columns.size)] + ([] if near is None else [self._projected(near)])
@@ -270,7 +287,7 @@ class RegressionFit:
                 predictor, lowered = predictor - shift[codes], lowered or bool(shift.any())
         return self._along(predictor[:, None]).ravel() if lowered else parameters
 
-    def _projected(self, near: RegressionFit) -> Floats:
+    def _projected(self, near: RegressionFit | Predicted) -> Floats:
         """Parameters whose predictors are closest to those of another fit."""
         further = near.parameters[near.columns.size * self.model.likelihood.n_predictors :]
         return np.concatenate([self._along(near.predictors()).T.ravel(), further])

@@ -33,6 +33,20 @@ class _Support:
         """Whether the column explains its rows, apart from those that are gone."""
         return bool(gone[self.against_falling].all() or gone[self.against_rising].all())
 
+    def falls_beside(self, gone: NDArray[np.bool_]) -> bool:
+        """Whether it does so as its coefficient falls."""
+        return bool(gone[self.against_falling].all())
+
+
+@dataclass(frozen=True)
+class _Explained:
+    """What a model explains: rows that are gone, who explained them one after another, and who did not."""
+
+    gone: NDArray[np.bool_]
+    order: tuple[int, ...]
+    waiting: dict[int, _Support]
+    left: RowsLeft | None
+
 
 class ExplainedColumns:
     """Which rows are left beside the columns of a model.
@@ -46,18 +60,40 @@ class ExplainedColumns:
     ) -> None:
         self.design, self.weights, self.falls, self.rises, self.told = blocks.design, weights, falls, rises, told
         self._supports: dict[int, _Support | None] = {}
-        self._left: dict[tuple[int, ...], tuple[RowsLeft | None]] = {}
+        self._known: dict[tuple[int, ...], _Explained] = {}
 
     def left_by(self, selected: Sequence[int]) -> RowsLeft | None:
         """Rows that are left to explain beside S, None where those are all."""
-        key = tuple(selected)
-        known = self._left.get(key)
+        return self._explained_by(tuple(selected)).left
+
+    def far_out(self, selected: Sequence[int], predictor: Floats, far: float) -> Floats:
+        """The linear predictor with rows that S explains at least so far out, by multiples of the columns that do.
+
+        Who explained rows first comes last: others may move them back.
+        """
+        found, out = self._explained_by(tuple(selected)), predictor.copy()
+        for variable in reversed(found.order):
+            rows, values = self.design.matrix.support(int(self.design.positions([variable])[0]))
+            earlier = self._explained_by(found.order[: found.order.index(variable)]).gone
+            support = self._support(variable)
+            assert support is not None
+            way = -values if support.falls_beside(earlier) else values
+            own = ~earlier[rows]
+            side = np.where(self.rises[rows], 1.0, -1.0)
+            short = np.where(own, (far - side * out[rows]) / np.abs(values), 0.0)
+            out[rows] += way * max(0.0, float(short.max(initial=0.0)))
+        return out
+
+    def _explained_by(self, key: tuple[int, ...]) -> _Explained:
+        known = self._known.get(key)
         if known is None:
-            known = (self._found(key),)
-            if len(self._left) >= _KEPT:
-                self._left.clear()  # threads that share it have what they asked for
-            self._left[key] = known
-        return known[0]
+            known = self._found(key)
+            if len(self._known) >= _KEPT:
+                before = {key[:-1]: self._known[key[:-1]]} if key[:-1] in self._known else {}
+                self._known.clear()  # threads that share it have what they asked for
+                self._known.update(before)
+            self._known[key] = known
+        return known
 
     def hides(self, selected: Sequence[int], variable: int) -> bool:
         """Whether a column is 0 on all rows that are left beside S."""
@@ -80,18 +116,30 @@ class ExplainedColumns:
                 return None
         return explains, np.where(times == 1, self.weights, 0.0)
 
-    def _found(self, selected: tuple[int, ...]) -> RowsLeft | None:
-        supports = {variable: support for variable in selected if (support := self._support(variable)) is not None}
-        gone = self.weights <= 0.0
-        waiting = dict(supports)
-        while some := [v for v, support in waiting.items() if support.is_explained_beside(gone)]:
+    def _found(self, selected: tuple[int, ...]) -> _Explained:
+        """From what is known of the model without its last variable, if it is."""
+        before = self._known.get(selected[:-1]) if selected else None
+        new, gone, order = selected, self.weights <= 0.0, ()
+        waiting: dict[int, _Support] = {}
+        if before is not None:
+            new, gone, order, waiting = selected[-1:], before.gone, before.order, dict(before.waiting)
+        added = {v: support for v in new if (support := self._support(v)) is not None}
+        waiting |= added
+        some = [v for v, support in added.items() if support.is_explained_beside(gone)]
+        if some:
+            gone = gone.copy()
+        while some:
             for variable in some:
                 gone[waiting.pop(variable).rows] = True
-        if len(waiting) == len(supports):
-            return None
+            order = (*order, *some)
+            some = [v for v, support in waiting.items() if support.is_explained_beside(gone)]
+        return _Explained(gone, order, waiting, self._left(selected, gone) if order else None)
+
+    def _left(self, selected: tuple[int, ...], gone: NDArray[np.bool_]) -> RowsLeft:
         idle, first = [], 1  # after the constant
         for variable in selected:
-            if variable in supports and gone[supports[variable].rows].all():
+            support = self._support(variable)
+            if support is not None and gone[support.rows].all():
                 idle.append(first)
             first += int(self.design.width[variable])
         return RowsLeft(np.where(gone, 0.0, self.weights), np.array(idle, dtype=np.intp))

@@ -35,7 +35,7 @@ from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
 from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, SparingVerbs, Verbs
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.models.engines.tall.screen import EarlierVerbs, Here, Screen
-from fbed.models.likelihoods.likelihood import SATURATED
+from fbed.models.likelihoods.likelihood import SATURATED, Predicted
 from fbed.models.presentation import standardised_to_users_scale
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
@@ -53,6 +53,7 @@ _SLACK = 1e-9  # rounding of sums, relative
 _LEADERS = 10  # candidates who are looked at together with those who may be best: they are asked about next
 _FEW_COEFFICIENTS = 200  # of a model beside which rare columns are looked at by themselves: a row costs their square
 _ENTRIES = 2**20  # of rare columns that are looked at in one pass over the model
+_FAR_OUT = 40.0  # a linear predictor that leaves next to nothing of a row
 _MANY_FITS = 4  # of candidates of one scan, beyond which brackets tell too little and a quick ordinary model goes on
 _FEW = 32  # candidates whose steps are kept although they do not pass: some of them may be looked at more closely
 
@@ -650,11 +651,16 @@ class TallFit:
     def _widths(self, variables: Indices) -> Floats:
         return self.model.design.width[variables].astype(float)
 
+    def _predicted(self) -> Predicted | None:
+        """Where the ordinary model may begin, with rows that S explains far out."""
+        tell = getattr(self.sums, "far_out", None)
+        return None if tell is None else Predicted(tell(self.selected, self.maximum, _FAR_OUT)[:, None])
+
     def describe(self) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
         model = self.model
         if self._spared:
-            return model.careful.describe(self.selected)
+            return model.careful.describe(self.selected, self._predicted())
         fit = TallFit(model, self.selected, self.maximum) if self.short > _SHOWN else self
         shown = standardised_to_users_scale(
             model.design, self.selected, fit.maximum, fit._covariance, constant=self.sums.constant

@@ -18,6 +18,7 @@ from fbed.clock import check_time
 from fbed.matrix.candidate_steps import remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.row_blocks import RowBlocks, Sums
+from fbed.matrix.scattered_columns import ScatteredColumns, scattered
 from fbed.models.base import Indices, harmonic_mean
 from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.explained_columns import ExplainedColumns
@@ -82,6 +83,7 @@ class RowSums:
         self.least = y - self.least if counts else -self.least - special.xlog1py(1.0 - y, -y)
         self.n = float(weights.sum())
         rises = np.zeros(len(y), dtype=bool) if counts else y == 1.0
+        self._kept: tuple[tuple[int, ...], ScatteredColumns | None] | None = None
         told = whole and self.knows_rare and not self.sparse_classes
         self.explained = ExplainedColumns(blocks, weights, y == 0.0, rises, told)
 
@@ -106,6 +108,9 @@ class RowSums:
         columns = counted(self.blocks, selected)
         if columns is not None:
             return self._counted_sweep(columns, coefficients, rows, self.explained.left_by(selected))
+        few = self._scattered(selected)
+        if few is not None:
+            return self._scattered_sweep(few, coefficients, rows, self.explained.left_by(selected))
         model, left = self.blocks.model(selected), self.explained.left_by(selected)
         weights = self.weights if left is None else left.weights
         loss, gradient, upper = self.blocks.summed(
@@ -123,6 +128,24 @@ class RowSums:
             return self._state(rows, part, np.empty((len(eta), 0), order="F"), np.empty(0), eta, weights[part])[:1]
 
         (loss,) = self.blocks.summed(work, 2 * columns.first)
+        found = Sweep(float(loss[0]), columns.along(rows.residual), columns.gram(rows.weight), rows)
+        return found if left is None else left.without_idle(found)
+
+    def _scattered(self, selected: Sequence[int]) -> ScatteredColumns | None:
+        """The columns of S by their entries, where these are few; they are asked for again and again."""
+        key, kept = tuple(selected), self._kept
+        if kept is None or kept[0] != key:
+            kept = self._kept = key, scattered(self.blocks, selected)
+        return kept[1]
+
+    def _scattered_sweep(
+        self, columns: ScatteredColumns, coefficients: Floats, rows: Rows, left: RowsLeft | None
+    ) -> Sweep:
+        """The same where columns are mostly 0: rows first, then products by entries."""
+        check_time()
+        weights, none = self.weights if left is None else left.weights, np.empty((len(rows.mean), 0), order="F")
+        eta = self.offset + columns.predict(coefficients)
+        loss = self._state(rows, slice(0, len(eta)), none, np.empty(0), eta, weights)[0]
         found = Sweep(float(loss[0]), columns.along(rows.residual), columns.gram(rows.weight), rows)
         return found if left is None else left.without_idle(found)
 
@@ -150,6 +173,11 @@ class RowSums:
             along, own = self.blocks.products(candidates, vectors.__getitem__, 2)
             cross = columns.between(CountedColumns(self.blocks, candidates.tolist(), constant=False), rows.weight)
             return Looked(along[:, 0], cross, own)
+        few = self._scattered(selected)
+        if few is not None:
+            vectors = np.column_stack([rows.residual, rows.weight])
+            along, own = self.blocks.products(candidates, vectors.__getitem__, 2)
+            return Looked(along[:, 0], few.between(candidates, rows.weight), own)
         model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
         along, own = self.blocks.products(candidates, partial(_vectors, rows.residual, rows.weight, model), width)
         return Looked(along[:, 0], along[:, 1:].T, own)
@@ -157,6 +185,12 @@ class RowSums:
     def rows_left(self, selected: Sequence[int]) -> RowsLeft | None:
         """Rows that S has left to explain, None where those are all."""
         return self.explained.left_by(selected)
+
+    def far_out(self, selected: Sequence[int], coefficients: Floats, far: float) -> Floats:
+        """Linear predictors, less the offset, with rows that S explains in the limit at least so far out."""
+        model, parts = self.blocks.model(selected), self.blocks.parts(len(coefficients))
+        found = np.concatenate([model(part) @ coefficients for part in parts])
+        return self.explained.far_out(selected, found, far)
 
     def spares_rows(self, variables: Sequence[int]) -> bool:
         """Whether a model of some variables explains rows in the limit."""
@@ -244,7 +278,9 @@ class RowSums:
 
     def _read_model(self, columns: RareColumns, selected: Sequence[int], size: int) -> None:
         """All rows of the model's columns, without those that tell nothing of the rows that are left."""
-        model, left = self.blocks.model(selected), self.explained.left_by(selected)
+        model, left, few = self.blocks.model(selected), self.explained.left_by(selected), self._scattered(selected)
+        if few is not None:
+            return few.tell(columns, None if left is None else left.idle)
         for part in self.blocks.parts(size):
             check_time()
             Z = np.asfortranarray(model(part))

@@ -1,0 +1,107 @@
+"""Columns that are mostly 0, multiplied by their entries: what is found side by side with all their zeros."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import fbed
+from fbed._kernels import RareColumns
+from fbed.families import builders
+from fbed.matrix import scattered_columns
+from fbed.matrix.row_blocks import RowBlocks
+from fbed.matrix.scattered_columns import scattered
+from fbed.models.engines.tall.row_sums import RowSums
+from problem_cases import read_problem
+from rare_cases import compared
+
+FEW, MANY = np.arange(0, 20, 2), np.arange(1, 40, 2)
+
+
+def table(seed, n=700, p=40):
+    """Counts, some of them rare, one as good as everywhere, of any sign and size."""
+    rng = np.random.default_rng([41, seed])
+    X = rng.poisson(1.5, (n, p)) * (rng.random((n, p)) < rng.choice([0.02, 0.1, 0.3], p)) * 10.0 ** rng.uniform(-3, 3, p)
+    X[:, ::7] *= np.sign(rng.normal(size=(n, X[:, ::7].shape[1])))
+    X[:, 4] = (rng.random(n) < 0.8) * 1.0
+    return sparse.csc_matrix(X), rng
+
+
+def blocks_of(X):
+    rng = np.random.default_rng(0)
+    weights = rng.integers(1, 4, X.shape[0])
+    return RowBlocks(read_problem(X, rng.poisson(1.0, X.shape[0]), [fbed.BIC()], family="poisson", sample_weight=weights).design)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_products_are_those_of_all_rows(seed):
+    X, rng = table(seed)
+    blocks = blocks_of(X)
+    few = scattered(blocks, FEW)
+    n = X.shape[0]
+    Z, Y = blocks.model(FEW)(slice(0, n)), blocks.gather(blocks.design.positions(MANY), slice(0, n))
+    weight, rows, coefficients = rng.random(n), rng.normal(size=n), rng.normal(size=1 + len(FEW))
+    close = {"rtol": 1e-11, "atol": 1e-11 * n}
+    np.testing.assert_allclose(few.predict(coefficients), Z @ coefficients, **close)
+    np.testing.assert_allclose(few.along(rows), Z.T @ rows, **close)
+    np.testing.assert_allclose(few.gram(weight), Z.T @ (weight[:, None] * Z), **close)
+    np.testing.assert_allclose(few.between(MANY, weight), Z.T @ (weight[:, None] * Y), **close)
+
+
+def test_who_is_not_worth_it():
+    X, _ = table(0)
+    dense = blocks_of(X.toarray())
+    blocks = blocks_of(X)
+    assert scattered(dense, FEW) is None
+    assert scattered(blocks, FEW[:3]) is None
+    X = X.tolil()
+    X[:, 2] = 1e6 + np.arange(X.shape[0])[:, None]
+    assert scattered(blocks_of(X.tocsc()), FEW) is None  # its centre is many scales from 0
+
+
+@pytest.mark.parametrize("counts", [True, False], ids=["counts", "classes"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tall_engine_finds_the_same(seed, counts, monkeypatch):
+    """Sweeps, looks and brackets of rare columns, by entries and by blocks of rows."""
+    X, rng = table(seed)
+    n = X.shape[0]
+    y = (rng.poisson(1.0, n) if counts else rng.integers(2, size=n)).astype(float)
+    sums = [RowSums(blocks_of(X), y, np.ones(n), rng.normal(size=n) * 0.1, counts) for _ in range(2)]
+    sums[1].offset = sums[0].offset
+    monkeypatch.setattr(sums[1], "_scattered", lambda selected: None)
+    selected, coefficients = tuple(FEW.tolist()), np.append(0.1, rng.normal(size=len(FEW)) * 0.05)
+    assert sums[0]._scattered(selected) is not None
+    one, other = (s.sweep(selected, coefficients) for s in sums)
+    close = {"rtol": 1e-9, "atol": 1e-8}
+    assert one.loss == pytest.approx(other.loss, rel=1e-12)
+    np.testing.assert_allclose(one.gradient, other.gradient, **close)
+    np.testing.assert_allclose(one.information, other.information, **close)
+    looks = [s.look(other.rows, selected, MANY) for s in sums]
+    for name in ("score", "cross", "own"):
+        np.testing.assert_allclose(getattr(looks[0], name), getattr(looks[1], name), **close)
+    rare = np.array([v for v in MANY if sums[0].design.mostly_zero[sums[0].design.positions([v])[0]]])
+    reach = np.append(1.0, sums[0].blocks.reach(selected))
+    found = [s.enclose_rare(other, selected, rare, reach, 0.0) for s in sums]
+    for mine, its in zip(*found, strict=True):
+        np.testing.assert_allclose(mine, its, rtol=1e-6, atol=1e-6)
+
+
+def test_rows_are_told_once():
+    X, _ = table(0)
+    blocks = blocks_of(X)
+    few, n = scattered(blocks, FEW), X.shape[0]
+    columns = RareColumns(True, blocks.design.matrix, np.array([1]), np.ones(n), np.ones(n), np.ones(n), 1 + len(FEW))
+    few.tell(columns, None)
+    with pytest.raises(ValueError, match="all rows"):
+        few.tell(columns, None)
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+@pytest.mark.parametrize("seed", range(20, 36))
+def test_searches_equal_exhaustive(seed, family, monkeypatch):
+    """However few columns a model has."""
+    monkeypatch.setattr(builders, "TALL", 0)
+    monkeypatch.setattr(scattered_columns, "_SMALLEST", 1)
+    monkeypatch.setattr(scattered_columns, "_PAYS", np.inf)
+    assert compared(seed, family) is None
