@@ -114,7 +114,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=float, default=math.inf)
     parser.add_argument("--seconds", type=float, default=math.inf)
-    parser.add_argument("--by-entries", action="store_true", help="models of sparse tables by their entries, however few")
+    parser.add_argument(
+        "--by-entries", action="store_true", help="models of sparse tables by their entries, however few"
+    )
     asked = parser.parse_args()
     for found in attack(asked.first, asked.count, asked.seconds, asked.by_entries):
         print(*found, flush=True)

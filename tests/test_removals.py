@@ -1,4 +1,4 @@
-"""What it costs at least to take a column that is mostly 0 out of a model: never more than it does, and mostly enough."""
+"""What it costs at least to take out a column that is mostly 0: never more than it does, and mostly enough."""
 
 from __future__ import annotations
 

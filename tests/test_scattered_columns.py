@@ -11,7 +11,7 @@ from fbed._kernels import RareColumns
 from fbed.families import builders
 from fbed.matrix import scattered_columns
 from fbed.matrix.row_blocks import RowBlocks
-from fbed.matrix.scattered_columns import scattered
+from fbed.matrix.scattered_columns import scattered, scattered_products
 from fbed.models.engines.tall.row_sums import RowSums
 from problem_cases import read_problem
 from rare_cases import compared
@@ -22,7 +22,11 @@ FEW, MANY = np.arange(0, 20, 2), np.arange(1, 40, 2)
 def table(seed, n=700, p=40):
     """Counts, some of them rare, one as good as everywhere, of any sign and size."""
     rng = np.random.default_rng([41, seed])
-    X = rng.poisson(1.5, (n, p)) * (rng.random((n, p)) < rng.choice([0.02, 0.1, 0.3], p)) * 10.0 ** rng.uniform(-3, 3, p)
+    X = (
+        rng.poisson(1.5, (n, p))
+        * (rng.random((n, p)) < rng.choice([0.02, 0.1, 0.3], p))
+        * 10.0 ** rng.uniform(-3, 3, p)
+    )
     X[:, ::7] *= np.sign(rng.normal(size=(n, X[:, ::7].shape[1])))
     X[:, 4] = (rng.random(n) < 0.8) * 1.0
     return sparse.csc_matrix(X), rng
@@ -31,7 +35,9 @@ def table(seed, n=700, p=40):
 def blocks_of(X):
     rng = np.random.default_rng(0)
     weights = rng.integers(1, 4, X.shape[0])
-    return RowBlocks(read_problem(X, rng.poisson(1.0, X.shape[0]), [fbed.BIC()], family="poisson", sample_weight=weights).design)
+    return RowBlocks(
+        read_problem(X, rng.poisson(1.0, X.shape[0]), [fbed.BIC()], family="poisson", sample_weight=weights).design
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -47,6 +53,10 @@ def test_products_are_those_of_all_rows(seed):
     np.testing.assert_allclose(few.along(rows), Z.T @ rows, **close)
     np.testing.assert_allclose(few.gram(weight), Z.T @ (weight[:, None] * Z), **close)
     np.testing.assert_allclose(few.between(MANY, weight), Z.T @ (weight[:, None] * Y), **close)
+    own, along = rng.normal(size=len(MANY)), rng.normal(size=(1 + len(FEW), len(MANY)))
+    np.testing.assert_allclose(few.steps(MANY, own, along), Y * own - Z @ along, **close)
+    products = scattered_products(blocks, FEW, MANY, weight)
+    np.testing.assert_allclose(products, Z[:, 1:].T @ (weight[:, None] * Y), **close)
 
 
 def test_who_is_not_worth_it():
@@ -80,6 +90,9 @@ def test_the_tall_engine_finds_the_same(seed, counts, monkeypatch):
     looks = [s.look(other.rows, selected, MANY) for s in sums]
     for name in ("score", "cross", "own"):
         np.testing.assert_allclose(getattr(looks[0], name), getattr(looks[1], name), **close)
+    own, along = rng.normal(size=(len(MANY), 1)) * 0.1, rng.normal(size=(1 + len(FEW), len(MANY))) * 0.02
+    one, again = (s.moments(other.rows, selected, MANY, list(own), along) for s in sums)
+    np.testing.assert_allclose(one, again, rtol=1e-9, atol=1e-9)
     rare = np.array([v for v in MANY if sums[0].design.mostly_zero[sums[0].design.positions([v])[0]]])
     reach = np.append(1.0, sums[0].blocks.reach(selected))
     found = [s.enclose_rare(other, selected, rare, reach, 0.0) for s in sums]

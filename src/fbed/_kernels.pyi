@@ -267,7 +267,7 @@ class LogisticNull:
     def first(self, u: Floats, low: Floats, high: Floats, norm: float) -> tuple[Floats, Floats]:
         """Bounds for a model with an intercept only, from scores and extremes of standardised columns."""
     def losses(self, columns: Which, coefficients: Floats, enough: float) -> Floats:
-        """What it costs at least to take out columns of a sparse model, or more than enough; minus infinity: unknown."""
+        """What it costs at least to take out columns of a sparse model, or more than enough; −inf where unknown."""
     def contest(
         self,
         columns: DenseColumns | SparseColumns,

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fbed._kernels import RareColumns, SparseColumns, SparseModel
+from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import Indices, RowBlocks
 from fbed.rules.p_values import Floats
@@ -22,24 +24,42 @@ _PAYS = 0.1  # pairs of entries beside those of a matrix without zeros, up to wh
 
 
 def scattered(blocks: RowBlocks, variables: Sequence[int]) -> ScatteredColumns | None:
-    """The columns of some variables after a constant, where looking at their entries takes less time than at all rows."""
-    design = blocks.design
-    chosen = np.asarray(variables, dtype=np.intp)
-    if len(chosen) < _SMALLEST or not isinstance(design.matrix, SparseColumns) or not design.varying[chosen].all():
+    """The columns of some variables after a constant, where their entries take less time than all rows."""
+    design, where = blocks.design, _places(blocks.design, variables)
+    if where is None or len(where) < _SMALLEST:
         return None
-    where = design.positions(chosen)
-    most = _PAYS * design.n_rows * (1 + len(chosen)) ** 2
-    far = bool((np.abs(design.center[where]) > _FAR * design.scale[where]).any())
-    if far or (design.n_rows + design.stored[where].sum()) ** 2 > most * design.n_rows:
+    most = _PAYS * design.n_rows * (1 + len(where)) ** 2
+    if (design.n_rows + design.stored[where].sum()) ** 2 > most * design.n_rows:
         return None
     found = ScatteredColumns(design, where)
     return found if found.columns.pairs <= most else None
 
 
+def scattered_products(blocks: RowBlocks, some: Sequence[int], others: Sequence[int], weight: Floats) -> Floats | None:
+    """Products of the columns of some variables with those of others, where their entries are few; None elsewhere."""
+    design = blocks.design
+    left, right = _places(design, some), _places(design, others)
+    if left is None or right is None:
+        return None
+    n = design.n_rows
+    if design.stored[right].sum() * (1.0 + design.stored[left].sum() / n) > _PAYS * n * len(right) * len(left):
+        return None
+    return ScatteredColumns(design, left).between(np.asarray(others, dtype=np.intp), weight)[1:]
+
+
+def _places(design: Design, variables: Sequence[int]) -> NDArray[np.int64] | None:
+    """Where columns are in a sparse matrix; None where it is none, or a centre is far from 0."""
+    chosen = np.asarray(variables, dtype=np.intp)
+    if not isinstance(design.matrix, SparseColumns) or not design.varying[chosen].all():
+        return None
+    where = design.positions(chosen)
+    return None if (np.abs(design.center[where]) > _FAR * design.scale[where]).any() else where
+
+
 class ScatteredColumns:
     """Standardised columns of a sparse matrix, after a constant."""
 
-    def __init__(self, design: Design, where: np.ndarray) -> None:
+    def __init__(self, design: Design, where: NDArray[np.int64]) -> None:
         self.design = design
         self.columns = SparseModel(design.matrix, where, design.scale)
         self.shift = np.concatenate([[0.0], design.center[where] / design.scale[where]])
@@ -71,6 +91,17 @@ class ScatteredColumns:
         raw -= self.columns.products(weight)[:, None] * (design.center[where] / design.scale[where])
         return np.asarray(raw - self.shift[:, None] * raw[0])
 
+    def steps(self, candidates: Indices, own: Floats, along: Floats) -> Floats:
+        """How far steps of own on candidates and −along on the columns move the rows, a column each."""
+        check_time()
+        raw = np.asfortranarray(-along)
+        raw[0] += self.shift @ along
+        design = self.design
+        columns = design.matrix.gather(design.positions(candidates), design.center, design.scale)
+        return np.asfortranarray(self.columns.moved(raw) + columns * own)
+
     def tell(self, columns: RareColumns, idle: Indices | None) -> None:
         """Give rare columns the rows of the model that they move, without columns that are idle."""
-        columns.add_sparse(self.columns, self.shift, np.empty(0, dtype=np.int64) if idle is None else idle.astype(np.int64))
+        columns.add_sparse(
+            self.columns, self.shift, np.empty(0, dtype=np.int64) if idle is None else idle.astype(np.int64)
+        )

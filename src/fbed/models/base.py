@@ -14,7 +14,7 @@ intervals only as far as decisions need.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeGuard
@@ -179,9 +179,10 @@ class Span:
             shared = shared_beginning(known.selected, self.selected)
             self.rank_of = {variable: known.rank_of[variable] for variable in self.selected[:shared]}
             basis, todo = known.Q[:, : 1 + sum(self.rank_of.values())], self.selected[shared:]
-        for variable in todo:
-            new = _orthonormal(basis, self.root[:, None] * design.columns(variable))
-            self.rank_of[variable] = new.shape[1]
+        for some in _side_by_side(design, todo):
+            columns = single_columns(design, np.array(some)) if len(some) > 1 else design.columns(some[0])
+            new, kept = _orthonormal(basis, self.root[:, None] * columns)
+            self.rank_of.update(zip(some, kept.tolist(), strict=True) if len(some) > 1 else [(some[0], new.shape[1])])
             basis = np.concatenate([basis.T, new.T]).T  # column after column, as sums over rows want it
         self.Q: Floats = basis
 
@@ -252,7 +253,7 @@ class Span:
 
     def group(self, variable: int) -> Floats:
         """Orthonormal columns that a variable adds to the basis, n × rank increase."""
-        return _orthonormal(self.Q, self.root[:, None] * self.design.columns(variable))
+        return _orthonormal(self.Q, self.root[:, None] * self.design.columns(variable))[0]
 
 
 def harmonic_mean(counts: NDArray[Any]) -> float:
@@ -273,12 +274,20 @@ def single_columns(design: Design, variables: Indices) -> Floats:
     return design.block(variables) if design.numeric[variables].all() else design.stack(variables.tolist())
 
 
-def _orthonormal(basis: Floats, columns: Floats) -> Floats:
-    """Gram–Schmidt, one column after another, leaving out those in the span of what came before.
+def _side_by_side(design: Design, variables: Sequence[int]) -> Iterator[list[int]]:
+    """Variables of one column each a few at a time, others by themselves, in order."""
+    for single, group in itertools.groupby(variables, lambda variable: bool(design.varying[variable])):
+        members = list(group)
+        size = _TOGETHER if single else 1
+        yield from (members[start : start + size] for start in range(0, len(members), size))
+
+
+def _orthonormal(basis: Floats, columns: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """Gram–Schmidt, one column after another, leaving out those in the span of what came before; 1 for who is not.
 
     Some columns at a time are made orthogonal to all before them in one matrix product, then to each other.
     """
-    new, count = np.empty(columns.shape, order="F"), 0
+    new, count, kept = np.empty(columns.shape, order="F"), 0, np.zeros(columns.shape[1], dtype=np.intp)
     for start in range(0, columns.shape[1], _TOGETHER):
         block = np.asfortranarray(columns[:, start : start + _TOGETHER])
         first, left = count, _without(_without(block, basis, new[:, :count]), basis, new[:, :count])
@@ -293,7 +302,8 @@ def _orthonormal(basis: Floats, columns: Floats) -> Floats:
             if total > 0 and norm2 > COLLINEAR * total:
                 new[:, count] = own / np.sqrt(norm2)
                 count += 1
-    return np.ascontiguousarray(new[:, :count].T).T
+                kept[start + j] = 1
+    return np.ascontiguousarray(new[:, :count].T).T, kept
 
 
 def _without(columns: Floats, *bases: Floats) -> Floats:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,14 +221,14 @@ class RegressionModel:
         self._null = self._kind(self, Span(design, ()))
         self.null_deviance = self._null.deviance
 
-    def fit(self, selected: Sequence[int], near: Fit | Predicted | None = None) -> RegressionFit:
+    def fit(self, selected: Sequence[int], near: Fit | None = None) -> RegressionFit:
         """Maximise the likelihood on a set of variables, from the likelier of two starts."""
-        if isinstance(near, Predicted):
-            return self._kind(self, Span(self.design, selected, self._null.span), near)
+        if isinstance(near, Predicted):  # as if it were a fit on columns
+            return self._kind(self, Span(self.design, selected, self._null.span), cast(RegressionFit, near))
         known = near if isinstance(near, RegressionFit) else self._null
         return self._kind(self, Span(self.design, selected, known.span), known)
 
-    def describe(self, selected: Sequence[int], near: Fit | Predicted | None = None) -> FittedModel:
+    def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
         return self.fit(selected, near).describe()
 
@@ -240,9 +240,7 @@ class RegressionModel:
 class RegressionFit:
     """Maximum likelihood on the span of S."""
 
-    def __init__(
-        self, model: RegressionModel, span: Span, near: RegressionFit | Predicted | None = None
-    ) -> None:
+    def __init__(self, model: RegressionModel, span: Span, near: RegressionFit | None = None) -> None:
         self.model = model
         self.span = span
         self.Z = self.span.Z if model.likelihood.intercept else self.span.Z[:, 1:]
@@ -251,9 +249,9 @@ class RegressionFit:
         found = self._arrived(near, start) or self._maximise(start)
         self.parameters, self.deviance = found.parameters[:, 0], max(float(found.deviance[0]), model.likelihood.least)
 
-    def _arrived(self, near: RegressionFit | Predicted | None, start: Floats) -> Maximum | None:
+    def _arrived(self, near: RegressionFit | None, start: Floats) -> Maximum | None:
         """The start, where a fit on the same variables that knows no columns has found the maximum there."""
-        if near is None or isinstance(near, Predicted) or getattr(near, "selected", None) != self.span.selected:
+        if near is None or getattr(near, "selected", None) != self.span.selected:
             return None
         value = float(self.model.likelihood.at(self.columns, start[:, None]).value[0])
         if not value <= near.deviance + _SAME * max(1.0, near.deviance):
@@ -264,7 +262,7 @@ class RegressionFit:
         """Where the likelihood is largest."""
         return self.model.likelihood.maximise(self.columns, start[:, None])
 
-    def _start(self, near: RegressionFit | Predicted | None) -> Floats:
+    def _start(self, near: RegressionFit | None) -> Floats:
         """The likelier of the family's own start and the neighbour's predictors."""
         starts = np.column_stack(
             [self.model.likelihood.start(self.columns.size)] + ([] if near is None else [self._projected(near)])
@@ -287,7 +285,7 @@ class RegressionFit:
                 predictor, lowered = predictor - shift[codes], lowered or bool(shift.any())
         return self._along(predictor[:, None]).ravel() if lowered else parameters
 
-    def _projected(self, near: RegressionFit | Predicted) -> Floats:
+    def _projected(self, near: RegressionFit) -> Floats:
         """Parameters whose predictors are closest to those of another fit."""
         further = near.parameters[near.columns.size * self.model.likelihood.n_predictors :]
         return np.concatenate([self._along(near.predictors()).T.ravel(), further])

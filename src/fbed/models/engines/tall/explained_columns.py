@@ -119,7 +119,8 @@ class ExplainedColumns:
     def _found(self, selected: tuple[int, ...]) -> _Explained:
         """From what is known of the model without its last variable, if it is."""
         before = self._known.get(selected[:-1]) if selected else None
-        new, gone, order = selected, self.weights <= 0.0, ()
+        new, gone = selected, self.weights <= 0.0
+        order: tuple[int, ...] = ()
         waiting: dict[int, _Support] = {}
         if before is not None:
             new, gone, order, waiting = selected[-1:], before.gone, before.order, dict(before.waiting)

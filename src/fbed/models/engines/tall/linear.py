@@ -25,6 +25,7 @@ from scipy import linalg
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks
+from fbed.matrix.scattered_columns import scattered_products
 from fbed.models.base import Fit, FittedModel, Indices, Model
 from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.other_statistics.linear import Gaussian, n_log_ratio, on_the_users_scale
@@ -73,6 +74,9 @@ class LinearSums:
         return self._multiplied(some, others)
 
     def _multiplied(self, some: Sequence[int], others: Sequence[int]) -> Floats:
+        by_entries = scattered_products(self.blocks, some, others, self.design.weights)
+        if by_entries is not None:
+            return by_entries
         left, right = self.blocks.model(some, constant=False), self.blocks.model(others, constant=False)
         weights = None if self.design.unit_weights else self.design.weights
 

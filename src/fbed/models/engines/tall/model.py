@@ -51,7 +51,7 @@ _SWEEPS = 30  # Newton iterations after which a model counts as next to separate
 _DELICATE = 1e-5  # part of a column's own information that S leaves, below which sums of products lose digits
 _SLACK = 1e-9  # rounding of sums, relative
 _LEADERS = 10  # candidates who are looked at together with those who may be best: they are asked about next
-_FEW_COEFFICIENTS = 200  # of a model beside which rare columns are looked at by themselves: a row costs their square
+_FEW_COEFFICIENTS = 400  # of a model beside which rare columns are looked at by themselves: a row costs their square
 _ENTRIES = 2**20  # of rare columns that are looked at in one pass over the model
 _FAR_OUT = 40.0  # a linear predictor that leaves next to nothing of a row
 _MANY_FITS = 4  # of candidates of one scan, beyond which brackets tell too little and a quick ordinary model goes on
@@ -651,10 +651,10 @@ class TallFit:
     def _widths(self, variables: Indices) -> Floats:
         return self.model.design.width[variables].astype(float)
 
-    def _predicted(self) -> Predicted | None:
+    def _predicted(self) -> Fit | None:
         """Where the ordinary model may begin, with rows that S explains far out."""
         tell = getattr(self.sums, "far_out", None)
-        return None if tell is None else Predicted(tell(self.selected, self.maximum, _FAR_OUT)[:, None])
+        return None if tell is None else cast("Fit", Predicted(tell(self.selected, self.maximum, _FAR_OUT)[:, None]))
 
     def describe(self) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""

@@ -35,6 +35,9 @@ class Rows:
     residual: Floats
 
 
+_TOGETHER = 16  # steps of all rows that are looked at side by side
+
+
 def joined_moments(one: Floats, other: Floats) -> Floats:
     """Of two parts of the rows together."""
     return np.vstack([one[:3] + other[:3], np.minimum(one[3], other[3]), np.maximum(one[4], other[4])])
@@ -246,6 +249,11 @@ class RowSums:
         self, rows: Rows, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
         """Moments and extremes (see `step_moments`) of the steps u = x·own − Z·along of variables, a column each."""
+        few = self._scattered(selected) if self.design.varying[variables].all() else None
+        if few is not None:
+            parts = [slice(i, i + _TOGETHER) for i in range(0, len(variables), _TOGETHER)]
+            found = [few.steps(variables[part], np.array(own[part])[:, 0], along[:, part]) for part in parts]
+            return np.hstack([step_moments(self.counts, rows.mean, rows.weight, moved) for moved in found])
         moved = steps(self.blocks, selected, variables, own, along)
         return self.blocks.reduced(
             lambda part: step_moments(self.counts, rows.mean[part], rows.weight[part], moved(part)),
