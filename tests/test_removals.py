@@ -49,7 +49,7 @@ def test_no_removal_costs_less(kind, seed, enough):
     if engine is None or not engine.deviance > 0.0:
         pytest.skip("separated, or next to collinear")
     true = losses(model, engine, selected)
-    told = engine._least_losses(np.array(selected), enough)
+    told = engine.least_losses(np.array(selected), enough)
     assert (told <= true * (1.0 + 1e-6) + 1e-6).all()
 
 
@@ -59,7 +59,7 @@ def test_words_are_told_without_fits():
     order = np.argsort(-np.diff(X.indptr))
     selected = [int(j) for j in order[5:400:8]]
     model, engine = fitted(X, y, None, selected)
-    told = engine._least_losses(np.array(selected), 0.5)
+    told = engine.least_losses(np.array(selected), 0.5)
     true = losses(model, engine, selected)
     assert (told <= true + 1e-6).all()
     matters = true > 2.0
@@ -77,6 +77,6 @@ def test_a_column_that_explains_its_rows_for_good():
     X[:, 0] = 0.0
     X[np.flatnonzero(y == 1.0)[:7], 0] = 1.0
     model, engine = fitted(sparse.csc_matrix(X), y, None, list(range(9)))
-    true, told = losses(model, engine, list(range(9))), engine._least_losses(np.arange(9), 1.0)
+    true, told = losses(model, engine, list(range(9))), engine.least_losses(np.arange(9), 1.0)
     assert len(engine.null.rows) < n
     assert 5.0 < told[0] <= true[0] + 1e-9

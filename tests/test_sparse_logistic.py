@@ -13,7 +13,7 @@ from scipy import sparse
 import fbed
 from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, trail_of
 from fbed._kernels import LogisticNull, SparseColumns, SparseModel, fit_logistic
-from fbed.models.engines import sparse_logistic
+from fbed.models.engines import binomial, sparse_logistic
 from fbed.models.engines.binomial import CertifiedBinomialFit
 from problem_cases import read_problem
 from test_certified import assert_same, combination
@@ -28,6 +28,7 @@ def always(monkeypatch):
     """Every model of a sparse matrix by the sparse engine, unless its columns nearly depend on each other."""
     monkeypatch.setattr(sparse_logistic, "_SMALLEST", 1)
     monkeypatch.setattr(sparse_logistic, "_PAYS", np.inf)
+    monkeypatch.setattr(binomial, "MANY_COLUMNS", 1)
     made = []
     begin = sparse_logistic.SparseLogistic._begin
 

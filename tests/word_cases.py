@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from benchmarks.words import Corpus, documents
 
 from engine_cases import ALGORITHMS, CRITERIA, Case, mostly_zero, trail_of
-from fbed.models.engines import sparse_logistic
+from fbed.errors import InvalidInput
+from fbed.models.engines import binomial, sparse_logistic
 
 
 def words(rng: np.random.Generator) -> Case:
@@ -141,13 +142,15 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     asked = parser.parse_args()
-    sparse_logistic._SMALLEST, sparse_logistic._PAYS = 1, np.inf
+    sparse_logistic._SMALLEST, sparse_logistic._PAYS, binomial.MANY_COLUMNS = 1, np.inf, 1
     failed = 0
     for seed in range(asked.first, asked.first + asked.cases):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 assert_same(*trails(seed))
+            except InvalidInput:  # a class of a single row, for example
+                continue
             except AssertionError as error:
                 failed += 1
                 print(seed, *drawn(seed)[1:], KINDS[seed % len(KINDS)].__name__, str(error)[:200], flush=True)

@@ -162,10 +162,12 @@ struct LogisticNull : OneColumn {
         Work work(f, all_rows());
         double reach = 0;
         for (double value : eta) reach = std::max(reach, std::abs(value));
-        size_t told = 0;
+        size_t tried = 0, told = 0;
         for (size_t j = 0; own_terms && j < count; ++j) {
-            if (j >= kTried && kSeldom * told < j) break;  // near separation, too many rows are moved too far
+            if (tried >= kTried && kSeldom * told < tried) break;  // near separation, too many rows are moved too far
+            if (is_longer_than_a_fit(columns.data()[j])) continue;
             look_up();
+            ++tried;
             least[j] = loss_of_column(columns.data()[j], coefficients.data(), work, enough, reach);
             told += least[j] > enough;
         }

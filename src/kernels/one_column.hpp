@@ -36,9 +36,6 @@ constexpr double kScored = 0.5, kScoredSparsely = 8.0;
 // Columns of a model beyond which its curvature with another one costs more than a look at fewer rows, where that follows anyway.
 constexpr int64_t kDear = 32;
 
-// Entries of a column of the model times its columns, beside the rows, beyond which what removing it costs is told by a fit.
-constexpr double kLongest = 16.0;
-
 // A linear predictor that explains a row, where nothing else says how large it is.
 constexpr double kCertain = 16.0;
 
@@ -227,6 +224,13 @@ struct OneColumn : Prepared {
         return q.settled(out);
     }
 
+    // Whether a look at what removing a column costs takes more than a step of a fit does, of which it takes several.
+    bool is_longer_than_a_fit(int64_t k) const {
+        constexpr double kLittle = 4e6;
+        const double entries = static_cast<double>(own_terms->column_start[k + 1] - own_terms->column_start[k]), r = static_cast<double>(f.r);
+        return entries * std::min(entries, r) * r > kLittle + r * r * r / 3.0;
+    }
+
     // What it costs at least to take out the k-th column of the model, which has these coefficients; see `Removal`.
     double loss_of_column(int64_t k, const double* coefficients, Work& work, double enough, double reach) const {
         const int64_t none = basis.r - basis.kept;
@@ -234,8 +238,7 @@ struct OneColumn : Prepared {
         const auto has_part = [](double v) { return std::abs(v) > kStill; };
         const int64_t way = std::find_if(ways, ways + none, has_part) - ways;
         const bool in_basis = std::any_of(q, q + basis.kept, [](double v) { return v != 0.0; });
-        const int64_t stored = own_terms->column_start[k + 1] - own_terms->column_start[k];
-        if (in_basis == (way < none) || std::count_if(ways, ways + none, has_part) > 1 || stored * f.r > kLongest * f.n) return Removal::kUnknown;
+        if (in_basis == (way < none) || std::count_if(ways, ways + none, has_part) > 1) return Removal::kUnknown;
         sort_rows();
         std::vector<double> made;
         const std::vector<MovedRow> rows = in_basis ? rows_moved_by(k, coefficients) : rows_of_its_own(k, way, coefficients, made);

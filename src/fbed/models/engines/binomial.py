@@ -22,7 +22,7 @@ from fbed.models.engines.categories.groups import GroupQuestions
 from fbed.models.engines.categories.row_likelihoods import BinaryRows
 from fbed.models.engines.certified import CertifiedLogistic
 from fbed.models.engines.logistic_newton import deviance, maximise
-from fbed.models.engines.sparse_logistic import SparseLogistic, SparseSpan, sparse_span
+from fbed.models.engines.sparse_logistic import MANY_COLUMNS, SparseLogistic, SparseSpan, sparse_span
 from fbed.models.likelihoods.glm import logit_intercept
 from fbed.models.presentation import ONE_PREDICTOR, Estimates, on_users_scale, scaled_to_users_scale
 from fbed.models.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
@@ -366,7 +366,14 @@ class CertifiedBinomialFit(BinomialFit):
         """What removing each variable costs at least, from one look at all of them; more than enough of most."""
         if not isinstance(self.engine, SparseLogistic):
             return np.zeros(len(variables))
-        return np.maximum(0.0, self.engine.least_deviances_without(variables, self.deviance + enough) - self.deviance)
+        least = np.zeros(len(variables))
+        if self.span.rank >= MANY_COLUMNS:
+            least = self.engine.least_losses(variables, float(enough.max()) * (1.0 + 4.0 * TIE))
+        rest = np.flatnonzero(least <= enough * (1.0 + 2.0 * TIE))
+        if len(rest):
+            left = self.engine.least_deviances_without(variables[rest], self.deviance + enough[rest])
+            least[rest] = np.maximum(least[rest], left - self.deviance)
+        return least
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """Fit the model without the variable, as far as is needed."""

@@ -364,9 +364,6 @@ class CertifiedLogistic:
         lower, upper = np.zeros(len(variables)), np.full(len(variables), most)
         if self.deviance > 0.0:  # otherwise separated: the coefficients are some point on the way to infinity
             lower, upper = self._bounds_by_ways(variables, critical, most)
-            unsure = np.flatnonzero(lower <= critical * (1.0 + 2e-9))
-            lower[unsure] = np.minimum(np.maximum(lower[unsure], self._least_losses(variables[unsure], critical)), most)
-            upper = np.maximum(upper, lower)
         unsure = np.flatnonzero(lower <= critical * (1.0 + 2e-9))
         if len(unsure) and self.model.offset is None:  # which would tell rows apart that are equal otherwise
             least = self._least_deviances(variables[unsure]) - self.deviance - 1e-9 * self.model.null_deviance
@@ -394,10 +391,6 @@ class CertifiedLogistic:
         rest, rounding = known[unsure], 1e-12 * self.deviance
         upper[rest] = np.minimum(without - self.deviance + rounding, most)
         return lower, np.maximum(upper, lower) * (1.0 + 1e-9)
-
-    def _least_losses(self, variables: Indices, critical: float) -> Floats:
-        """What removing each variable costs at least, from a look at the rows that it moves, or more than is asked."""
-        return np.zeros(len(variables))
 
     def _least_deviances(self, variables: Indices) -> Floats:
         """What models without each variable leave unexplained whatever their coefficients: rows of different classes
