@@ -38,6 +38,8 @@ CORPORA = {
     "long": Corpus(800, 6000, 300.0, clear=5.0),
     "rare class": Corpus(4000, 3000, 60.0, first_class=0.05),
     "presence": Corpus(1500, 5000, 60.0, counts=False),
+    "many documents": Corpus(10_000, 20_000, 40.0),
+    "unclear": Corpus(5000, 10_000, 60.0, clear=2.0),
 }
 
 

@@ -26,7 +26,7 @@ from fbed.models.engines.categories.residual_pairs import _inverse_by_pivots, _p
 from fbed.models.engines.categories.walks import Walks, Without
 from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.factor import Factor, solved_by_pivots
-from fbed.models.engines.tall.model import TallFit
+from fbed.models.engines.tall.fit import TallFit
 from problem_cases import read_problem
 
 

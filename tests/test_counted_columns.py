@@ -13,7 +13,7 @@ from fbed.matrix.candidate_steps import predictors, remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.engines.tall.factor import Factor
-from fbed.models.engines.tall.model import TallFit
+from fbed.models.engines.tall.fit import TallFit
 from fbed.result import overview
 from problem_cases import read_problem
 

@@ -10,7 +10,7 @@ import fbed
 from engine_cases import KINDS, trail_of, wide
 from fbed._kernels import DenseColumns, RareColumns, SparseColumns
 from fbed.families import builders
-from fbed.models.engines.tall.model import TallFit
+from fbed.models.engines.tall.fit import TallFit
 from fbed.models.engines.tall.row_sums import RowSums
 from problem_cases import read_problem
 from rare_cases import FAMILIES, compared, outcome, rare_columns

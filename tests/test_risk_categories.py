@@ -10,7 +10,8 @@ import fbed
 from engine_cases import Case, trail_of
 from fbed.families import builders
 from fbed.models.engines.tall import information_at_risk, risk_sums
-from fbed.models.engines.tall.model import TallFit, TallModel
+from fbed.models.engines.tall.fit import TallFit
+from fbed.models.engines.tall.model import TallModel
 from problem_cases import read_problem
 from test_certified import assert_same, combination
 

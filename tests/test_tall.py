@@ -32,8 +32,9 @@ from fbed.models.engines.bound_functions import P
 from fbed.models.engines.tall import linear as tall_linear
 from fbed.models.engines.tall import screen
 from fbed.models.engines.tall.course import order_of_risk
+from fbed.models.engines.tall.fit import TallFit
 from fbed.models.engines.tall.linear import TallGaussianFit
-from fbed.models.engines.tall.model import TallFit, TallModel
+from fbed.models.engines.tall.model import TallModel
 from fbed.models.engines.tall.risk_sums import RiskSums
 from fbed.models.engines.tall.row_sums import RowSums
 from fbed.models.likelihoods.cox import Cox
