@@ -252,3 +252,29 @@ def test_products_that_are_kept_for_later_models_know_nothing_of_explained_rows(
     case = wide(np.random.default_rng([21, number, 367, 8]), "binomial")
     rule, algorithm = fbed.LikelihoodRatio(alpha=0.05), {"early_dropping": False, "max_features": 6}
     assert_same(*(trail_of(case, "binomial", rule, engine, **algorithm) for engine in ("exhaustive", "certified")))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_description_begins_where_the_search_ended(family, seed):
+    """Columns that explain their rows alone, and one that does beside others: the same coefficients as from the start."""
+    rng = np.random.default_rng([6, seed])
+    X = np.zeros((600, 8))
+    for j in range(7):
+        X[rng.choice(600, 40, replace=False), j] = rng.choice([0.5, 1.0, 2.0], 40)
+    y = rng.poisson(1.2, 600) if family == "poisson" else (rng.random(600) < 0.5)
+    y = np.minimum(y, 6).astype(float)
+    y[X[:, 0] > 0] = y[(X[:, 1] > 0) & (X[:, 0] == 0)] = 0.0
+    X[:, 7] = np.where(X[:, 1] > 0, -1.0, 0.0)
+    X[np.flatnonzero(y > 0)[:30], 7] = 1.0  # beside the second column, it rises on rows with a count
+    one, other = (
+        fbed.select(X, y, family=family, include=[0, 1, 2, 7], alpha=0.01, engine=engine)
+        for engine in ("certified", "exhaustive")
+    )
+    assert one.selected == other.selected
+    mine, its = (dict(zip(r.model.terms, r.model.coefficients, strict=True)) for r in (one, other))
+    assert one.model.infinite == other.model.infinite
+    assert one.model.infinite
+    for term in mine:
+        if term not in one.model.infinite:
+            assert mine[term] == pytest.approx(its[term], rel=1e-4, abs=1e-4)

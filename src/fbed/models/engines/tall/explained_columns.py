@@ -89,9 +89,10 @@ class ExplainedColumns:
         if known is None:
             known = self._found(key)
             if len(self._known) >= _KEPT:
-                before = {key[:-1]: self._known[key[:-1]]} if key[:-1] in self._known else {}
+                before = self._known.get(key[:-1])
                 self._known.clear()  # threads that share it have what they asked for
-                self._known.update(before)
+                if before is not None:
+                    self._known[key[:-1]] = before
             self._known[key] = known
         return known
 
