@@ -257,7 +257,7 @@ def test_products_that_are_kept_for_later_models_know_nothing_of_explained_rows(
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_description_begins_where_the_search_ended(family, seed):
-    """Columns that explain their rows alone, and one that does beside others: the same coefficients as from the start."""
+    """Columns that explain their rows alone, and one that does beside others: the coefficients of a cold start."""
     rng = np.random.default_rng([6, seed])
     X = np.zeros((600, 8))
     for j in range(7):
