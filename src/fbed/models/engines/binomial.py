@@ -285,10 +285,8 @@ class CertifiedBinomialFit(BinomialFit):
     def _numeric_bounds(self, candidates: Indices, critical: float, varying: NDArray[np.bool_]) -> Bounds:
         lower, upper, suspect = self.engine.bounds(candidates, critical)
         df = varying.astype(np.float64)
-        for i in np.flatnonzero(suspect):  # a column in the span of S has statistic 0, whatever its likelihood
-            if not (lower[i] > critical and self.engine.is_apart(int(candidates[i]))):
-                lower[i] = 0.0
-        for i in np.flatnonzero((upper > critical) & (lower <= critical * (1.0 + TIE))):
+        lower[suspect] = 0.0  # a column in the span of S has statistic 0, whatever its likelihood
+        for i in np.flatnonzero((upper > critical) & (suspect | (lower <= critical * (1.0 + TIE)))):
             lower[i], df[i] = self._single_gain(int(candidates[i]))
             upper[i] = lower[i]
         return Bounds(lower, upper, df, self.reference)

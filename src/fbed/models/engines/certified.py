@@ -333,10 +333,6 @@ class CertifiedLogistic:
             first_is_known,
         )
 
-    def is_apart(self, candidate: int) -> bool:
-        """Whether a column is none that the model has, however little the rows count that tell so."""
-        return not self.span.residuals(self.model.design.block([candidate]))[1][0]
-
     def single_gain(self, candidate: int) -> tuple[float, float]:
         """Statistic and df of one more column by a fit of its own, where certificates do not close."""
         unit, degenerate = self.span.residuals(self.model.design.block([candidate]))

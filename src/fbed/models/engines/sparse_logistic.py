@@ -173,12 +173,6 @@ class SparseLogistic(CertifiedLogistic):
         """What vanishes on models without a variable."""
         return OwnFunctionals(self.span)
 
-    def is_apart(self, candidate: int) -> bool:
-        """By the columns, unless the candidate is close to their span."""
-        return sparse_span(self.model.design, (*self.span.selected, candidate), self.span) is not None or (
-            self._dense.is_apart(candidate)
-        )
-
     def single_gain(self, candidate: int) -> tuple[float, float]:
         """By a fit on the columns, unless the candidate is close to their span.
 
