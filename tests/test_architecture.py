@@ -12,6 +12,7 @@ FLOW = (
     "errors",
     "clock",
     "threads",
+    "memory",
     "rules",
     "tables",
     "matrix",

@@ -27,6 +27,7 @@ from fbed._kernels import (
     least_rows,
     pattern_deviances,
     row_deviances,
+    to_columns,
 )
 from problem_cases import read_problem
 
@@ -127,6 +128,41 @@ def test_columns(dtype, storage):
     assert gathered.flags.f_contiguous
     v = rng.normal(size=n)
     np.testing.assert_allclose(kernel.dots(which, v), wide[:, which].T @ v, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64])
+def test_rows_that_lie_in_one_piece(dtype, n):
+    """Tiles of rows and columns end anywhere; weights may be missing."""
+    X = values(dtype, n=n, p=600)
+    across, along = columns_of(X, "C"), columns_of(X, "Fortran")
+    assert n == 1 or (across.is_across and not along.is_across)
+    for weights in (np.ones(n), np.random.default_rng(1).uniform(0.5, 2, n)):
+        there, here = (kernel.stats(weights, weights.sum(), 3, 600) for kernel in (across, along))
+        np.testing.assert_allclose(there, here, rtol=1e-13, atol=1e-13)
+    which, v = np.random.default_rng(2).permutation(600)[:550], np.random.default_rng(3).normal(size=n)
+    center, scale = here[:, 0].repeat(2)[:600].copy(), here[:, 1].repeat(2)[:600].copy()
+    assert (across.gather(which, center, scale) == along.gather(which, center, scale)).all()
+    np.testing.assert_allclose(across.dots(which, v), along.dots(which, v), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [5, 16, 100, 1001])
+def test_a_product_does_not_depend_on_its_neighbours(n):
+    rng = np.random.default_rng(n)
+    X, v = np.asfortranarray(rng.normal(size=(n, 11))), rng.normal(size=n)
+    together = DenseColumns(X).dots(np.arange(11), v)
+    assert [DenseColumns(X).dots(np.array([j]), v)[0] for j in range(11)] == together.tolist()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: dtype.__name__)
+def test_rows_are_written_as_columns(dtype, layout):
+    X = LAYOUTS[layout](values(dtype, n=131, p=37))
+    out = np.empty((37, 131), dtype=dtype)
+    size = f"u{out.dtype.itemsize}"
+    for first, last in ((0, 70), (70, 71), (71, 131)):
+        to_columns(X.view(size), out.view(size), first, last)
+    assert (out.T == X).all()
 
 
 HOSTILE = {

@@ -83,6 +83,29 @@ def test_threads_change_no_bit(convert, family):
         assert other.model.coefficients == one.model.coefficients
 
 
+@pytest.mark.parametrize("family", ["binomial", "gaussian"])
+@pytest.mark.parametrize("n", [300, 21_000])
+@pytest.mark.parametrize("dtype", [np.float64, np.int8])
+def test_rows_without_room_for_a_copy(monkeypatch, dtype, n, family):
+    """A row-major matrix, part of a wider one, is read as it lies, by both engines."""
+    X, y = data(5, family, n=n, p=60)
+    expected = fbed.select(np.asfortranarray(X, dtype=dtype), y, family=family, alpha=0.01)
+    monkeypatch.setattr(fbed.matrix.design, "_ALWAYS_COPIED", 0)
+    monkeypatch.setattr(fbed.matrix.design, "available_memory", lambda: 0)
+    part = np.column_stack([y, X]).astype(dtype)[:, 1:]
+    assert fbed.matrix.design._kernel_columns(part, 1, True).is_across
+    assert_same(fbed.select(part, y, family=family, alpha=0.01), expected)
+
+
+def test_a_copy_is_made_by_threads(monkeypatch):
+    monkeypatch.setattr(fbed.matrix.design, "_ROWS_AT_ONCE", 7)
+    X = np.random.default_rng(6).normal(size=(100, 23))
+    copy = fbed.matrix.design._along_columns(X, 2, True)
+    assert copy.flags.f_contiguous
+    assert (copy == X).all()
+    assert fbed.matrix.design._along_columns(copy, 2, True) is copy
+
+
 class Watched(DenseColumns):
     """Remembers the type it was given and the largest block it was asked for."""
 

@@ -27,6 +27,9 @@ class DenseColumns:
     def __init__(self, matrix: NDArray[Any]) -> None: ...
     @overload
     def __init__(self, columns: list[NDArray[Any]], n: int) -> None: ...
+    @property
+    def is_across(self) -> bool:
+        """Whether values of a column lie apart, as in a row-major matrix."""
     def stats(self, weights: Floats, total: float, first: int, last: int) -> Floats:
         """Centre, scale, minimum, maximum, number of values that are not finite and not 0, a row a column."""
     def gather(self, which: Which, center: Floats, scale: Floats) -> Floats:
@@ -321,6 +324,9 @@ def score_interval(score: float, furthest: float, fit: tuple[float, float, float
 
 def step_moments(counts: bool, mean: Floats, weight: Floats, U: Floats) -> Floats:
     """Σaμz², Σaμz³, Σaμz⁴, least and largest z of the steps that are the columns of U, a column each."""
+
+def to_columns(rows: NDArray[Any], out: NDArray[Any], first: int, last: int) -> None:
+    """Write the rows first..last of a row-major matrix of unsigned integers into the rows of its transpose."""
 
 class RareColumns:
     """Columns that are mostly 0 beside a model of k coefficients and many rows, which gives the rows these means."""

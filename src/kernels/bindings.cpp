@@ -23,6 +23,7 @@
 #include "ridge.hpp"
 #include "rows.hpp"
 #include "score_intervals.hpp"
+#include "transpose.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
@@ -460,6 +461,10 @@ NB_MODULE(_kernels, m) {
     bind_classes<OrderedClasses>(m, "OrderedClasses");
     m.def("model_rows", &model_rows);
     m.def("step_moments", &step_moments);
+    m.def("to_columns", &to_columns<uint8_t>);
+    m.def("to_columns", &to_columns<uint16_t>);
+    m.def("to_columns", &to_columns<uint32_t>);
+    m.def("to_columns", &to_columns<uint64_t>);
     nb::class_<RareColumns>(m, "RareColumns")
         .def(nb::init<bool, const DenseColumns&, Which, Vector, Vector, Vector, int64_t>())
         .def(nb::init<bool, const SparseColumns&, Which, Vector, Vector, Vector, int64_t>())

@@ -9,7 +9,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "moments.hpp"
 #include "processors.hpp"
+#include "sums.hpp"
 
 namespace fbed {
 
@@ -30,122 +32,6 @@ inline void with_type(Kind kind, const void* data, F&& f) {
         case Kind::f32: f(static_cast<const float*>(data)); break;
         case Kind::f64: f(static_cast<const double*>(data)); break;
     }
-}
-
-// What one pass over a column tells: the search never has to look at a column again to centre or scale it.
-struct Moments {
-    double center = 0, scale = 0, min = 0, max = 0;
-    int64_t not_finite = 0, not_zero = 0;
-};
-
-// Extremes and number of values that are not 0; `check` is NaN as soon as one value is not finite.
-FBED_HOT inline void look(const double* values, int64_t m, double& low, double& high, double& not_zero, double& check) {
-    double least = low, most = high, count = 0, sum = 0;
-#pragma omp simd reduction(min : least) reduction(max : most) reduction(+ : count, sum)
-    for (int64_t i = 0; i < m; ++i) {
-        const double v = values[i];
-        least = std::min(least, v);
-        most = std::max(most, v);
-        sum += v * 0.0;
-        count += v != 0.0 ? 1.0 : 0.0;
-    }
-    low = least, high = most, not_zero = count, check = sum;
-}
-
-// sum of weights·(values - base)·unit; without weights all of them are 1
-FBED_HOT inline double weighted_sum(const double* values, const double* weights, int64_t m, double safe, double base, double unit) {
-    double sum = 0;
-    if (weights == nullptr) {
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < m; ++i) sum += (safe * values[i] - base) * unit;
-        return sum;
-    }
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < m; ++i) sum += weights[i] * ((safe * values[i] - base) * unit);
-    return sum;
-}
-
-// sum of weights·((values - base)·unit - center)²
-FBED_HOT inline double weighted_spread(const double* values, const double* weights, int64_t m, double safe, double base, double unit,
-                                       double center) {
-    double sum = 0;
-    if (weights == nullptr) {
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = 0; i < m; ++i) {
-            const double d = (safe * values[i] - base) * unit - center;
-            sum += d * d;
-        }
-        return sum;
-    }
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < m; ++i) {
-        const double d = (safe * values[i] - base) * unit - center;
-        sum += weights[i] * d * d;
-    }
-    return sum;
-}
-
-FBED_HOT inline double dot(const double* x, const double* v, int64_t n) {
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; ++i) sum += x[i] * v[i];
-    return sum;
-}
-
-// A column whose spread is below this part of its size holds rounding, not information.
-constexpr double kInformation = 1e-13;
-
-// Weighted mean and standard deviation of values[0..m) plus (n - m) zeros.
-// The least value is subtracted first: what a large mean leaves of the digits must not be rounded away. The range is then
-// divided out: 1e200 is a legitimate value, its square is not.
-inline Moments moments(const double* values, const double* weights, const int32_t* rows, int64_t m, int64_t n,
-                       double total_weight) {
-    Moments out;
-    if (n == 0) return out;
-    const bool has_zeros = m < n;
-    double low = has_zeros ? 0.0 : std::numeric_limits<double>::infinity();
-    double high = has_zeros ? 0.0 : -std::numeric_limits<double>::infinity();
-    double check = 0, not_zero = 0;
-    look(values, m, low, high, not_zero, check);
-    out.not_zero = static_cast<int64_t>(not_zero);
-    if (check != 0.0 || std::isnan(check)) {
-        for (int64_t i = 0; i < m; ++i) out.not_finite += !std::isfinite(values[i]);
-        return out;
-    }
-    out.min = low;
-    out.max = high;
-    const double size = std::max(std::abs(low), std::abs(high));
-    if (low == high || size == 0.0) {
-        out.center = low;
-        return out;
-    }
-    const double safe = size > 1e300 ? 0.25 : 1.0;  // the range itself must not overflow
-    const double base = safe * low, range = safe * high - base, unit = 1.0 / range;
-    const double zero = -base * unit;
-    double sum = 0, stored = 0;
-    if (rows == nullptr) {
-        sum = weighted_sum(values, weights, m, safe, base, unit);
-        stored = total_weight;
-    } else {
-        for (int64_t i = 0; i < m; ++i) {
-            sum += weights[rows[i]] * ((safe * values[i] - base) * unit);
-            stored += weights[rows[i]];
-        }
-    }
-    const double zeros = std::max(total_weight - stored, 0.0), center = (sum + zeros * zero) / total_weight;
-    double spread = zeros * (zero - center) * (zero - center);
-    if (rows == nullptr) {
-        spread += weighted_spread(values, weights, m, safe, base, unit, center);
-    } else {
-        for (int64_t i = 0; i < m; ++i) {
-            const double d = (safe * values[i] - base) * unit - center;
-            spread += weights[rows[i]] * d * d;
-        }
-    }
-    const double scale = std::sqrt(spread / total_weight) * range;
-    out.center = (base + center * range) / safe;
-    out.scale = scale <= kInformation * size * safe ? 0.0 : scale / safe;
-    return out;
 }
 
 // A column of a dense matrix whose columns lie anywhere, each in its own type.
@@ -172,15 +58,15 @@ struct Dense {
     // Columns `which` into out, column-major, as (x - center)/scale; a constant column becomes zero.
     void gather(const int64_t* which, int64_t count, const double* center, const double* scale, double* out) const {
         if (row_stride == 1) {
-            for (int64_t j = 0; j < count; ++j)
-                at(which[j], [&](auto* x) { copy_column(x, center[which[j]], scale[which[j]], out + j * n); });
+            for (int64_t j = 0; j < count; ++j) gather_one(which[j], center[which[j]], scale[which[j]], out + j * n);
             return;
         }
-        with_type(kind, data, [&](auto* x) {
-            constexpr int64_t tile = 16;  // columns of a row-major matrix that are written side by side
-            for (int64_t first = 0; first < count; first += tile)
-                copy_tile(x, first, std::min(first + tile, count), which, center, scale, out);
-        });
+        with_type(kind, data, [&](auto* x) { copy_across(x, which, count, center, scale, out); });
+    }
+
+    // One column that lies in one piece.
+    void gather_one(int64_t j, double center, double scale, double* out) const {
+        at(j, [&](auto* x) { standardise(x, n, center, scale, out); });
     }
 
     // The rows first..last.
@@ -201,18 +87,25 @@ struct Dense {
         return kind == Kind::f64 && row_stride == 1 ? static_cast<const double*>(data) + j * column_stride : nullptr;
     }
 
+    // Four columns where they lie, if all of them lie there as they are read.
+    bool in_place_all(const int64_t* which, const double** four) const {
+        for (int64_t k = 0; k < 4; ++k) four[k] = in_place(which[k]);
+        return std::all_of(four, four + 4, [](const double* column) { return column != nullptr; });
+    }
+
     // x'v for the columns `which`, as they are: one pass over the matrix in its own type.
     void dots(const int64_t* which, int64_t count, const double* v, double* out) const {
         if (row_stride == 1) {
-            for (int64_t j = 0; j < count; ++j) at(which[j], [&](auto* x) { out[j] = column_dot(x, v); });
+            int64_t j = 0;
+            for (const double* four[4]; j + 4 <= count && in_place_all(which + j, four); j += 4)
+                four_dots(four[0], four[1], four[2], four[3], v, n, out + j);
+            for (; j < count; ++j) at(which[j], [&](auto* x) { out[j] = column_dot(x, v); });
             return;
         }
         with_type(kind, data, [&](auto* x) {
             std::fill(out, out + count, 0.0);
-            for (int64_t i = 0; i < n; ++i) {
-                const auto* row = x + i * row_stride;
-                for (int64_t j = 0; j < count; ++j) out[j] += static_cast<double>(row[which[j] * column_stride]) * v[i];
-            }
+            constexpr int64_t near = 1024;  // sums that stay in the nearest cache
+            for (int64_t j = 0; j < count; j += near) add_rows(x, which + j, std::min(near, count - j), v, out + j);
         });
     }
 
@@ -241,31 +134,51 @@ struct Dense {
     }
 
     template <class T>
-    void copy_column(const T* x, double c, double s, double* target) const {
+    static void standardise(const T* x, int64_t m, double c, double s, double* target) {
         const double unit = s > 0 ? 1.0 / s : 0.0;
         if (s > 0) {
-            for (int64_t i = 0; i < n; ++i) target[i] = (static_cast<double>(x[i]) - c) * unit;
+            for (int64_t i = 0; i < m; ++i) target[i] = (static_cast<double>(x[i]) - c) * unit;
         } else {
-            std::fill(target, target + n, 0.0);
+            std::fill(target, target + m, 0.0);
         }
     }
 
+    // The same from rows: a tile of rows and columns stays in the nearest cache, where it costs nothing to go across it.
     template <class T>
-    void copy_tile(const T* x, int64_t first, int64_t last, const int64_t* which, const double* center, const double* scale,
-                   double* out) const {
-        double unit[16], shift[16];
-        for (int64_t j = first; j < last; ++j) {
-            const double s = scale[which[j]];
-            unit[j - first] = s > 0 ? 1.0 / s : 0.0;
-            shift[j - first] = s > 0 ? center[which[j]] : 0.0;
-        }
-        for (int64_t i = 0; i < n; ++i) {
-            const T* row = x + i * row_stride;
-            for (int64_t j = first; j < last; ++j) {
-                const double u = unit[j - first];
-                out[j * n + i] = u > 0 ? (static_cast<double>(row[which[j] * column_stride]) - shift[j - first]) * u : 0.0;
+    void copy_across(const T* x, const int64_t* which, int64_t count, const double* center, const double* scale, double* out) const {
+        constexpr int64_t length = 64, width = 16;
+        double tile[width][length];
+        int64_t where[width];
+        for (int64_t i = 0; i < n; i += length) {
+            const int64_t m = std::min(length, n - i);
+            for (int64_t j = 0; j < count; j += width) {
+                const int64_t some = std::min(width, count - j);
+                for (int64_t c = 0; c < some; ++c) where[c] = which[j + c] * column_stride;
+                for (int64_t r = 0; r < m; ++r) {
+                    const T* row = x + (i + r) * row_stride;
+                    for (int64_t c = 0; c < some; ++c) tile[c][r] = static_cast<double>(row[where[c]]);
+                }
+                for (int64_t c = 0; c < some; ++c) standardise(tile[c], m, center[which[j + c]], scale[which[j + c]], out + (j + c) * n + i);
             }
         }
+    }
+
+    // Σv·row of some rows that lie one after the other, for columns which[0..count).
+    template <class T>
+    void add_rows(const T* x, const int64_t* which, int64_t count, const double* v, double* out) const {
+        constexpr int64_t together = 4;  // rows, for each time that the sums are read and written
+        int64_t i = 0;
+        for (; i + together <= n; i += together) {
+            const T *a = x + i * row_stride, *b = a + row_stride, *c = b + row_stride, *d = c + row_stride;
+            const double va = v[i], vb = v[i + 1], vc = v[i + 2], vd = v[i + 3];
+            for (int64_t j = 0; j < count; ++j) {
+                const int64_t at = which[j] * column_stride;
+                out[j] += (static_cast<double>(a[at]) * va + static_cast<double>(b[at]) * vb) +
+                          (static_cast<double>(c[at]) * vc + static_cast<double>(d[at]) * vd);
+            }
+        }
+        for (; i < n; ++i)
+            for (int64_t j = 0; j < count; ++j) out[j] += static_cast<double>(x[i * row_stride + which[j] * column_stride]) * v[i];
     }
 };
 

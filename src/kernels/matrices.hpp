@@ -3,6 +3,7 @@
 
 #include "arrays.hpp"
 #include "columns.hpp"
+#include "moments_across.hpp"
 
 namespace fbed {
 
@@ -31,26 +32,9 @@ struct DenseColumns {
     OutMatrix stats(Vector weights, double total, int64_t first, int64_t last) const {
         require(static_cast<int64_t>(weights.shape(0)) == m.n, "one weight a row");
         require(0 <= first && first <= last && last <= m.p, "column range");
-        // a row-major matrix is read sixteen columns at a time, so that a cache line is used whole
-        constexpr int64_t tile = 16;
-        std::vector<double> values, zeros(m.p, 0.0), ones(m.p, 1.0);
-        std::vector<int64_t> which(tile);
-        int64_t loaded = -1;
         const bool equal = std::all_of(weights.data(), weights.data() + m.n, [](double w) { return w == 1.0; });
         const double* weight = equal ? nullptr : weights.data();
-        return stats_of(first, last, [&](int64_t j) {
-            if (const double* column = m.in_place(j)) return moments(column, weight, nullptr, m.n, m.n, total);
-            const int64_t group = (j - first) / tile;
-            if (group != loaded) {
-                const int64_t start = first + group * tile, count = std::min(tile, last - start);
-                for (int64_t q = 0; q < count; ++q) which[q] = start + q;
-                values.resize(m.n * tile);
-                m.gather(which.data(), count, zeros.data(), ones.data(), values.data());
-                loaded = group;
-            }
-            const double* column = values.data() + ((j - first) % tile) * m.n;
-            return moments(column, weight, nullptr, m.n, m.n, total);
-        });
+        return m.row_stride == 1 ? stats_along(weight, total, first, last) : stats_across(weight, total, first, last);
     }
 
     OutVector dots(Which which, Vector v) const {
@@ -75,6 +59,31 @@ struct DenseColumns {
         nb::gil_scoped_release release;
         m.rows(first, last).gather(which.data(), which.shape(0), center.data(), scale.data(), data);
         return out;
+    }
+
+   private:
+    OutMatrix stats_along(const double* weights, double total, int64_t first, int64_t last) const {
+        const double zero = 0, one = 1;
+        std::vector<double> values;
+        return stats_of(first, last, [&](int64_t j) {
+            if (const double* column = m.in_place(j)) return moments(column, weights, nullptr, m.n, m.n, total);
+            values.resize(m.n);
+            m.gather_one(j, zero, one, values.data());
+            return moments(values.data(), weights, nullptr, m.n, m.n, total);
+        });
+    }
+
+    OutMatrix stats_across(const double* weights, double total, int64_t first, int64_t last) const {
+        MomentsAcross across(m, weights, total);
+        Moments found[MomentsAcross::kWidth];
+        return stats_of(first, last, [&](int64_t j) {
+            const int64_t place = (j - first) % MomentsAcross::kWidth;
+            if (place == 0) {
+                std::fill(std::begin(found), std::end(found), Moments{});
+                across.find(j, std::min(MomentsAcross::kWidth, last - j), found);
+            }
+            return found[place];
+        });
     }
 };
 
@@ -186,6 +195,7 @@ inline void bind_matrices(nb::module_& m) {
     nb::class_<DenseColumns>(m, "DenseColumns")
         .def(nb::init<Anything>())
         .def(nb::init<std::vector<Anything>, int64_t>())
+        .def_prop_ro("is_across", [](const DenseColumns& columns) { return columns.m.row_stride != 1; })
         .def("stats", &DenseColumns::stats)
         .def("dots", &DenseColumns::dots)
         .def("gather", &DenseColumns::gather)

@@ -27,17 +27,16 @@ from fbed.larger_than_memory.part_readers import Part, Stamp
 from fbed.larger_than_memory.scratch import Order
 from fbed.larger_than_memory.sources import (
     Source,
-    available_memory,
     is_dask,
     lies_elsewhere,
     size_in_bytes,
     source_of,
-    used_memory,
     whole,
 )
 from fbed.larger_than_memory.time_order import in_order_of_time
 from fbed.larger_than_memory.workers import Crew, Here, Tally, together
 from fbed.matrix.design import Design
+from fbed.memory import available_memory, used_memory
 from fbed.models.base import Model
 from fbed.models.engines.tall.course import order_of_risk
 from fbed.result.exact_numbers import Closer

@@ -122,7 +122,10 @@ class Problem:
     @cached_property
     def design(self) -> Design:
         """The columns as the models see them."""
-        return Design(self.table, self.weights, thread_count(self.n_jobs), roughly=self.kind.name != "gaussian")
+        by_products = self.kind.name == "gaussian"  # of a few passes, which are exact
+        return Design(
+            self.table, self.weights, thread_count(self.n_jobs), roughly=not by_products, often=not by_products
+        )
 
     @cached_property
     def model(self) -> Model:

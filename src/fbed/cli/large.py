@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fbed.errors import InvalidInput
-from fbed.larger_than_memory.sources import available_memory, is_pattern, lies_elsewhere, source_of
+from fbed.larger_than_memory.sources import is_pattern, lies_elsewhere, source_of
+from fbed.memory import available_memory
 from fbed.tables import readers
 from fbed.tables.columns import hint
 

@@ -29,7 +29,6 @@ from fbed.tables.readers import opened
 ROWS = 2**16
 """Rows that a part has at least, where its storage leaves a choice: enough to make up for asking it."""
 
-_LIBRARIES = 2**26  # bytes of programs in use, pages of files that stay
 _BLOCK = 2**25  # bytes of a part of a matrix by rows, which is read whole
 _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "feather"}
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -64,24 +63,6 @@ def size_in_bytes(size: Any) -> int:
     elif isinstance(size, (int, float, np.number)) and not isinstance(size, bool) and size >= 1 and np.isfinite(size):
         return int(size)
     raise InvalidInput(f"memory_limit must be a number of bytes or text such as '2GB', got {size!r}")
-
-
-def available_memory() -> int:
-    """Bytes that this process could take now."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return 2**32
-
-
-def used_memory() -> int:
-    """Bytes of memory that this process has now, without pages of files, which the system takes back when it must."""
-    try:
-        resident, shared = (int(pages) for pages in Path("/proc/self/statm").read_text().split()[1:3])
-        return (resident - shared) * os.sysconf("SC_PAGESIZE") + _LIBRARIES
-    except (OSError, ValueError):
-        return 2**28
 
 
 def whole(X: Any) -> Any:

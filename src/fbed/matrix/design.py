@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fbed._kernels import DenseColumns, SparseColumns
+from fbed._kernels import DenseColumns, SparseColumns, to_columns
 from fbed.matrix.device_columns import DeviceColumns
 from fbed.matrix.device_storage import device_columns
 from fbed.matrix.mixed_storage_columns import BesideColumns
+from fbed.memory import available_memory
 from fbed.rules.p_values import Floats
 from fbed.tables.encoding import Codes
 from fbed.tables.mixed_storage import Beside
@@ -30,7 +31,9 @@ from fbed.tables.table import Matrix, Table, refuse_not_finite
 from fbed.threads import spread
 
 _MOSTLY_ZERO = 0.2  # part of the rows that may be other than 0 for a column to count as mostly zero
-_TRANSPOSED = 2**28  # bytes up to which a row-major matrix is copied, since every pass goes along columns
+_ALWAYS_COPIED = 2**28  # bytes up to which a row-major matrix is copied whatever memory there is
+_SHARE_OF_MEMORY = 4  # and beyond that up to this part of the memory that is left: every pass goes along columns
+_ROWS_AT_ONCE = 2**14  # of a matrix that is copied, for threads to share
 _FEW = 0.05  # part of the columns of a sparse matrix that may have many values for these to be looked at one by one
 _BLOCK_VALUES = 2**18  # float64 values in a block: 2 MB stay in the cache of a core
 _SMALL_VALUES = 2**19  # of a matrix that may be kept as models see it, beside the user's: 4 MB
@@ -40,7 +43,8 @@ _STORED_VALUES = 2**14  # of a sparse matrix: enough to make up for the call, fe
 class Design:
     """Centred and scaled design columns of a table whose rows have frequency weights.
 
-    `roughly` says that on a device moments in float32 will do; see `DeviceColumns`.
+    `roughly` says that on a device moments in float32 will do; see `DeviceColumns`. `often` says that the columns will
+    be read many times, for which a row-major matrix is copied if there is room; a small one always is.
 
     Attributes
     ----------
@@ -56,7 +60,9 @@ class Design:
     by_support : whether nearly all columns of a sparse matrix have.
     """
 
-    def __init__(self, table: Table, weights: Floats, n_threads: int = 1, roughly: bool = False) -> None:
+    def __init__(
+        self, table: Table, weights: Floats, n_threads: int = 1, roughly: bool = False, often: bool = True
+    ) -> None:
         self.table = table
         self.weights = weights
         self.n_threads = n_threads
@@ -64,7 +70,7 @@ class Design:
         self.n = float(weights.sum())
         self.n_rows = table.n_rows
         self.is_sparse = bool(sparse.issparse(table.matrix))
-        self.matrix = _kernel_columns(table.matrix)
+        self.matrix = _kernel_columns(table.matrix, n_threads, often)
         if self.is_on_device:
             self.matrix.stored.roughly = roughly
         self.center, self.scale, self.low, self.high, self.stored = self._one_pass(n_threads)
@@ -83,13 +89,18 @@ class Design:
     def _one_pass(self, n_threads: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
         """Centre, scale, extremes and number of values other than 0 of every column; refuses what is not finite."""
         p = self.table.matrix.shape[1]
-        step = max(16, -(-p // 64)) if not self.is_on_device else max(1, p)  # a device cuts them by itself
+        step = max(1, p) if self.is_on_device else self._share(p)  # a device cuts them by itself
         ranges = [(start, min(start + step, p)) for start in range(0, p, step)]
         parts = list(spread(lambda r: self.matrix.stats(self.weights, self.n, *r), ranges, n_threads))
         stats = parts[0] if len(parts) == 1 else np.concatenate([np.empty((0, 6)), *parts])
         refuse_not_finite(self.table, self._unusable(stats[:, 4]))
         center, scale, low, high, stored = (np.ascontiguousarray(stats[:, i]) for i in (0, 1, 2, 3, 5))
         return center, scale, low, high, stored
+
+    def _share(self, p: int) -> int:
+        """Columns that a thread looks at in one go: many where rows lie in one piece, which are read as they lie."""
+        is_across = isinstance(self.matrix, DenseColumns) and self.matrix.is_across
+        return min(512, max(16, -(-p // self.n_threads))) if is_across else max(16, -(-p // 64))
 
     @property
     def one_row(self) -> str:
@@ -292,16 +303,15 @@ def _side_by_side(parts: Sequence[Floats]) -> Floats:
     return parts[0] if len(parts) == 1 else np.hstack(parts)
 
 
-def _kernel_columns(matrix: Matrix) -> Any:
+def _kernel_columns(matrix: Matrix, n_threads: int, often: bool) -> Any:
     if isinstance(matrix, Beside):
-        plain = _kernel_columns(matrix.plain)
+        plain = _kernel_columns(matrix.plain, n_threads, often)
         stored = device_columns(matrix.stored) if isinstance(matrix.stored, OnDevice) else matrix.stored.kernel()
         return BesideColumns(stored, matrix.n_stored, plain, matrix.shape[0])
     if isinstance(matrix, ColumnsApart):
         return DenseColumns([plain_numbers(column) for column in matrix.columns], matrix.shape[0])
     if not sparse.issparse(matrix):
-        across = matrix.flags.c_contiguous and not matrix.flags.f_contiguous and matrix.nbytes <= _TRANSPOSED
-        return DenseColumns(plain_numbers(np.asfortranarray(matrix) if across else matrix))
+        return DenseColumns(_along_columns(plain_numbers(matrix), n_threads, often))
     wide = max(int(matrix.indptr[-1]), matrix.shape[0]) > np.iinfo(np.int32).max
     index = np.int64 if wide else np.int32
     return SparseColumns(
@@ -310,6 +320,21 @@ def _kernel_columns(matrix: Matrix) -> Any:
         plain_numbers(matrix.data),
         matrix.shape[0],
     )
+
+
+def _along_columns(matrix: NDArray[Any], n_threads: int, often: bool) -> NDArray[Any]:
+    """A matrix with each column in one piece, as a copy where there is room for it."""
+    if matrix.strides[0] == matrix.dtype.itemsize or not matrix.size:
+        return matrix
+    if matrix.nbytes > _ALWAYS_COPIED and not (often and matrix.nbytes <= available_memory() // _SHARE_OF_MEMORY):
+        return matrix
+    copy = np.empty(matrix.shape[::-1], dtype=matrix.dtype)
+    bare = f"u{matrix.dtype.itemsize}"  # the kernel moves elements of a size, whatever they mean
+    rows, columns, n = matrix.view(bare), copy.view(bare), len(matrix)
+    ranges = [(start, min(start + _ROWS_AT_ONCE, n)) for start in range(0, n, _ROWS_AT_ONCE)]
+    for _ in spread(lambda some: to_columns(rows, columns, *some), ranges, n_threads):
+        pass
+    return copy.T
 
 
 def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
