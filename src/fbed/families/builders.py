@@ -23,6 +23,7 @@ from fbed.models.engines.coded_regression import Classes, Counts
 from fbed.models.engines.dispersed import DispersedFit
 from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.raced import RacedFit
+from fbed.models.engines.scored import ScoredFit
 from fbed.models.engines.survival import SurvivalFit
 from fbed.models.engines.tall.array_sums import ArraySums
 from fbed.models.engines.tall.course import Course, order_of_risk
@@ -102,16 +103,18 @@ def _clusters(request: Request) -> Clusters:
 def _regression(request: Request, likelihood: Regression) -> RegressionModel:
     """A likelihood with the test that was asked for: robust where rows are clustered."""
     if request.cov != "cluster":
-        enclosed = request.certified and request.test == "lr"
-        kind = _answers(likelihood) if enclosed else None
+        kind = _answers(likelihood, request) if request.certified else None
         return RegressionModel(request.design, likelihood, TESTS[request.test], kind=kind)
     clusters = _clusters(request)
     robust = RegressionModel(request.design, likelihood, clustered_wald(clusters), clustered_covariance(clusters))
     return _with_notes(robust, _scarce(request))
 
 
-def _answers(likelihood: Regression) -> type[RegressionFit] | None:
+def _answers(likelihood: Regression, request: Request) -> type[RegressionFit] | None:
     """How scans of a likelihood are answered, if not by a fit for every candidate."""
+    if request.test != "lr":
+        by_sums = request.test == "score" and isinstance(likelihood, Glm) and not request.design.is_stored
+        return ScoredFit if by_sums else None
     if isinstance(likelihood, Cox):
         return SurvivalFit
     if isinstance(likelihood, NegativeBinomial):

@@ -123,9 +123,20 @@ class RowBlocks:
 
     def products(self, variables: Indices, vectors: Callable[[slice], Floats], width: int) -> tuple[Floats, Floats]:
         """XᵀV of variables that are single columns, and Σ v·x² of the second of the vectors that are read."""
+        return self._products(variables, vectors, width, centred=True)
+
+    def products_beside_a_constant(
+        self, variables: Indices, vectors: Callable[[slice], Floats], width: int
+    ) -> tuple[Floats, Floats]:
+        """The same where it does not matter whether a column is centred; those that are mostly 0 are not."""
+        return self._products(variables, vectors, width, centred=False)
+
+    def _products(
+        self, variables: Indices, vectors: Callable[[slice], Floats], width: int, centred: bool
+    ) -> tuple[Floats, Floats]:
         where = self.design.positions(variables)
         if self._are_scattered(where):
-            return self._sparse_products(where, vectors, width)
+            return self._sparse_products(where, vectors, width, centred)
 
         def work(part: slice) -> Sums:
             X, V = self.gather(where, part), vectors(part)
@@ -143,7 +154,7 @@ class RowBlocks:
         return bool(design.stored[where].sum() <= _SCATTERED * design.n_rows * len(where))
 
     def _sparse_products(
-        self, where: NDArray[np.int64], vectors: Callable[[slice], Floats], width: int
+        self, where: NDArray[np.int64], vectors: Callable[[slice], Floats], width: int, centred: bool
     ) -> tuple[Floats, Floats]:
         """The same from the entries that are not 0, as they are; then centred and scaled."""
         design = self.design
@@ -154,7 +165,7 @@ class RowBlocks:
             return along.T, own, V.sum(axis=0)
 
         along, own, total = self.summed(work, width)
-        center, scale = design.center[where], design.scale[where]
+        center, scale = design.center[where] if centred else np.zeros(len(where)), design.scale[where]
         if width > 1:
             own = (own - 2.0 * center * along[:, 1] + center**2 * total[1]) / scale**2
         return (along - center[:, None] * total) / scale[:, None], own

@@ -159,8 +159,9 @@ def likelihood_ratio(comparison: Comparison) -> Floats:
 
 def score(comparison: Comparison) -> Floats:
     """gᵀH⁻¹g at the fit on S: no larger model is fitted."""
-    likelihood = comparison.fit.model.likelihood
-    _, decrement = newton_step(*likelihood.at(comparison.columns, comparison.start).derivatives())
+    fit, likelihood = comparison.fit, comparison.fit.model.likelihood
+    point = likelihood.at(fit.columns, fit.parameters[:, None])
+    _, decrement = newton_step(*point.derivatives(comparison.columns))
     return decrement * likelihood.precision(np.array([comparison.fit.deviance]))
 
 
@@ -215,8 +216,8 @@ class RegressionModel:
         self.n = likelihood.n
         self.events, self.n_predictors = likelihood.events, likelihood.n_predictors
         self.has_likelihood = test is likelihood_ratio
-        self.block_size = design.block_size
         self._kind = kind or RegressionFit
+        self.block_size = design.table.n_variables if self._kind.shares_rows else design.block_size
         self.null_deviance = np.inf
         self._null = self._kind(self, Span(design, ()))
         self.null_deviance = self._null.deviance
@@ -239,6 +240,8 @@ class RegressionModel:
 
 class RegressionFit:
     """Maximum likelihood on the span of S."""
+
+    shares_rows = False  # whether threads share the rows, or the candidates
 
     def __init__(self, model: RegressionModel, span: Span, near: RegressionFit | None = None) -> None:
         self.model = model
