@@ -34,6 +34,7 @@ STORED = {
     "int8, C": lambda X: X.astype(np.int8, order="C"),
     "int16": lambda X: X.astype(np.int16, order="F"),
     "int64, other byte order": lambda X: X.astype(">i8"),
+    "between words": lambda X: np.ndarray(X.shape, np.float64, b"0" + X.astype(np.float64).tobytes(), offset=1),
     "every second of twice as many": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
     "CSC int8": lambda X: sparse.csc_array(X.astype(np.int8)),
     "CSC float64": lambda X: sparse.csc_matrix(X.astype(np.float64)),

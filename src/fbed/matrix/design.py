@@ -338,9 +338,11 @@ def _along_columns(matrix: NDArray[Any], n_threads: int, often: bool) -> NDArray
 
 
 def plain_numbers(array: NDArray[Any]) -> NDArray[Any]:
-    """The same values in a type and byte order that the kernels read."""
+    """The same values in a type, byte order and place that the kernels read."""
     if array.dtype.kind == "b":
         return array.view(np.uint8)
     if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
         return array.astype(np.float64 if array.dtype.itemsize > 8 else np.float32)
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    if not array.dtype.isnative or not array.flags.aligned:
+        return array.astype(array.dtype.newbyteorder("="))
+    return array
