@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.rules.criteria import Evidence
 from fbed.rules.p_values import Floats, Reference
@@ -180,6 +181,7 @@ class Span:
             self.rank_of = {variable: known.rank_of[variable] for variable in self.selected[:shared]}
             basis, todo = known.Q[:, : 1 + sum(self.rank_of.values())], self.selected[shared:]
         for some in _side_by_side(design, todo):
+            check_time()
             columns = single_columns(design, np.array(some)) if len(some) > 1 else design.columns(some[0])
             new, kept = _orthonormal(basis, self.root[:, None] * columns)
             self.rank_of.update(zip(some, kept.tolist(), strict=True) if len(some) > 1 else [(some[0], new.shape[1])])
@@ -289,6 +291,7 @@ def _orthonormal(basis: Floats, columns: Floats) -> tuple[Floats, NDArray[np.int
     """
     new, count, kept = np.empty(columns.shape, order="F"), 0, np.zeros(columns.shape[1], dtype=np.intp)
     for start in range(0, columns.shape[1], _TOGETHER):
+        check_time()
         block = np.asfortranarray(columns[:, start : start + _TOGETHER])
         first, left = count, _without(_without(block, basis, new[:, :count]), basis, new[:, :count])
         for j in range(block.shape[1]):
