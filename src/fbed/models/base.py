@@ -165,8 +165,9 @@ class FittedModel:
 class Span:
     """Orthonormal basis (under the frequency weights) of the intercept and the columns of S.
 
-    The basis holds √weight times the columns; `Z` is the same basis without that factor, scaled so that the intercept
-    is a column of ones, which is what a likelihood is fitted on.
+    `least_part` is about what a column of S has kept of its length beside those before it, at least: the basis has
+    rounding of as much the inverse. The basis holds √weight times the columns; `Z` is the same basis without that
+    factor, scaled so that the intercept is a column of ones, which is what a likelihood is fitted on.
     """
 
     def __init__(self, design: Design, selected: Sequence[int], known: Span | None = None) -> None:
@@ -174,6 +175,7 @@ class Span:
         self.selected = tuple(int(variable) for variable in selected)
         self.root: Floats = np.sqrt(design.weights)
         basis = (self.root / np.sqrt(design.n))[:, None]
+        self.least_part: float = 1.0 if known is None else known.least_part
         self.rank_of: dict[int, int] = {}  # how many columns of the basis each variable brought
         todo = self.selected
         if known is not None:
@@ -183,7 +185,9 @@ class Span:
         for some in _side_by_side(design, todo):
             check_time()
             columns = single_columns(design, np.array(some)) if len(some) > 1 else design.columns(some[0])
-            new, kept = _orthonormal(basis, self.root[:, None] * columns)
+            weighted = self.root[:, None] * columns
+            new, kept = _orthonormal(basis, weighted)
+            self.least_part = min(self.least_part, _least_part(new, weighted, kept))
             self.rank_of.update(zip(some, kept.tolist(), strict=True) if len(some) > 1 else [(some[0], new.shape[1])])
             basis = np.concatenate([basis.T, new.T]).T  # column after column, as sums over rows want it
         self.Q: Floats = basis
@@ -307,6 +311,13 @@ def _orthonormal(basis: Floats, columns: Floats) -> tuple[Floats, NDArray[np.int
                 count += 1
                 kept[start + j] = 1
     return np.ascontiguousarray(new[:, :count].T).T, kept
+
+
+def _least_part(new: Floats, columns: Floats, kept: NDArray[np.intp]) -> float:
+    """What columns that brought something new have along it, beside their length, at least."""
+    own = columns[:, kept > 0]
+    along, size = np.einsum("ij,ij->j", new, own), np.sqrt(np.einsum("ij,ij->j", own, own))
+    return float((np.abs(along) / size).min(initial=1.0))
 
 
 def _without(columns: Floats, *bases: Floats) -> Floats:

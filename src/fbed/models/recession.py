@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg, optimize, sparse
 
 from fbed.clock import OutOfTime, check_time, seconds_left
@@ -27,6 +28,7 @@ _CLEAR = 1e-6  # of the largest move: what is less is rounding
 _SURE = 1e-8  # smallest eigenvalue of unit rows, on average, from which their rank is not in question
 _OUT_OF_TIME = 1  # status of a linear program that was ended
 _LONGEST = 1e4  # bound on a direction of the linear program, which is solved to 1e-7
+_SHORT = 100.0  # and one with which rounding of the rows is not seen, where it takes a few rows at a time
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,8 @@ def _interior(rows: Floats, went: Floats) -> tuple[Floats, Floats] | None:
         return went, rows[:0]
     rows = np.unique(np.round(rows, 12), axis=0)
     way = _by_linear_program(rows, _LONGEST)
+    if way is None:  # rounding was in its way
+        way = _by_linear_program(rows, _SHORT)
     if way is None:
         return None
     moved = rows @ way
@@ -183,6 +187,20 @@ def way_to_infinity(rows: Floats) -> tuple[Floats, Floats]:
         return np.zeros(rows.shape[1]), np.zeros(len(rows))
     moved = rows @ way
     return way, np.where(moved > 0.5, moved, 0.0)
+
+
+def unit_rows_moved(rows: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """The same for rows of any length, each taken as one of length 1, and a direction that is not too long; and which
+    rows it moves.
+    """
+    size = np.linalg.norm(rows, axis=1)
+    unit = np.divide(rows, size[:, None], out=np.zeros_like(rows), where=size[:, None] > 0.0)
+    different = np.unique(np.round(unit, 12), axis=0)
+    for longest in (_SHORT, _LONGEST):
+        way = _by_linear_program(different, longest)
+        if way is not None and (moves := unit @ way > _CLEAR * max(1.0, float(np.abs(way).max()))).any():
+            return way, moves
+    return np.zeros(rows.shape[1]), np.zeros(len(rows), dtype=bool)
 
 
 def inverse_of_finite(information: Floats, found: Recession) -> Floats | None:
