@@ -133,3 +133,36 @@ def test_a_fit_that_is_lost_on_its_last_step_is_described_by_the_ordinary_model(
     monkeypatch.setattr(TallFit, "again", lost)
     monkeypatch.setattr(description, "_SHOWN", -1.0)
     np.testing.assert_allclose(fit.describe().coefficients, expected.coefficients, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_a_column_explains_costs_no_more_to_remove_than_it_does(family, seed):
+    """Where others came to explain its rows, a column's coefficient is any number, and says nothing of that."""
+    rng = np.random.default_rng([11, seed, len(family)])
+    X, y = chained(rng, family)
+    models = [read_problem(X, y, [fbed.BIC()], family=family, engine=e).model for e in ("certified", "exhaustive")]
+    selected = [0, 3, 13, 12, 14, 1]
+    fit = models[0].fit(selected)
+    assert isinstance(fit, TallFit)
+    start = fit.maximum.copy()
+    start[fit.rows_left.idle] = rng.normal(scale=2.0, size=len(fit.rows_left.idle))
+    fit = TallFit(models[0], tuple(selected), start)
+    variables = np.array(selected)
+    exact = models[1].fit(selected).losses(variables).statistic
+    found = fit.loss_bounds(variables, lambda df: np.full(len(df), 4.0))
+    assert (found.lower <= exact * (1.0 + 1e-6) + 1e-6).all()
+    assert (found.upper >= exact * (1.0 - 1e-6) - 1e-6).all()
+
+
+def test_columns_that_were_forced_in_may_explain_the_same_rows():
+    """Whether another column is in their span is asked of products that have no inverse."""
+    rng = np.random.default_rng(12)
+    X, y = chained(rng, "poisson")
+    X = np.column_stack([X, X[:, 1], X[:, 1] + X[:, 5]])
+    one, other = (
+        fbed.select(X, y, family="poisson", include=[1, 15, 5], early_dropping=False, engine=engine)
+        for engine in ("certified", "exhaustive")
+    )
+    assert one.selected == other.selected
+    assert one.n_tests == other.n_tests

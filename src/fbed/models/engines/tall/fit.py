@@ -500,11 +500,16 @@ class TallFit:
         return self._smaller[variable]
 
     def _way_without(self, variable: int) -> tuple[Floats, float]:
-        """V_J V_JJ⁻¹ b_J, which leads to the best approximation without the variable; and Wald's statistic."""
+        """V_J V_JJ⁻¹ b_J, which leads to the best approximation without the variable; and Wald's statistic.
+
+        Coefficients of columns that the rows which are left do not have are any numbers, and tell nothing.
+        """
         if variable not in self._ways:
             place = self.place(variable)
-            dual = np.linalg.solve(self.covariance[place, place], self.coefficients[place])
-            self._ways[variable] = self.covariance[:, place] @ dual, float(self.coefficients[place] @ dual)
+            own = np.arange(place.start, place.stop)
+            own = own if self.rows_left is None else np.setdiff1d(own, self.rows_left.idle)
+            dual = np.linalg.solve(self.covariance[np.ix_(own, own)], self.coefficients[own])
+            self._ways[variable] = self.covariance[:, own] @ dual, float(self.coefficients[own] @ dual)
         return self._ways[variable]
 
     @cached_property
