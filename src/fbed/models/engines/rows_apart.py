@@ -35,10 +35,14 @@ _SAME = 1e-7  # of a deviance: how close coefficients that can be written down m
 
 @dataclass(frozen=True)
 class _Basis:
-    """Orthonormal columns that span given ones on some rows, and `change` with columns·change = basis."""
+    """Orthonormal columns that span given ones on some rows, and `change` with columns·change = basis.
+
+    `part` is the least that a direction of the given ones, each of length 1, has on the rows.
+    """
 
     columns: Floats
     change: Floats
+    part: float
 
     @classmethod
     def of(cls, columns: Floats) -> _Basis:
@@ -46,7 +50,7 @@ class _Basis:
         unit = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0.0)
         U, values, V = np.linalg.svd(columns * unit, full_matrices=False)
         rank = int((values > _DEPENDENT * values.max(initial=0.0)).sum())
-        return cls(U[:, :rank], unit[:, None] * (V[:rank].T / values[:rank]))
+        return cls(U[:, :rank], unit[:, None] * (V[:rank].T / values[:rank]), float(values[:rank].min(initial=1.0)))
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def fitted_apart(columns: Floats, y: Floats, weights: Floats) -> Apart | None:
     coefficients, value = np.zeros(columns.shape[1]), 0.0
     if len(left):
         basis = _Basis.of(columns[left])
-        found = _fitted(basis.columns * np.sqrt(len(left)), y[left], weights[left])
+        found = _fitted(basis, y[left], weights[left])
         if found is None:
             return None
         coefficients, value = basis.change @ found[0] * np.sqrt(len(left)), found[1]
@@ -113,11 +117,12 @@ def _predicted(columns: Floats, coefficients: Floats) -> Floats:
     return out.astype(np.float64)
 
 
-def _fitted(Z: Floats, y: Floats, weights: Floats) -> tuple[Floats, float] | None:
+def _fitted(basis: _Basis, y: Floats, weights: Floats) -> tuple[Floats, float] | None:
     """Coefficients and deviance of a model that has a maximum nearby; None where it seems to have none."""
+    Z = basis.columns * np.sqrt(len(y))
     found = maximise(Z, None, np.zeros((Z.shape[1], 1)), y, weights)
     coefficients = found.coefficients[:, 0]
-    if largest_terms(Z, None, found.coefficients)[0] > FAR:
+    if largest_terms(Z, None, found.coefficients)[0] * _ROUNDING > _SEEN * basis.part:
         return None
     mean = special.expit(Z @ coefficients)
     gradient = Z.T @ (weights * (y - mean))
