@@ -47,6 +47,7 @@ _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergenc
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
+_UNSOUND = 1e-2  # what a fit that has ended may seem short of its maximum: a basis with more has directions of rounding
 _FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
 _FIRST = 32  # one in so many of many candidates is asked first whether most of them pass
 FAR = 20.0  # linear predictors from which a row may be on its way to infinity
@@ -223,6 +224,8 @@ class CertifiedLogistic:
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
         which = self.model.design.positions(candidates)
+        if self.span.rank > 1 and self.null.kernel.short > _UNSOUND:
+            return np.zeros(len(which)), np.full(len(which), self.deviance), np.zeros(len(which), dtype=bool)
         if self.span.rank == 1 and not self.model.design.is_sparse and self.model.offset is None:
             lower, upper = self._first_scan(which)
             still = np.flatnonzero(_unsettled(lower, upper, critical) & np.isfinite(critical))
