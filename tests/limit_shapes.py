@@ -203,7 +203,7 @@ def options(family: str, shape: str, n: int, jobs: int) -> dict[str, Any]:
     asked = {**FAMILIES[family][1], "n_jobs": jobs}
     if "cluster" in asked:
         asked["cluster"] = np.arange(n) // asked["cluster"]
-    return {**asked, "memory_limit": "500MB"} if shape in ("file_by_rows", "parquet") else asked
+    return {**asked, "memory_limit": "2GB"} if shape in ("file_by_rows", "parquet") else asked
 
 
 def belongs(shape: str, family: str, door: str) -> bool:
