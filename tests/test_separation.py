@@ -12,7 +12,8 @@ import statsmodels.api as sm
 from scipy import optimize
 
 import fbed
-from fbed.models.recession import Constraints, recession
+from fbed.clock import Clock, OutOfTime
+from fbed.models.recession import Constraints, _null_space, recession, way_to_infinity
 from fbed.result import cautions
 
 FAMILIES = ("binomial", "trials", "offset", "poisson", "negative_binomial", "multinomial", "ordinal", "cox", "weibull")
@@ -276,3 +277,31 @@ def test_a_direction_that_moves_no_row_is_not_infinite():
     rows = np.array([[1.0, 0.0], [2.0, 0.0]])
     found = recession(Constraints(rows, np.array([20.0, 30.0])), np.array([20.0, 5.0]))
     np.testing.assert_allclose(np.abs(found.span), [[1.0], [0.0]], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("least", [0.0, 1e-9, 1e-6, 1e-3])
+def test_directions_that_move_no_row_are_those_of_singular_values(least, seed):
+    """Also where rows are many, and their products with each other have lost the digits that it takes."""
+    rng = np.random.default_rng(seed)
+    n, size = int(rng.integers(60, 400)), int(rng.integers(3, 30))
+    hidden = int(rng.integers(1, size))
+    moves = 10.0 ** rng.uniform(-5.0, 0.0, size)
+    moves[:hidden] = least * rng.uniform(0.5, 1.0, hidden)  # of columns that are orthonormal
+    left, right = (np.linalg.qr(rng.normal(size=(rows, size)))[0] for rows in (n, size))
+    rows = np.sqrt(n) * (left * moves) @ right.T
+    found = _null_space(rows)
+    _, values, directions = np.linalg.svd(rows)
+    expected = directions[(values > 1e-8 * max(1.0, values[0])).sum() :].T
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-6)
+    assert np.abs(rows @ found).max(initial=0.0) <= 2e-8 * max(1.0, values[0])
+    np.testing.assert_allclose(found.T @ found, np.eye(found.shape[1]), atol=1e-12)
+
+
+def test_a_linear_program_keeps_to_the_time_limit():
+    """A search is ended, rather than told that there is no way to infinity."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(3000, 60))
+    with Clock(0.0).running(), pytest.raises(OutOfTime):
+        way_to_infinity(rows)

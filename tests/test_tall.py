@@ -29,6 +29,7 @@ from fbed._kernels import (
 from fbed.families import builders
 from fbed.matrix import row_blocks
 from fbed.models.engines.bound_functions import P
+from fbed.models.engines.tall import fit as fit_module
 from fbed.models.engines.tall import linear as tall_linear
 from fbed.models.engines.tall import screen
 from fbed.models.engines.tall.course import order_of_risk
@@ -512,3 +513,30 @@ def test_products_that_are_found_ahead(seed, monkeypatch):
     assert ways[16][2] < ways[1][2] / 2
     expected = fbed.select(X, y, family="gaussian", early_dropping=False, alpha=0.01, engine="exhaustive")
     assert ways[16][:2] == (expected.selected, expected.n_tests)
+
+
+@pytest.mark.parametrize("spread", [0, 30, 300])
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+def test_offsets_may_be_far_apart(family, spread, monkeypatch):
+    """From their mean, Newton's method would not find the intercept; beyond some, not even from where it is."""
+    monkeypatch.setattr(builders, "TALL", 0)
+    rng = np.random.default_rng(1)
+    X, offset = rng.normal(size=(400, 3)), rng.normal(size=400) * spread
+    offset[:20] += 60.0
+    y = np.where(np.arange(400) < 20, 0, rng.poisson(1.0, 400))
+    y = y if family == "poisson" else np.minimum(y, 1)
+    one, other = (
+        fbed.select(X, y, family=family, offset=offset, engine=engine) for engine in ("certified", "exhaustive")
+    )
+    assert one.selected == other.selected
+    assert one.model.null_deviance == pytest.approx(other.model.null_deviance, rel=1e-9)
+
+
+def test_a_null_model_that_is_lost_is_left_to_the_ordinary_one(monkeypatch):
+    monkeypatch.setattr(builders, "TALL", 0)
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(200, 3)), rng.poisson(1.0, 200)
+    expected = fbed.select(X, y, family="poisson").model.null_deviance
+    monkeypatch.setattr(fit_module, "_SWEEPS", 0)
+    found = fbed.select(X, y, family="poisson")
+    assert found.model.null_deviance == pytest.approx(expected, rel=1e-12)

@@ -214,6 +214,7 @@ class LogisticNull:
         coefficients: Floats,
         deviance: float,
         offset: Floats | None = None,
+        rounding: float = 1.0,
     ) -> LogisticNull:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
     @staticmethod
@@ -226,6 +227,7 @@ class LogisticNull:
         deviance: float,
         idle_cost: float,
         offset: Floats | None = None,
+        rounding: float = 1.0,
     ) -> LogisticNull:
         """The rows whose weight in `active` is not 0; upper bounds pay `idle_cost` for the others."""
     @staticmethod

@@ -433,10 +433,10 @@ NB_MODULE(_kernels, m) {
                                          double idle_cost) {
             return LogisticNull::of_rows(Model(s.terms, weight, y, eta), active, deviance, idle_cost);
         })
-        .def_static("of_fit", nb::overload_cast<ColumnMajor, Vector, Vector, Vector, Vector, double, MaybeVector>(&LogisticNull::of_fit), "Z"_a, "weight"_a, "y"_a, "eta"_a, "coefficients"_a, "deviance"_a,
-                    "offset"_a = nb::none())
-        .def_static("of_rows", nb::overload_cast<ColumnMajor, Vector, Vector, Vector, Vector, double, double, MaybeVector>(&LogisticNull::of_rows), "Z"_a, "weight"_a, "y"_a, "eta"_a, "active"_a, "deviance"_a,
-                    "idle_cost"_a, "offset"_a = nb::none())
+        .def_static("of_fit", nb::overload_cast<ColumnMajor, Vector, Vector, Vector, Vector, double, MaybeVector, double>(&LogisticNull::of_fit), "Z"_a, "weight"_a, "y"_a, "eta"_a, "coefficients"_a, "deviance"_a,
+                    "offset"_a = nb::none(), "rounding"_a = 1.0)
+        .def_static("of_rows", nb::overload_cast<ColumnMajor, Vector, Vector, Vector, Vector, double, double, MaybeVector, double>(&LogisticNull::of_rows), "Z"_a, "weight"_a, "y"_a, "eta"_a, "active"_a, "deviance"_a,
+                    "idle_cost"_a, "offset"_a = nb::none(), "rounding"_a = 1.0)
         .def_prop_ro("deviance", [](const LogisticNull& s) { return s.f.deviance; })
         .def_prop_ro("idle_cost", [](const LogisticNull& s) { return s.f.idle_deviance; })
         .def_prop_ro("elsewhere", &LogisticNull::elsewhere)

@@ -74,8 +74,12 @@ struct Sorted {
     std::vector<double> T, a, mu, norm;
 };
 
+// Rounding in a linear predictor, beside the largest one.
+constexpr double kBlur = 2e-15;
+
 struct Null {
     int64_t n = 0, r = 0;
+    double blur = kBlur;  // more where columns of the model are next to others: their basis has rounding of what they share
     int64_t stride = 0;           // r, filled up to whole vectors
     const double* G = nullptr;    // n × stride, row-major: what one row has in all columns; see `row`
     const double* T = nullptr;    // the same column after column: sums over all rows
@@ -141,9 +145,6 @@ FBED_HOT inline double deviance_after(int64_t n, const double* weight, const dou
     for (int64_t i = 0; i < n; ++i) sum += 2.0 * weight[i] * loss((2.0 * y[i] - 1.0) * (eta[i] - step[i]));
     return sum;
 }
-
-// Rounding in a linear predictor, beside the largest one.
-constexpr double kBlur = 2e-15;
 
 // A margin that is positive beside the largest one, not by rounding: two rows that are equal but for their class have
 // margins of ±0, and no model separates them.

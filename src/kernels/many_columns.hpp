@@ -37,8 +37,8 @@ struct LogisticNull : OneColumn {
 
     // A model whose active rows are given: the others are idle, and what they have left is `idle_cost`.
     static std::unique_ptr<LogisticNull> of_rows(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector active, double deviance,
-                                                 double idle_cost, MaybeVector offset) {
-        return of_rows(Model(Z, weight, y, eta, offset), active, deviance, idle_cost);
+                                                 double idle_cost, MaybeVector offset, double rounding) {
+        return of_rows(Model(Z, weight, y, eta, offset, rounding), active, deviance, idle_cost);
     }
 
     static std::unique_ptr<LogisticNull> of_rows(const Model& model, Vector active, double deviance, double idle_cost) {
@@ -52,8 +52,8 @@ struct LogisticNull : OneColumn {
 
     // A fitted model: all rows but the saturated ones; of those only the ones that the model can move on its own, if it can.
     static std::unique_ptr<LogisticNull> of_fit(ColumnMajor Z, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance,
-                                                MaybeVector offset) {
-        return of_fit(Model(Z, weight, y, eta, offset), coefficients, deviance);
+                                                MaybeVector offset, double rounding) {
+        return of_fit(Model(Z, weight, y, eta, offset, rounding), coefficients, deviance);
     }
 
     static std::unique_ptr<LogisticNull> of_fit(const Model& model, Vector coefficients, double deviance) {

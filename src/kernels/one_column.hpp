@@ -66,6 +66,7 @@ struct OneColumn : Prepared {
         }
         counts[3]++;
         Refinement refinement(f, work, f.a, work.x.data(), norm, 0.0);
+        refinement.allow_for_rounding(std::sqrt(total / norm));
         const Interval out = refinement.run(q, known);
         counts[4] += refinement.iterations;
         if (predictor) refinement.predictor(predictor);

@@ -25,9 +25,11 @@ struct Model {
     std::shared_ptr<const SparseTerms> terms;
     const double *Z = nullptr, *weight = nullptr, *y = nullptr, *eta = nullptr, *offset = nullptr;
 
-    Model(ColumnMajor Z_, Vector weight_, Vector y_, Vector eta_, const MaybeVector& offset_)
+    double rounding = 1.0;  // of Z, where its columns come from some that are next to others, beside that of one that does not
+
+    Model(ColumnMajor Z_, Vector weight_, Vector y_, Vector eta_, const MaybeVector& offset_, double rounding_ = 1.0)
         : n(static_cast<int64_t>(Z_.shape(0))), r(static_cast<int64_t>(Z_.shape(1))), Z(Z_.data()), weight(weight_.data()),
-          y(y_.data()), eta(eta_.data()) {
+          y(y_.data()), eta(eta_.data()), rounding(rounding_) {
         const size_t rows = Z_.shape(0);
         require(weight_.shape(0) == rows && y_.shape(0) == rows && eta_.shape(0) == rows, "one value a row");
         require(!offset_ || offset_->shape(0) == rows, "one offset a row");
@@ -40,7 +42,9 @@ struct Model {
         require(weight_.shape(0) == rows && y_.shape(0) == rows && eta_.shape(0) == rows, "one value a row");
     }
 
-    Whitened whitened(const double* c) const { return terms ? terms->whitened(c) : whiten(Z, n, r, c); }
+    Whitened whitened(const double* c) const { return terms ? terms->whitened(c) : whiten(Z, n, r, c, nullptr, weak()); }
+    // What rounding may have left of a direction that moves no row.
+    double weak() const { return std::max(kWeak, kBlur * rounding); }
     // Σ c·z² of a column.
     double square(int64_t k, const double* c) const {
         const auto value = [c](int64_t i, double z) { return c[i] * z * z; };
@@ -102,6 +106,7 @@ struct Prepared {
         if (model.offset) f.offset = offset.data();
         f.idle_deviance = idle_cost;
         f.deviance = deviance;
+        f.blur = kBlur * model.rounding;
         look_at_rows();
         span(model, whitened);
         measure_rows();
@@ -154,7 +159,7 @@ struct Prepared {
             }
         }
         const double* columns = columns_of(model, gathered);
-        if (!model.terms) basis = whitened ? *whitened : whiten(columns, f.n, model.r, curvature.data());
+        if (!model.terms) basis = whitened ? *whitened : whiten(columns, f.n, model.r, curvature.data(), nullptr, model.weak());
         span_densely(columns, model.r);
     }
 

@@ -31,11 +31,14 @@ constexpr double kLeast = 1e-4;
 class Refinement {
    public:
     Refinement(const Null& f, Work& work, const double* a, const double* x, double norm, double base_gain)
-        : f_(f), k_(work), a_(a), x_(x), norm_(norm), base_(base_gain) {
+        : f_(f), k_(work), a_(a), x_(x), norm_(norm), base_(base_gain), blur_(f.blur) {
         std::fill(k_.theta.begin(), k_.theta.end(), 0.0);
         std::fill(k_.v.begin(), k_.v.end(), 0.0);
         size_ = x ? f.r + 1 : f.r;
     }
+
+    // Where x is what the model has left of a column that was so many times as long, it has as much more of its rounding.
+    void allow_for_rounding(double times) { blur_ = std::max(blur_, kBlur * times); }
 
     // Start at v = b·x, which has been found already; x need not be orthogonal to G then.
     void start_at(double b) {
@@ -173,7 +176,7 @@ class Refinement {
     double attained(double gain) const {
         double lost = 0, pull = 0;
         for (int64_t i = 0; i < f_.n; ++i) pull += std::abs(k_.values[i]);
-        gain -= pull * kBlur * reach_;
+        gain -= pull * blur_ * reach_;
         if (f_.has_idle) {
             for (int64_t i = 0; i < f_.n; ++i)
                 if (f_.a[i] == 0.0 && a_[i] == 0.0) lost += f_.weight[i] * (k_.left[i] - f_.dev[i]);
@@ -187,7 +190,7 @@ class Refinement {
     double blurred(const double* score, const double* c, const double* weight) const {
         double pull = 0;
         for (int64_t i = 0; i < f_.n; ++i) pull += std::abs(score[i]) + (weight ? weight[i] : 1.0) * c[i] * std::abs(k_.dir[i]);
-        return 2.0 * kBlur * reach_ * pull;
+        return 2.0 * blur_ * reach_ * pull;
     }
 
     // Rows that do not count have score 0.
@@ -481,6 +484,7 @@ class Refinement {
     int64_t size_;
     double decrement_ = 0, missing_ = 0, last_decrement_ = 0;
     double reach_ = 0;              // largest linear predictor, in size
+    double blur_;                   // and rounding in it
     double recent_[3] = {0, 0, 0};  // decrements of the last iterations
     double value_ = 0;              // log-likelihood gained, where it has been evaluated
     bool separated_ = false, started_ = false, evaluated_ = false, lost_ = false;

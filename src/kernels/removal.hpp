@@ -181,7 +181,7 @@ class Removal {
         double pull = 0;
         for (int64_t i = 0; i < f_.n; ++i) pull += f_.a[i] * std::abs(f_.res[i]);
         for (const MovedRow& row : rows_) pull += row.weight;
-        return 4.0 * kBlur * reach_ * pull;
+        return 4.0 * f_.blur * reach_ * pull;
     }
 
     const Null& f_;

@@ -55,7 +55,7 @@ class SupportStep {
         pull_.assign(f_.stride, 0.0);
         f_.products(work_.values.data(), pull_.data());
         take_second_step(slope_after_step());
-        const double attained = (base() + 2.0 * gained) * (1.0 - kSlack) - 2.0 * lost - 2.0 * kBlur * reach_ * score_size();
+        const double attained = (base() + 2.0 * gained) * (1.0 - kSlack) - 2.0 * lost - 2.0 * f_.blur * reach_ * score_size();
         Interval out{s_.conflict ? 0.0 : std::max(attained, 0.0), upper_after_second_step(base() + 2.0 * gained)};
         out.lower = std::min(out.lower, out.upper);
         return out;
@@ -220,7 +220,7 @@ class SupportStep {
             pull += std::abs(score[i]) + a[i] * std::abs(shift);
         }
         if (!(least >= -1.0) || !std::isfinite(sum)) return std::numeric_limits<double>::infinity();
-        return f_.clip(gained + P(least) * sum * (1.0 + kSlack) + 2.0 * kBlur * reach_ * pull) * (1.0 + 1e-12);
+        return f_.clip(gained + P(least) * sum * (1.0 + kSlack) + 2.0 * f_.blur * reach_ * pull) * (1.0 + 1e-12);
     }
 
     double size() const {

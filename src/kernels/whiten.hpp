@@ -69,7 +69,8 @@ FBED_HOT inline double subtract_and_measure(double* a, double c, const double* b
 
 // Orthonormalise the columns in place, the longest that is left first; those that vanish come last, as they are.
 // R (rank × r, row-major) has the coordinates of the columns in their new order.
-inline int64_t pivoted(std::vector<double>& columns, int64_t m, int64_t r, std::vector<int64_t>& order, std::vector<double>& R) {
+inline int64_t pivoted(std::vector<double>& columns, int64_t m, int64_t r, std::vector<int64_t>& order, std::vector<double>& R,
+                       double weak) {
     order.resize(r);
     std::iota(order.begin(), order.end(), 0);
     R.assign(r * r, 0.0);
@@ -79,7 +80,7 @@ inline int64_t pivoted(std::vector<double>& columns, int64_t m, int64_t r, std::
     for (int64_t k = 0; k < r; ++k) {
         const int64_t best = std::max_element(norm.begin() + k, norm.end()) - norm.begin();
         longest = std::max(longest, std::sqrt(norm[best]));
-        if (!(std::sqrt(norm[best]) > kWeak * longest)) return k;
+        if (!(std::sqrt(norm[best]) > weak * longest)) return k;
         double* unit = columns.data() + k * m;
         if (best != k) {
             std::swap_ranges(unit, unit + m, columns.data() + best * m);
@@ -191,8 +192,8 @@ inline std::vector<double> scaled_columns(const double* T, int64_t n, const doub
 // T has the n × r matrix Z column after column, c is the curvature of its rows. Columns are brought to the same length
 // first: one with a saturated outlier has little left on the other rows, but what it has there counts. Where they nearly
 // depend on each other, the product of a factor with its inverse is orthonormal to a few digits only, and pivots and a
-// second round give the others. `wholes` are the norms² of the columns where these have rows that are not given.
-inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c, const double* wholes = nullptr) {
+// second round give the others. Directions that move rows by less than `weak` move none. `wholes` are the norms² of the columns where these have rows that are not given.
+inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c, const double* wholes = nullptr, double weak = kWeak) {
     using namespace whitening;
     Whitened out;
     out.r = r;
@@ -221,7 +222,7 @@ inline Whitened whiten(const double* T, int64_t n, int64_t r, const double* c, c
     std::vector<double> orthonormal(columns);
     Pivots p;
     p.r = r;
-    p.kept = out.kept = pivoted(orthonormal, m, r, p.order, p.R);
+    p.kept = out.kept = pivoted(orthonormal, m, r, p.order, p.R, weak);
     out.M = basis_on(p, columns, m);
     for (int64_t i = 0; i < r; ++i)
         for (int64_t j = 0; j < out.kept; ++j) out.M[i * out.kept + j] *= unit[i];

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from scipy import linalg
 
 from fbed.matrix.counted_columns import counted
 from fbed.matrix.row_blocks import Indices, RowBlocks, Sums
 from fbed.rules.p_values import Floats
+
+_CLEAR = 1e-12  # pivot of scaled products below which a column is one of the others
 
 
 def predictors(
@@ -82,5 +85,15 @@ def left_over(look: Callable[[Floats], Sums], size: int, n: float) -> float:
     for _ in range(3):
         gram, cross, norm = look(gamma)
         left = float(norm[0])
-        gamma = gamma + np.linalg.solve(gram, cross)
+        gamma = gamma + _solved(gram, cross)
     return left / n
+
+
+def _solved(gram: Floats, cross: Floats) -> Floats:
+    """Coefficients on columns, of which some may be the same: those that were forced in, and explain the same rows."""
+    unit = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    scaled, right = gram * unit * unit[:, None], unit * cross
+    factor, failed = linalg.lapack.dpotrf(scaled, lower=1)
+    if not failed and float(np.diag(factor).min()) ** 2 > _CLEAR:
+        return np.asarray(unit * linalg.cho_solve((factor, True), right))
+    return np.asarray(unit * np.linalg.lstsq(scaled, right, rcond=_CLEAR)[0])

@@ -22,6 +22,7 @@ from typing import Any, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.rules.criteria import Evidence
 from fbed.rules.p_values import Floats, Reference
@@ -164,8 +165,9 @@ class FittedModel:
 class Span:
     """Orthonormal basis (under the frequency weights) of the intercept and the columns of S.
 
-    The basis holds √weight times the columns; `Z` is the same basis without that factor, scaled so that the intercept
-    is a column of ones, which is what a likelihood is fitted on.
+    `least_part` is about what a column of S has kept of its length beside those before it, at least: the basis has
+    rounding of as much the inverse. The basis holds √weight times the columns; `Z` is the same basis without that
+    factor, scaled so that the intercept is a column of ones, which is what a likelihood is fitted on.
     """
 
     def __init__(self, design: Design, selected: Sequence[int], known: Span | None = None) -> None:
@@ -173,6 +175,7 @@ class Span:
         self.selected = tuple(int(variable) for variable in selected)
         self.root: Floats = np.sqrt(design.weights)
         basis = (self.root / np.sqrt(design.n))[:, None]
+        self.least_part: float = 1.0 if known is None else known.least_part
         self.rank_of: dict[int, int] = {}  # how many columns of the basis each variable brought
         todo = self.selected
         if known is not None:
@@ -180,8 +183,11 @@ class Span:
             self.rank_of = {variable: known.rank_of[variable] for variable in self.selected[:shared]}
             basis, todo = known.Q[:, : 1 + sum(self.rank_of.values())], self.selected[shared:]
         for some in _side_by_side(design, todo):
+            check_time()
             columns = single_columns(design, np.array(some)) if len(some) > 1 else design.columns(some[0])
-            new, kept = _orthonormal(basis, self.root[:, None] * columns)
+            weighted = self.root[:, None] * columns
+            new, kept = _orthonormal(basis, weighted)
+            self.least_part = min(self.least_part, _least_part(new, weighted, kept))
             self.rank_of.update(zip(some, kept.tolist(), strict=True) if len(some) > 1 else [(some[0], new.shape[1])])
             basis = np.concatenate([basis.T, new.T]).T  # column after column, as sums over rows want it
         self.Q: Floats = basis
@@ -289,6 +295,7 @@ def _orthonormal(basis: Floats, columns: Floats) -> tuple[Floats, NDArray[np.int
     """
     new, count, kept = np.empty(columns.shape, order="F"), 0, np.zeros(columns.shape[1], dtype=np.intp)
     for start in range(0, columns.shape[1], _TOGETHER):
+        check_time()
         block = np.asfortranarray(columns[:, start : start + _TOGETHER])
         first, left = count, _without(_without(block, basis, new[:, :count]), basis, new[:, :count])
         for j in range(block.shape[1]):
@@ -304,6 +311,13 @@ def _orthonormal(basis: Floats, columns: Floats) -> tuple[Floats, NDArray[np.int
                 count += 1
                 kept[start + j] = 1
     return np.ascontiguousarray(new[:, :count].T).T, kept
+
+
+def _least_part(new: Floats, columns: Floats, kept: NDArray[np.intp]) -> float:
+    """What columns that brought something new have along it, beside their length, at least."""
+    own = columns[:, kept > 0]
+    along, size = np.einsum("ij,ij->j", new, own), np.sqrt(np.einsum("ij,ij->j", own, own))
+    return float((np.abs(along) / size).min(initial=1.0))
 
 
 def _without(columns: Floats, *bases: Floats) -> Floats:

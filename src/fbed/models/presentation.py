@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.base import FittedModel, Span, correlation_of
 from fbed.models.recession import Recession, infinite_terms
@@ -46,6 +47,7 @@ class Estimates:
 
     def fitted(self, family: str, deviance: float, null_deviance: float) -> FittedModel:
         """The model that people see: infinite values are told as such, and have no standard errors."""
+        check_time()
         values, errors = self.values.tolist(), self.standard_errors()
         ways: tuple[int, ...] = ()
         if self.change is not None and self.recession:
@@ -53,6 +55,7 @@ class Estimates:
             values = [way * math.inf if way else value for way, value in zip(ways, values, strict=True)]
         if errors is not None and any(ways):
             errors = None if all(ways) else tuple(math.nan if w else e for w, e in zip(ways, errors, strict=True))
+        check_time()
         correlation = None if errors is None else correlation_of(self.covariance)
         reached = tuple(self.values.tolist()) if any(ways) else ()
         told = (deviance, null_deviance, any(ways), ways, correlation, reached)

@@ -22,6 +22,7 @@ from fbed.models.engines.categories.groups import GroupQuestions
 from fbed.models.engines.categories.row_likelihoods import BinaryRows
 from fbed.models.engines.certified import CertifiedLogistic
 from fbed.models.engines.logistic_newton import deviance, maximise
+from fbed.models.engines.rows_apart import FAR, Apart, largest_terms, without_rounding
 from fbed.models.engines.sparse_logistic import MANY_COLUMNS, SparseLogistic, SparseSpan, sparse_span
 from fbed.models.likelihoods.glm import logit_intercept
 from fbed.models.presentation import ONE_PREDICTOR, Estimates, on_users_scale, scaled_to_users_scale
@@ -143,9 +144,18 @@ class BinomialFit:
     def _maximise(self, hints: Hints) -> None:
         start = np.zeros((self.span.rank, 1))
         start[0] = self.model.null_predictor
-        found = maximise(self.Z, None, start, self.model.y, self.model.design.weights)
+        design = self.model.design
+        found = maximise(self.Z, None, start, self.model.y, design.weights)
         self.coefficients, self.deviance = found.coefficients[:, 0], float(found.deviance[0])
+        apart = self._apart(self.Z, float(largest_terms(self.Z, None, found.coefficients)[0]))
+        if apart is not None:
+            self.deviance = apart.deviance
+            self.coefficients = np.asarray(self.Z.T @ (design.weights * apart.predictor) / design.n)
         self.predictor = self.Z @ self.coefficients
+
+    def _apart(self, Z: Floats, terms: float, *more: int) -> Apart | None:
+        """The model on S and maybe more, where the terms of its predictors are so large that rounding may be seen."""
+        return without_rounding(self.model.design, (*self.selected, *more), self.model.y, Z, terms)
 
     @property
     def saturated(self) -> bool:
@@ -201,7 +211,13 @@ class BinomialFit:
             x = unit[:, tested] * (np.sqrt(self.model.n) / self.span.root)[:, None]
             start = np.zeros((self.span.rank + 1, len(tested)))
             start[:-1] = self.coefficients[:, None]
-            out[tested] = maximise(self.Z, x, start, self.model.y, self.model.design.weights).deviance
+            found = maximise(self.Z, x, start, self.model.y, self.model.design.weights)
+            out[tested] = found.deviance
+            terms = largest_terms(self.Z, x, found.coefficients)
+            for j in np.flatnonzero(terms > FAR):
+                i = tested[j]
+                apart = self._apart(np.column_stack([self.Z, x[:, j]]), float(terms[j]), int(candidates[i]))
+                out[i] = out[i] if apart is None else apart.deviance
         return out, (~degenerate).astype(float)
 
     def own_columns(self, variable: int) -> Floats:
@@ -211,8 +227,10 @@ class BinomialFit:
     def _group_deviance(self, variable: int) -> tuple[float, int]:
         new = self.own_columns(variable)
         start = np.concatenate([self.coefficients, np.zeros(new.shape[1])])[:, None]
-        found = maximise(np.hstack([self.Z, new]), None, start, self.model.y, self.model.design.weights)
-        return float(found.deviance[0]), new.shape[1]
+        Z = np.hstack([self.Z, new])
+        found = maximise(Z, None, start, self.model.y, self.model.design.weights)
+        apart = self._apart(Z, float(largest_terms(Z, None, found.coefficients)[0]), variable)
+        return float(found.deviance[0]) if apart is None else apart.deviance, new.shape[1]
 
 
 class CertifiedBinomialFit(BinomialFit):
@@ -296,7 +314,7 @@ class CertifiedBinomialFit(BinomialFit):
 
     def deviance_with(self, variable: int) -> float:
         """Deviance of the model with a variable, by fitting it, where certificates do not close."""
-        return self.engine.deviance_with(self.own_columns(variable))
+        return self.engine.deviance_with(self.own_columns(variable), variable)
 
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Contenders by refinement, by fits of their own where certificates do not close."""
@@ -341,7 +359,7 @@ class CertifiedBinomialFit(BinomialFit):
         if self.model.design.numeric[candidate]:
             return self._single_gain(candidate)
         new = self.own_columns(candidate)
-        return self.deviance - self.engine.deviance_with(new), float(new.shape[1])
+        return self.deviance - self.engine.deviance_with(new, candidate), float(new.shape[1])
 
     def losses(self, variables: Indices) -> Evidence:
         """Rise of the deviance when each variable is removed, by fits of their own."""

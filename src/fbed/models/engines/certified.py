@@ -29,6 +29,7 @@ from fbed.models.engines.bound_functions import E
 from fbed.models.engines.categories.coded_model import Hints
 from fbed.models.engines.fitted_logistic import Null, as_stored
 from fbed.models.engines.functionals import Functionals
+from fbed.models.engines.rows_apart import Apart, largest_terms, without_rounding
 from fbed.models.engines.some_rows import SomeRows
 from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.likelihoods.newton import Columns, maximise
@@ -46,6 +47,7 @@ _EXACT = 1e-12  # squared Newton decrement of the fit on S; quadratic convergenc
 _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it is short of
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
+_UNSOUND = 1e-2  # what a fit that has ended may seem short of its maximum: a basis with more has directions of rounding
 _FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
 _FIRST = 32  # one in so many of many candidates is asked first whether most of them pass
 FAR = 20.0  # linear predictors from which a row may be on its way to infinity
@@ -75,6 +77,10 @@ class CertifiedLogistic:
         span, model = self.span, self.model
         starts = [span.Q.T @ (span.root * model.without_offset(eta)) / np.sqrt(model.n) for eta in start]
         self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
+        apart = self._apart(self.Z, self.coefficients, span.selected)
+        if apart is not None and abs(apart.deviance - self.deviance) > _ROUGH:
+            self.coefficients = np.asarray(self.Z.T @ (model.design.weights * apart.predictor) / model.n)
+            self.predictor, self.deviance = self.Z @ self.coefficients, apart.deviance
 
     @cached_property
     def Z(self) -> Floats:  # noqa: N802
@@ -99,6 +105,13 @@ class CertifiedLogistic:
             begin = elsewhere(self._side_by_side(Z, len(found[0])), found[0])
             found = self._tried(Z, begin[None], tolerance, enough)
         return found[:4]
+
+    def _apart(self, Z: Floats, coefficients: Floats, variables: Sequence[int]) -> Apart | None:
+        """The model of variables with the basis Z, where rounding of the basis may have told rows apart."""
+        if self.model.offset is not None:
+            return None
+        terms = float(largest_terms(Z, None, coefficients[:, None])[0])
+        return without_rounding(self.model.design, variables, self.model.y, Z, terms)
 
     def _tried(
         self, Z: Any, starts: Floats, tolerance: float, enough: float
@@ -142,7 +155,7 @@ class CertifiedLogistic:
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
         weights, y = self.model.design.weights, self.model.y
         kernel = LogisticNull.of_fit(
-            self.Z, weights, y, self.predictor, self.coefficients, self.deviance, self.model.offset
+            self.Z, weights, y, self.predictor, self.coefficients, self.deviance, self.model.offset, self._rounding
         )
         self.deviance = kernel.deviance  # in the supremum, rows that the model has explained for good are
         return Null(kernel)
@@ -177,7 +190,13 @@ class CertifiedLogistic:
 
     def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:
         weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
-        return LogisticNull.of_rows(self.Z, weights, y, predictor, active, self.deviance, cost, offset)
+        how = self.deviance, cost, offset, self._rounding
+        return LogisticNull.of_rows(self.Z, weights, y, predictor, active, *how)
+
+    @property
+    def _rounding(self) -> float:
+        """Of the basis, beside that of one whose columns are far from dependent."""
+        return 1.0 / self.span.least_part
 
     def _moved(self, coefficients: Floats) -> Floats:
         """How far coefficients move every row."""
@@ -205,6 +224,8 @@ class CertifiedLogistic:
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
         which = self.model.design.positions(candidates)
+        if self.span.rank > 1 and self.null.kernel.short > _UNSOUND:
+            return np.zeros(len(which)), np.full(len(which), self.deviance), np.zeros(len(which), dtype=bool)
         if self.span.rank == 1 and not self.model.design.is_sparse and self.model.offset is None:
             lower, upper = self._first_scan(which)
             still = np.flatnonzero(_unsettled(lower, upper, critical) & np.isfinite(critical))
@@ -338,15 +359,17 @@ class CertifiedLogistic:
         unit, degenerate = self.span.residuals(self.model.design.block([candidate]))
         if degenerate[0]:
             return 0.0, 0.0
-        larger = self.deviance_with(unit * (np.sqrt(self.model.n) / self.span.root)[:, None])
+        larger = self.deviance_with(unit * (np.sqrt(self.model.n) / self.span.root)[:, None], candidate)
         return max(0.0, self.deviance - larger), 1.0
 
-    def deviance_with(self, columns: Floats) -> float:
-        """Deviance of the model with more columns, which are orthogonal to it."""
+    def deviance_with(self, columns: Floats, variable: int) -> float:
+        """Deviance of the model with a variable more, whose columns are orthogonal to it."""
         none = np.zeros(columns.shape[1])
         starts = [np.append(self.coefficients, none), np.append(self._centre(), none)]
         Z = np.asfortranarray(np.hstack([self.Z, columns]))
-        return self._settled(Z, self._fitted(Z, starts, _ENOUGH))
+        found = self._fitted(Z, starts, _ENOUGH)
+        apart = self._apart(Z, found[0], (*self.span.selected, variable))
+        return self._settled(Z, found) if apart is None else apart.deviance
 
     def _centre(self) -> Floats:
         """Coefficients of the model with an intercept only."""
@@ -453,7 +476,12 @@ class CertifiedLogistic:
             start = self.coefficients - own @ _solved(functional.T @ own, functional.T @ self.coefficients)
         starts = [part * (rest.T @ start) for part in self._parts(near is not None)] + [rest.T @ self._centre()]
         Z = (rest.T @ self.Z.T).T
-        return self._decided(variable, Z, self._fitted(Z, starts, _ENOUGH, enough), enough)
+        found = self._fitted(Z, starts, _ENOUGH, enough)
+        apart = self._apart(Z, found[0], [v for v in self.span.selected if v != variable])
+        if apart is not None:
+            found = found[0], apart.predictor, apart.deviance, apart.deviance
+            return self._decided(variable, None, found, enough)
+        return self._decided(variable, Z, found, enough)
 
     @staticmethod
     def _parts(finite: bool) -> tuple[float, ...]:
@@ -463,12 +491,12 @@ class CertifiedLogistic:
     def _decided(
         self, variable: int, Z: Any, found: tuple[Floats, Floats, float, float], enough: float
     ) -> tuple[float, float]:
-        """What a fit without a variable tells of its deviance."""
+        """What a fit without a variable tells of its deviance, in the limit; without columns, it is there already."""
         attained, certain = found[2:]
         if certain > enough:
             return certain, attained
         self.hints[frozenset(self.span.selected) - {variable}] = found[1]
-        if attained > 0.0:
+        if attained > 0.0 and Z is not None:
             attained = self._in_the_limit(Z, found)
         return attained, attained
 
@@ -483,7 +511,7 @@ class CertifiedLogistic:
         Several variables may be superfluous where nearly all rows are separated: they tie at a loss of 0, but for that.
         """
         weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
-        return LogisticNull.of_fit(Z, weights, y, found[1], found[0], found[2], offset).deviance
+        return LogisticNull.of_fit(Z, weights, y, found[1], found[0], found[2], offset, self._rounding).deviance
 
 
 def _solved(matrix: Floats, right: Floats) -> Floats:

@@ -37,7 +37,7 @@ class SparseSpan(Span):
         self.design = design
         self.selected = tuple(map(int, selected))
         self.rank_of = dict.fromkeys(self.selected, 1)
-        self.columns = columns
+        self.columns, self.least_part = columns, float(np.sqrt(_APART))
         self.factor = factor  # lower, of the Gram matrix under the frequency weights
 
     @property
@@ -194,9 +194,9 @@ class SparseLogistic(CertifiedLogistic):
         far = self.deviance > 0.0 and float(np.abs(self.predictor).max()) > FAR
         return self._limit(self.null.kernel, self.span.columns, self.coefficients) if far else self.deviance
 
-    def deviance_with(self, columns: Floats) -> float:
-        """Deviance of the model with more columns, which are orthogonal to it."""
-        return self._dense.deviance_with(columns)
+    def deviance_with(self, columns: Floats, variable: int) -> float:
+        """Deviance of the model with a variable more, whose columns are orthogonal to it."""
+        return self._dense.deviance_with(columns, variable)
 
     @cached_property
     def _dense(self) -> CertifiedLogistic:

@@ -247,7 +247,11 @@ def _bounded_step(gradient: Floats, hessian: Floats, damping: float) -> Floats:
     """(H + λI)⁻¹g, solved with curvatures of very different sizes made alike."""
     matrix = hessian + damping * np.eye(len(hessian))
     unit = 1.0 / np.sqrt(np.diag(matrix) + 1e-300)
-    return np.asarray(unit * np.linalg.solve(matrix * np.outer(unit, unit), unit * gradient))
+    scaled, right = matrix * np.outer(unit, unit), unit * gradient
+    try:
+        return np.asarray(unit * np.linalg.solve(scaled, right))
+    except np.linalg.LinAlgError:  # an outlier's curvature is so large that damping is lost in it
+        return np.asarray(unit * np.linalg.lstsq(scaled, right, rcond=None)[0])
 
 
 def _is_last(likelihood: Likelihood, columns: Columns, step: Floats, decrement: Floats) -> NDArray[np.bool_]:

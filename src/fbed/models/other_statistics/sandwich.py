@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from fbed.clock import check_time
 from fbed.errors import InvalidInput
 from fbed.matrix.design import Design
 from fbed.models.base import Fit, FittedModel, Indices, Span, correlation_of, single_columns
@@ -161,11 +162,12 @@ class RobustGaussianFit(GaussianFit):
         """Robust Wald statistic of each candidate."""
         statistic, df = np.zeros(len(candidates)), np.zeros(len(candidates))
         width = self.model.design.width[candidates]
-        single = np.flatnonzero(width == 1)
-        if len(single):
-            unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates[single]))
-            statistic[single] = np.where(degenerate, 0.0, self._single(np.where(degenerate, 0.0, unit)))
-            df[single] = ~degenerate
+        single, size = np.flatnonzero(width == 1), self.model.design.block_size
+        for some in (single[first : first + size] for first in range(0, len(single), size)):
+            check_time()
+            unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates[some]))
+            statistic[some] = np.where(degenerate, 0.0, self._single(np.where(degenerate, 0.0, unit)))
+            df[some] = ~degenerate
         for i in np.flatnonzero(width > 1):
             new = self.span.group(int(candidates[i]))
             statistic[i], df[i] = self._group(new), new.shape[1]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.base import FittedModel
 from fbed.models.engines.categories.coded_columns import Category, CodedColumns, category_of
@@ -66,6 +67,7 @@ class CodedDescription:
 
     def _rank(self, weight: Floats) -> int:
         """Dimensions in which the parameters move the rows that count."""
+        check_time()
         levels, others = self.columns.levels, self.columns.others
         columns = CodedColumns(levels, self.columns.columns, weight, others)
         return columns.n_levels + len(columns.ranked()[0])

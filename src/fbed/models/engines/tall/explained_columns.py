@@ -7,17 +7,20 @@ rows, which is looked for until nothing changes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from fbed.matrix.row_blocks import RowBlocks
+from fbed.models.engines.tall.factor import Factor, NotTall
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
 
 _FEW = 64  # rows that speak against a column, beyond which nobody waits for others to explain them
+_INDEPENDENT = 1e-5  # least pivot of scaled products of columns that are not near to dependent
 _KEPT = 8  # models of which it is known who is left: as many vectors of all rows
 
 
@@ -36,6 +39,14 @@ class _Support:
     def falls_beside(self, gone: NDArray[np.bool_]) -> bool:
         """Whether it does so as its coefficient falls."""
         return bool(gone[self.against_falling].all())
+
+
+@dataclass(frozen=True)
+class FarOut:
+    """Where a coefficient goes that explains rows in the limit, and a step on its way."""
+
+    way: float
+    step: float
 
 
 @dataclass(frozen=True)
@@ -66,23 +77,42 @@ class ExplainedColumns:
         """Rows that are left to explain beside S, None where those are all."""
         return self._explained_by(tuple(selected)).left
 
-    def far_out(self, selected: Sequence[int], predictor: Floats, far: float) -> Floats:
-        """The linear predictor with rows that S explains at least so far out, by multiples of the columns that do.
+    def far_out(self, selected: Sequence[int], predictor: Floats, far: float) -> tuple[dict[int, FarOut], Floats]:
+        """How the columns that explain rows take these at least so far out, and the linear predictor there.
 
         Who explained rows first comes last: others may move them back.
         """
-        found, out = self._explained_by(tuple(selected)), predictor.copy()
-        for variable in reversed(found.order):
+        out, found = predictor.copy(), {}
+        for variable, falls, own in reversed(list(self._one_by_one(selected))):
             rows, values = self.design.matrix.support(int(self.design.positions([variable])[0]))
-            earlier = self._explained_by(found.order[: found.order.index(variable)]).gone
+            way, side = -1.0 if falls else 1.0, np.where(self.rises[rows], 1.0, -1.0)
+            short = np.where(own, (far - side * out[rows]) / np.abs(values), 0.0)
+            step = way * max(0.0, float(short.max(initial=0.0)))
+            out[rows] += values * step
+            found[variable] = FarOut(way, step)
+        return found, out
+
+    def _one_by_one(self, selected: Sequence[int]) -> Iterator[tuple[int, bool, NDArray[np.bool_]]]:
+        """Who explains rows, whether with a coefficient that falls, and which of its rows nobody explained before."""
+        gone = self.weights <= 0.0
+        for variable in self._explained_by(tuple(selected)).order:
             support = self._support(variable)
             assert support is not None
-            way = -values if support.falls_beside(earlier) else values
-            own = ~earlier[rows]
-            side = np.where(self.rises[rows], 1.0, -1.0)
-            short = np.where(own, (far - side * out[rows]) / np.abs(values), 0.0)
-            out[rows] += way * max(0.0, float(short.max(initial=0.0)))
-        return out
+            yield variable, support.falls_beside(gone), ~gone[support.rows]
+            gone[support.rows] = True
+
+    def are_apart(self, selected: Sequence[int]) -> bool:
+        """Whether the columns that explain rows are far from dependent: rows that are left do not tell."""
+        places = self.design.positions(list(self._explained_by(tuple(selected)).order))
+        supports = [self.design.matrix.support(int(place)) for place in places]
+        rows, ends = [rows for rows, _ in supports], np.cumsum([0, *(len(rows) for rows, _ in supports)])
+        shape, values = (self.design.n_rows, len(places)), [values for _, values in supports]
+        columns = sparse.csc_array((np.concatenate(values), np.concatenate(rows), ends), shape=shape)
+        products = (columns * np.sqrt(self.weights)[:, None]).tocsc()
+        try:
+            return bool(np.diag(Factor((products.T @ products).toarray()).lower).min() ** 2 > _INDEPENDENT)
+        except NotTall:
+            return False
 
     def _explained_by(self, key: tuple[int, ...]) -> _Explained:
         known = self._known.get(key)

@@ -31,12 +31,12 @@ from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.answers import Looked, Sweep
+from fbed.models.engines.tall.description import described
 from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
 from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, SparingVerbs
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.models.engines.tall.screen import Here
-from fbed.models.likelihoods.likelihood import SATURATED, Predicted
-from fbed.models.presentation import standardised_to_users_scale
+from fbed.models.likelihoods.likelihood import SATURATED
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from fbed.models.engines.tall.model import TallModel
 
 _SHORT = 1e-9  # what a fit may always be short of its maximum, in units of the deviance
-_SHOWN = 1e-17  # and what it may be where standard errors are shown, which do not depend on its way there then
 _MOST_SHORT = 1e-3  # and what it may be where its deviance is known all the same
 _WRONG = 1e-8  # how far the deviance may be from its minimum then
 _NEAR = 0.1  # how far the last step may move a row
@@ -56,7 +55,6 @@ _SLACK = 1e-9  # rounding of sums, relative
 _LEADERS = 10  # candidates who are looked at together with those who may be best: they are asked about next
 _FEW_COEFFICIENTS = 400  # of a model beside which rare columns are looked at by themselves: a row costs their square
 _ENTRIES = 2**20  # of rare columns that are looked at in one pass over the model
-_FAR_OUT = 40.0  # a linear predictor that leaves next to nothing of a row
 _FEW = 32  # candidates whose steps are kept although they do not pass: some of them may be looked at more closely
 
 
@@ -255,7 +253,7 @@ class TallFit:
         screen = self.model.screen
         if look > 0 or screen is None or self._spared or not screen.pays(selected, candidates, best_only):
             return self._left_by(self._on_rows_left(self.sums.look(rows, selected, candidates)))
-        here = Here(rows, selected, gradient, self.sweep.information, self._covariance, self.reach, self.short)
+        here = Here(rows, selected, gradient, self.sweep.information, self.covariance, self.reach, self.short)
         found = screen.look(here, candidates, best_only)
         if found is None:
             found = self._left_by(screen.look_at_all(here, candidates, best_only))
@@ -337,17 +335,17 @@ class TallFit:
         return cast("SparingVerbs", self.sums)
 
     @cached_property
-    def _rows_left(self) -> RowsLeft | None:
+    def rows_left(self) -> RowsLeft | None:
         """Rows that no variable of S explains for good, None where those are all."""
         return self._sparing.rows_left(self.selected) if hasattr(self.sums, "rows_left") else None
 
     @property
     def _spared(self) -> bool:
-        return self._rows_left is not None
+        return self.rows_left is not None
 
     def _on_rows_left(self, looked: Looked) -> Looked:
         """Without what columns of S tell that the rows that are left do not have."""
-        return looked if self._rows_left is None else self._rows_left.beside_others(looked)
+        return looked if self.rows_left is None else self.rows_left.beside_others(looked)
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Bounds from exact moments of the step, for those whose statistic is not known."""
@@ -494,7 +492,7 @@ class TallFit:
         if variable not in self._smaller:
             rest = tuple(s for s in self.selected if s != variable)
             step, _ = self._way_without(variable)
-            start = np.delete(self.maximum - step, self._place(variable))
+            start = np.delete(self.maximum - step, self.place(variable))
             try:
                 self._smaller[variable] = TallFit(self.model, rest, start, self.deviance)
             except NotTall:
@@ -502,18 +500,24 @@ class TallFit:
         return self._smaller[variable]
 
     def _way_without(self, variable: int) -> tuple[Floats, float]:
-        """V_J V_JJ⁻¹ b_J, which leads to the best approximation without the variable; and Wald's statistic."""
+        """V_J V_JJ⁻¹ b_J, which leads to the best approximation without the variable; and Wald's statistic.
+
+        Coefficients of columns that the rows which are left do not have are any numbers, and tell nothing.
+        """
         if variable not in self._ways:
-            place = self._place(variable)
-            dual = np.linalg.solve(self._covariance[place, place], self.coefficients[place])
-            self._ways[variable] = self._covariance[:, place] @ dual, float(self.coefficients[place] @ dual)
+            place = self.place(variable)
+            own = np.arange(place.start, place.stop)
+            own = own if self.rows_left is None else np.setdiff1d(own, self.rows_left.idle)
+            dual = np.linalg.solve(self.covariance[np.ix_(own, own)], self.coefficients[own])
+            self._ways[variable] = self.covariance[:, own] @ dual, float(self.coefficients[own] @ dual)
         return self._ways[variable]
 
     @cached_property
-    def _covariance(self) -> Floats:
+    def covariance(self) -> Floats:
+        """Of the coefficients."""
         return self.factor.inverse()
 
-    def _place(self, variable: int) -> slice:
+    def place(self, variable: int) -> slice:
         """Coefficients that belong to a variable."""
         width = self.model.design.width
         first = self.lead + int(sum(width[s] for s in self.selected[: self.selected.index(variable)]))
@@ -537,7 +541,7 @@ class TallFit:
 
     def _coefficients_of(self, variable: int) -> Floats:
         if variable in self.selected:
-            return self.maximum[self._place(variable)]
+            return self.maximum[self.place(variable)]
         return np.zeros(int(self.model.design.width[variable]))
 
     def _start_with(self, variable: int) -> Floats | None:
@@ -566,21 +570,13 @@ class TallFit:
     def _widths(self, variables: Indices) -> Floats:
         return self.model.design.width[variables].astype(float)
 
-    def _predicted(self) -> Fit | None:
-        """Where the ordinary model may begin, with rows that S explains far out."""
-        tell = getattr(self.sums, "far_out", None)
-        return None if tell is None else cast("Fit", Predicted(tell(self.selected, self.maximum, _FAR_OUT)[:, None]))
+    def again(self) -> TallFit:
+        """From its own maximum: closer to it than a search needs."""
+        return TallFit(self.model, self.selected, self.maximum)
 
     def describe(self) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
-        model = self.model
-        if self._spared:
-            return model.careful.describe(self.selected, self._predicted())
-        fit = TallFit(model, self.selected, self.maximum) if self.short > _SHOWN else self
-        shown = standardised_to_users_scale(
-            model.design, self.selected, fit.maximum, fit._covariance, constant=self.sums.constant
-        )
-        return shown.fitted(model.name, fit.deviance, model.null_deviance)
+        return described(self)
 
 
 def _rivals(lower: Floats, upper: Floats, rows: Indices) -> Indices:

@@ -30,7 +30,7 @@ class TallModel:
         self._careful = careful
         at_hand = hasattr(sums, "change") and not hasattr(sums, "project")
         self.screen = Screen(cast("EarlierVerbs", sums)) if at_hand else None
-        self.null_deviance = self._null().deviance
+        self.null_deviance = self._null_deviance()
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -88,8 +88,11 @@ class TallModel:
         fit = self.fit(selected, near)
         return fit.describe() if isinstance(fit, TallFit) else self.careful.describe(selected, fit)
 
-    def _null(self) -> TallFit:
-        return TallFit(self, (), None)
+    def _null_deviance(self) -> float:
+        try:
+            return TallFit(self, (), None).deviance
+        except NotTall:  # offsets may be as far apart as predictors are under separation
+            return self.careful.describe(()).null_deviance
 
 
 def _needs_care(near: Fit | None, selected: tuple[int, ...]) -> bool:

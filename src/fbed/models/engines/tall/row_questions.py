@@ -9,6 +9,7 @@ from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.answers import Looked, Sweep
+from fbed.models.engines.tall.explained_columns import FarOut
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
 
@@ -87,6 +88,16 @@ class SparingVerbs(Protocol):
 
     def are_independent(self, variables: Sequence[int]) -> bool:
         """Whether the columns of some variables are, on all rows."""
+
+
+class ExplainingVerbs(Protocol):
+    """What a family tells whose columns may explain rows for good, each as its coefficient goes to infinity."""
+
+    def far_out(self, selected: Sequence[int], coefficients: Floats, far: float) -> tuple[dict[int, FarOut], Floats]:
+        """How columns take the rows that they explain so far out, and linear predictors less the offset."""
+
+    def explains_apart(self, selected: Sequence[int]) -> bool:
+        """Whether the columns that explain rows are far from dependent on them."""
 
 
 class LevelVerbs(Protocol):

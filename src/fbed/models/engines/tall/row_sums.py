@@ -21,8 +21,9 @@ from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.matrix.scattered_columns import ScatteredColumns, scattered
 from fbed.models.base import Indices, harmonic_mean
 from fbed.models.engines.tall.answers import Looked, Sweep
-from fbed.models.engines.tall.explained_columns import ExplainedColumns
+from fbed.models.engines.tall.explained_columns import ExplainedColumns, FarOut
 from fbed.models.engines.tall.rows_left import RowsLeft
+from fbed.models.likelihoods.glm import log_intercept
 from fbed.rules.p_values import Floats
 
 
@@ -44,7 +45,12 @@ def joined_moments(one: Floats, other: Floats) -> Floats:
 
 
 def null_coefficients(y: Floats, weights: Floats, offset: Floats | None, counts: bool) -> Floats:
-    """Where the model without variables begins: the link of the mean, less the mean offset."""
+    """Where the model without variables begins: the link of the mean, less the mean offset; for counts, its maximum.
+
+    Means of counts are exponentials of their offsets: from the mean offset, Newton's way may be too long.
+    """
+    if counts and offset is not None:
+        return np.array([log_intercept(y, weights, offset)])
     n = float(weights.sum())
     mean = float(weights @ y) / n
     link = np.log(mean) if counts else np.log(mean / (1.0 - mean))
@@ -101,7 +107,7 @@ class RowSums:
         return events_of(self.y, self.weights, self.counts)
 
     def start(self) -> Floats:
-        """The link of the mean, less the mean offset."""
+        """Where the model without variables has its maximum, or next to it."""
         return null_coefficients(self.y, self.weights, self.offset, self.counts)
 
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
@@ -189,11 +195,22 @@ class RowSums:
         """Rows that S has left to explain, None where those are all."""
         return self.explained.left_by(selected)
 
-    def far_out(self, selected: Sequence[int], coefficients: Floats, far: float) -> Floats:
-        """Linear predictors, less the offset, with rows that S explains in the limit at least so far out."""
+    def far_out(self, selected: Sequence[int], coefficients: Floats, far: float) -> tuple[dict[int, FarOut], Floats]:
+        """How columns that explain rows in the limit take these so far out, and linear predictors less the offset."""
+        found, out = self.explained.far_out(selected, self.offset + self._predictors(selected, coefficients), far)
+        return found, out - self.offset
+
+    def _predictors(self, selected: Sequence[int], coefficients: Floats) -> Floats:
+        """Zβ of every row."""
+        few = self._scattered(selected)
+        if few is not None:
+            return few.predict(coefficients)
         model, parts = self.blocks.model(selected), self.blocks.parts(len(coefficients))
-        found = np.concatenate([model(part) @ coefficients for part in parts])
-        return self.explained.far_out(selected, found, far)
+        return np.concatenate([model(part) @ coefficients for part in parts])
+
+    def explains_apart(self, selected: Sequence[int]) -> bool:
+        """Whether the columns that explain rows are far from dependent on them."""
+        return self.explained.are_apart(selected)
 
     def spares_rows(self, variables: Sequence[int]) -> bool:
         """Whether a model of some variables explains rows in the limit."""
