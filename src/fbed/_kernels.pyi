@@ -135,6 +135,20 @@ class SoftmaxClasses:
         place `leader` has at least `best`, and of those who tie the first place wins. With `exactly`, all are known. An
         interval that is not so has not been narrowed any further.
         """
+    def look(
+        self,
+        columns: SparseColumns | DenseColumns,
+        which: Which,
+        line: Floats,
+        best: float,
+        lower: Floats,
+        upper: Floats,
+    ) -> tuple[Floats, Floats]:
+        """Intervals of columns that are mostly 0, from the rows that they move, within those that are known.
+
+        They are narrowed until they are clear of their line, or below `best`, which somebody has at least; from 0 to
+        infinity where a column may be in the span of S.
+        """
 
 class OrderedClasses:
     """Proportional odds: a fit on S, from which candidates are raced."""
@@ -163,6 +177,20 @@ class OrderedClasses:
         They are clear of their line; where `best` is finite, those above it are known or cannot be best: who is in the
         place `leader` has at least `best`, and of those who tie the first place wins. With `exactly`, all are known. An
         interval that is not so has not been narrowed any further.
+        """
+    def look(
+        self,
+        columns: SparseColumns | DenseColumns,
+        which: Which,
+        line: Floats,
+        best: float,
+        lower: Floats,
+        upper: Floats,
+    ) -> tuple[Floats, Floats]:
+        """Intervals of columns that are mostly 0, from the rows that they move, within those that are known.
+
+        They are narrowed until they are clear of their line, or below `best`, which somebody has at least; from 0 to
+        infinity where a column may be in the span of S.
         """
 
 class LogisticNull:

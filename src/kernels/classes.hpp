@@ -1,10 +1,17 @@
 // Models of classes as Python sees them: a fit on S, from which candidates are raced.
 #pragma once
 
+#include <memory>
+#include <mutex>
+
 #include "arrays.hpp"
+#include "class_looks.hpp"
+#include "matrices.hpp"
 #include "ordered.hpp"
+#include "ordered_support.hpp"
 #include "race.hpp"
 #include "softmax.hpp"
+#include "softmax_support.hpp"
 
 namespace fbed {
 
@@ -24,14 +31,17 @@ struct Leader {
     }
 };
 
-// `Rows` is what all models share, `Model` a likelihood as described in race.hpp.
-template <class Rows, class Model>
+// `Rows` is what all models share, `Model` a likelihood as described in race.hpp; `Fitted` and `Support` are for looks at columns
+// that are mostly 0.
+template <class Rows, class Model, class Fitted, class Support>
 class Classes {
     ColumnMajor Z;
     Which codes;
     Vector weights, parameters;
     double deviance;
     Rows rows;
+    mutable std::once_flag prepared;
+    mutable std::unique_ptr<LookedFrom<Fitted>> looks;
 
 public:
     // `parameters` are those of the fit on S in the order of the model's, or where to look for it.
@@ -100,7 +110,47 @@ public:
         return {low, high, new_rows(ends, count, size)};
     }
 
+    // Likelihood ratios of columns `which` of a matrix that are mostly 0, from the rows that they move: within the intervals that are
+    // known, which are left as they are where nothing else can be said. They are narrowed until they are clear of their line or
+    // below `best`, which somebody's statistic is at least; those that raise it come first. A column that may be in the span of S
+    // gets an interval of 0 to infinity.
+    template <class Columns>
+    std::tuple<OutVector, OutVector> look(const Columns& X, Which which, Vector line, double best, Vector least, Vector most) const {
+        check_range(which, X.m.p);
+        const int64_t count = static_cast<int64_t>(which.shape(0)), n = static_cast<int64_t>(Z.shape(0));
+        require(X.m.n == n && static_cast<int64_t>(line.shape(0)) == count, "sizes");
+        require(static_cast<int64_t>(least.shape(0)) == count && static_cast<int64_t>(most.shape(0)) == count, "sizes");
+        double *lower, *upper;
+        OutVector low = new_vector(count, lower), high = new_vector(count, upper);
+        nb::gil_scoped_release release;
+        std::call_once(prepared, [&] { looks = std::make_unique<LookedFrom<Fitted>>(rows, parameters.data()); });
+        ClassLooks<Fitted, Support> looker(*looks);
+        std::vector<int32_t> at(n);
+        std::vector<double> x(n);
+        const bool racing = std::isfinite(best);
+        for (int64_t j = 0; j < count; ++j) {
+            look_up();
+            Enclosed found{least.data()[j], most.data()[j]};
+            if (looks->usable && !(racing && found.upper < best)) {
+                const int64_t size = weighted(at, x, X.m.support(which.data()[j], at.data(), x.data()));
+                found = looks->apart(at, x, size) ? looker.look(at, x, size, line.data()[j], best, found) : Enclosed{0.0, kInfinite};
+                found.upper = std::min(found.upper, deviance);
+            }
+            lower[j] = std::min(found.lower, found.upper), upper[j] = found.upper;
+            if (racing) best = std::max(best, lower[j]);
+        }
+        return {low, high};
+    }
+
 private:
+    // Those of some rows that have a weight.
+    int64_t weighted(std::vector<int32_t>& at, std::vector<double>& x, int64_t count) const {
+        int64_t kept = 0;
+        for (int64_t q = 0; q < count; ++q)
+            if (weights.data()[at[q]] > 0) at[kept] = at[q], x[kept++] = x[q];
+        return kept;
+    }
+
     static const double* checked(const ColumnMajor& z, const Which& classes, int64_t n_classes, const Vector& a) {
         const size_t n = z.shape(0);
         require(classes.shape(0) == n && a.shape(0) == n && z.shape(1) > 0 && n_classes > 1, "sizes");
@@ -109,15 +159,17 @@ private:
     }
 };
 
-using SoftmaxClasses = Classes<SoftmaxRows, Softmax>;
-using OrderedClasses = Classes<OrderedRows, Ordered>;
+using SoftmaxClasses = Classes<SoftmaxRows, Softmax, SoftmaxFitted, SoftmaxSupport>;
+using OrderedClasses = Classes<OrderedRows, Ordered, OrderedFitted, OrderedSupport>;
 
 template <class C>
 void bind_classes(nb::module_& m, const char* name) {
     nb::class_<C>(m, name)
         .def(nb::init<ColumnMajor, Which, int64_t, Vector, Vector, double>())
         .def("fit", &C::fit)
-        .def("race", &C::race);
+        .def("race", &C::race)
+        .def("look", &C::template look<DenseColumns>)
+        .def("look", &C::template look<SparseColumns>);
 }
 
 }  // namespace fbed

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import OrderedClasses, SoftmaxClasses
+from fbed._kernels import DenseColumns, OrderedClasses, SoftmaxClasses, SparseColumns
 from fbed.models.base import Bounds, Indices, Span, single_columns
 from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.words import APART, SparseBasis, mostly_zero, sparse_basis
@@ -25,6 +25,7 @@ from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
 
 _REMEMBERED = 2**22  # parameters of unfinished candidates that are kept for the contest
+_WHOLE = 3e8  # products of all pairs of parameters in all rows, up to which looks pay where no entry is 0
 _MORE = 1e-7  # by which a loss is above a bar that it is said to exceed
 
 
@@ -34,6 +35,7 @@ class RacedFit(BoundedFit):
     It is taken no further once its deviance is certain to be `enough`: then `at_least` says what is certain of it.
     """
 
+    reads_entries = True
     at_least: float | None = None
 
     def __init__(
@@ -74,7 +76,7 @@ class RacedFit(BoundedFit):
     @cached_property
     def _sparse(self) -> SparseBasis | None:
         """The kernel's columns where they are not Z: words, most of which a row does not have."""
-        return sparse_basis(self) if isinstance(self.model.likelihood, Multinomial) else None
+        return sparse_basis(self)
 
     def _by_column(self, parameters: Floats) -> Floats:
         """Coefficients of the kernel's columns ordered by column, then by predictor, and what else there is."""
@@ -97,7 +99,9 @@ class RacedFit(BoundedFit):
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for adding each candidate, clear of the critical value."""
         lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
-        for some, columns, rank in self._designs(candidates):
+        todo = self._look_at_rows(candidates, critical, lower, upper, df)
+        for places, columns, rank in self._designs(candidates[todo]):
+            some = todo[places]
             df[some] = rank * self.model.likelihood.n_predictors
             if rank:
                 line = critical(df[some]) * (1.0 + TIE)
@@ -106,11 +110,40 @@ class RacedFit(BoundedFit):
                 self._resolve(candidates, stuck, lower, upper)
         return Bounds(np.maximum(lower, 0.0), np.maximum(upper, 0.0), df, self.reference)
 
+    def _look_at_rows(
+        self, candidates: Indices, critical: Callable[[Floats], Floats], lower: Floats, upper: Floats, df: Floats
+    ) -> Indices:
+        """Intervals of columns that are mostly 0, where the rows they move tell enough; positions of others."""
+        some = self._rare(candidates)
+        m = float(self.model.likelihood.n_predictors)
+        line = critical(np.full(len(some), m)) * (1.0 + TIE)
+        low, high = self._looked(candidates[some], line, np.inf, np.zeros(len(some)), np.full(len(some), np.inf))
+        told = (high <= line) | (low > line)
+        lower[some[told]], upper[some[told]], df[some[told]] = low[told], high[told], m
+        return np.setdiff1d(np.arange(len(candidates)), some[told])
+
+    def _rare(self, candidates: Indices) -> Indices:
+        """Positions of candidates that are columns of few entries, where a look at these is cheap."""
+        design, size = self.model.design, self.columns.size * self.model.likelihood.n_predictors
+        dear = self._sparse is None and design.n_rows * size**2 > _WHOLE
+        if dear or not isinstance(design.matrix, DenseColumns | SparseColumns):
+            return np.empty(0, dtype=np.intp)
+        single = np.flatnonzero(design.varying[candidates])
+        return single[design.mostly_zero[design.positions(candidates[single])]]
+
+    def _looked(
+        self, candidates: Indices, line: Floats, best: float, lower: Floats, upper: Floats
+    ) -> tuple[Floats, Floats]:
+        if not len(candidates):
+            return lower, upper
+        design = self.model.design
+        return self.classes.look(design.matrix, design.positions(candidates), line, best, lower, upper)
+
     def _designs(self, candidates: Indices) -> Iterator[tuple[Indices, Floats, int]]:
         """Positions of candidates with as many new columns each, those columns, and how many a candidate has."""
         width = self.model.design.width[candidates]
         singles = np.flatnonzero(width == 1)
-        step = max(1, self.model.block_size)
+        step = max(1, self.model.design.block_size)
         for first in range(0, len(singles), step):
             some = singles[first : first + step]
             columns = single_columns(self.model.design, candidates[some])
@@ -158,6 +191,12 @@ class RacedFit(BoundedFit):
         """In a race, contenders are given up once they are below the best; all others are fitted to the end."""
         lower, upper = lower.copy(), upper.copy()
         todo = np.flatnonzero(lower < upper)
+        if race:
+            some = todo[self._rare(candidates[todo])]
+            line = np.full(len(some), -np.inf)
+            best = _leader(candidates, lower)[1]
+            lower[some], upper[some] = self._looked(candidates[some], line, best, lower[some], upper[some])
+            todo = todo[(lower[todo] < upper[todo]) & _may_be_best(candidates, lower, upper)[todo]]
         for places, columns, _ in self._designs(candidates[todo]):
             some = todo[places]
             leader = _leader(candidates, lower) if race else (0, np.inf)

@@ -215,8 +215,8 @@ class RegressionModel:
         self.n = likelihood.n
         self.events, self.n_predictors = likelihood.events, likelihood.n_predictors
         self.has_likelihood = test is likelihood_ratio
-        self.block_size = design.block_size
         self._kind = kind or RegressionFit
+        self.block_size = design.scan_size if self._kind.reads_entries else design.block_size
         self.null_deviance = np.inf
         self._null = self._kind(self, Span(design, ()))
         self.null_deviance = self._null.deviance
@@ -239,6 +239,8 @@ class RegressionModel:
 
 class RegressionFit:
     """Maximum likelihood on the span of S."""
+
+    reads_entries = False  # whether scans read columns as they are stored, most of them
 
     def __init__(self, model: RegressionModel, span: Span, near: RegressionFit | None = None) -> None:
         self.model = model

@@ -1,0 +1,385 @@
+// Classes without order as `class_looks.hpp` sees them: the rows of a fit on S, and those that a column moves which is mostly 0.
+//
+// Probabilities that are next to nothing, .001 of deviance together, are 0 in what bounds from above (p̃, the others raised to sum
+// up to 1): where coefficients are on their way to infinity there is no curvature left to divide by.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "elementary.hpp"
+#include "linear.hpp"
+#include "softmax.hpp"
+
+namespace fbed {
+
+class SoftmaxFitted {
+    static constexpr double kSpent = 1e-3;  // what probabilities cost that are set to 0, at most
+
+public:
+    const SoftmaxRows& s;
+    int64_t n_classes;
+    std::vector<double> p, kept;  // [row][class]: as they are, and p̃
+    double spent = 0, kappa = 0;  // largest |z| of a step of length 1
+
+    SoftmaxFitted(const SoftmaxRows& rows, const double* parameters) : s(rows), n_classes(rows.m + 1), p(rows.n * n_classes) {
+        std::vector<double> eta(s.m);
+        for (int64_t i = 0; i < s.n; ++i) {
+            std::fill(eta.begin(), eta.end(), 0.0);
+            s.entries.add_predictors(parameters, s.m, i, 1, eta.data());
+            double top = 0, total = 0, *row = p.data() + i * n_classes;
+            for (double v : eta) top = std::max(top, v);
+            for (int64_t c = 0; c < n_classes; ++c) total += row[c] = std::exp((c == 0 ? 0.0 : eta[c - 1]) - top);
+            for (int64_t c = 0; c < n_classes; ++c) row[c] /= total;
+        }
+        set_aside();
+    }
+
+    int64_t size() const { return s.k * s.m; }
+    int64_t n_rows() const { return s.n; }
+    const RowEntries& entries() const { return s.entries; }
+    double weight(int64_t i) const { return s.weights[i]; }
+    double total_weight() const { return s.total; }
+    bool all_kept() const { return spent == 0; }
+
+    // Half the gradient of the deviance at p̃, downwards, and half its Hessian.
+    void differentiate(double* gradient, Symmetric& H) const {
+        std::fill(gradient, gradient + size(), 0.0);
+        H.resize(size());
+        std::vector<double> w(s.m * s.m);
+        for (int64_t i = 0; i < s.n; ++i) {
+            const double *row = kept.data() + i * n_classes, a = s.weights[i];
+            const int64_t code = s.codes[i];
+            for (int64_t e = s.entries.begin[i]; e < s.entries.begin[i + 1]; ++e)
+                for (int64_t c = 0; c < s.m; ++c)
+                    gradient[s.entries.column[e] * s.m + c] += a * s.entries.value[e] * residual(row, c + 1, code);
+            for (int64_t c = 0; c < s.m; ++c)
+                for (int64_t d = 0; d < s.m; ++d) w[c * s.m + d] = a * curvature(row, c + 1, d + 1);
+            add_block(i, w.data(), 1.0, H);
+        }
+    }
+
+    // Σ a W of every row in the metric of the inverse of the Hessian, its trace; and the largest change of a probability that is
+    // not 0, relative to it, by a step of length 1.
+    void look_at_rows(const Symmetric& inverse, double* leverage) {
+        const int64_t m = s.m;
+        std::vector<double> K(m * m), Kp(m);
+        double most = 0;
+        for (int64_t i = 0; i < s.n; ++i) {
+            if (i % 1024 == 0) look_up();
+            std::fill(K.begin(), K.end(), 0.0);
+            for (int64_t e = s.entries.begin[i]; e < s.entries.begin[i + 1]; ++e)
+                for (int64_t f = s.entries.begin[i]; f < s.entries.begin[i + 1]; ++f) {
+                    const double t = s.entries.value[e] * s.entries.value[f];
+                    for (int64_t c = 0; c < m; ++c) {
+                        const double* from = inverse.row(s.entries.column[e] * m + c) + s.entries.column[f] * m;
+                        for (int64_t d = 0; d < m; ++d) K[c * m + d] += t * from[d];
+                    }
+                }
+            const double* row = kept.data() + i * n_classes;
+            double trace = 0, both = 0;
+            for (int64_t c = 0; c < m; ++c) {
+                Kp[c] = 0;
+                for (int64_t d = 0; d < m; ++d) Kp[c] += row[d + 1] > 0 ? K[c * m + d] * row[d + 1] : 0.0;
+                if (row[c + 1] > 0) trace += row[c + 1] * K[c * m + c], both += row[c + 1] * Kp[c];
+            }
+            leverage[i] = s.weights[i] * std::max(0.0, trace - both);
+            if (row[0] > 0) most = std::max(most, both);
+            for (int64_t c = 0; c < m; ++c)
+                if (row[c + 1] > 0) most = std::max(most, K[c * m + c] - 2.0 * Kp[c] + both);
+        }
+        kappa = std::sqrt(most);
+    }
+
+    // Factors of the promise of a step of this length.
+    double above(double length) const { return kappa * length < 1.0 ? P(-kappa * length) : kInfinite; }
+
+    // H += sign·Σ z z' ⊗ w of a row.
+    FBED_HOT void add_block(int64_t i, const double* w, double sign, Symmetric& H) const {
+        const int64_t m = s.m;
+        for (int64_t e = s.entries.begin[i]; e < s.entries.begin[i + 1]; ++e)
+            for (int64_t f = e; f < s.entries.begin[i + 1]; ++f) {
+                const double t = sign * s.entries.value[e] * s.entries.value[f];
+                for (int64_t c = 0; c < m; ++c) {
+                    double* to = H.row(s.entries.column[e] * m + c) + s.entries.column[f] * m;
+                    for (int64_t d = e == f ? c : 0; d < m; ++d) to[d] += t * w[c * m + d];
+                }
+            }
+    }
+
+    // y_c − p_c and p_c(δ_cd − p_d), with 1 − p to all its digits.
+    double residual(const double* row, int64_t c, int64_t code) const { return c == code ? others(row, c) : -row[c]; }
+    double curvature(const double* row, int64_t c, int64_t d) const { return c == d ? row[c] * others(row, c) : -row[c] * row[d]; }
+
+    double others(const double* row, int64_t c) const {
+        if (row[c] <= 0.5) return 1.0 - row[c];
+        double sum = 0;
+        for (int64_t d = 0; d < n_classes; ++d) sum += d == c ? 0.0 : row[d];
+        return sum;
+    }
+
+private:
+    void set_aside() {
+        kept = p;
+        const double bar = kSpent / (2.0 * static_cast<double>(s.n * s.m));
+        for (int64_t i = 0; i < s.n; ++i) {
+            double* row = kept.data() + i * n_classes;
+            double lost = 0, left = 0;
+            for (int64_t c = 0; c < n_classes; ++c) {
+                if (c != s.codes[i] && s.weights[i] * row[c] < bar) lost += row[c], row[c] = 0;
+                left += row[c];
+            }
+            if (lost == 0) continue;
+            spent -= 2.0 * s.weights[i] * (lost < 0.5 ? std::log1p(-lost) : std::log(left));
+            for (int64_t c = 0; c < n_classes; ++c) row[c] /= left;
+        }
+    }
+};
+
+// The rows T of one column after another; x is in units of its largest value.
+class SoftmaxSupport {
+    static constexpr double kStride = 3.0, kArrived = 1e-20, kFar = 200.0;
+    static constexpr int kSteps = 60, kHalves = 30;
+
+    const SoftmaxFitted& f;
+    int64_t T = 0, n_own = 0;
+    std::vector<int64_t> at, place;  // rows; place of a class among own coefficients, -1 for the reference, -2 for those that T lacks
+    std::vector<double> x, a, moved, there, b, slope, curved, step, sums, w, tried;  // moved, there: [class][row of T], p̃ and p̃ at b
+    std::vector<int64_t> code;
+
+public:
+    double gained = 0, certain = 0;  // along x: what p̃ gains, and what p does
+    double left = 0;                 // what a step along x still promises
+
+    explicit SoftmaxSupport(const SoftmaxFitted& fit) : f(fit), place(fit.n_classes), w(fit.s.m * fit.s.m) {}
+
+    int64_t own() const { return n_own; }
+    int64_t row_count() const { return T; }
+    int64_t row(int64_t q) const { return at[q]; }
+
+    // False where the maximum along x is not found.
+    bool take(const std::vector<int32_t>& rows, const std::vector<double>& values, int64_t count) {
+        T = count;
+        at.assign(rows.begin(), rows.begin() + count), x.assign(values.begin(), values.begin() + count);
+        a.resize(T), code.resize(T), moved.resize(T * f.n_classes), there.resize(T * f.n_classes), sums.resize(T);
+        double widest = 0;
+        for (double v : x) widest = std::max(widest, std::abs(v));
+        bool up = true, down = true;
+        for (int64_t q = 0; q < T; ++q) {
+            x[q] /= widest, up = up && x[q] > 0, down = down && x[q] < 0;
+            a[q] = f.s.weights[at[q]], code[q] = f.s.codes[at[q]];
+        }
+        choose_classes(up || down);
+        gather(f.kept);
+        b.assign(f.n_classes, 0.0);
+        if (!maximise()) return false;
+        if (f.all_kept()) {
+            certain = gained;
+        } else {
+            gather(f.p);
+            certain = value_at(b);
+            gather(f.kept);
+            value_at(b);
+        }
+        return std::isfinite(gained) && std::isfinite(certain);
+    }
+
+    // s −= Σ_T a(p_b − p̃) ⊗ z
+    FBED_HOT void move_slope(double* out) const {
+        const RowEntries& z = f.s.entries;
+        for (int64_t q = 0; q < T; ++q)
+            for (int64_t e = z.begin[at[q]]; e < z.begin[at[q] + 1]; ++e) {
+                double* to = out + z.column[e] * f.s.m;
+                for (int64_t c = 0; c < f.s.m; ++c) to[c] -= a[q] * z.value[e] * (there[(c + 1) * T + q] - moved[(c + 1) * T + q]);
+            }
+    }
+
+    // H at b, with own coefficients after those of S, and their slopes.
+    FBED_HOT void border(Symmetric& H, double* own_slope) {
+        const int64_t m = f.s.m, K = f.size();
+        const RowEntries& z = f.s.entries;
+        std::vector<double> here(f.n_classes), before(f.n_classes);
+        for (int64_t q = 0; q < T; ++q) {
+            for (int64_t c = 0; c <= m; ++c) here[c] = there[c * T + q], before[c] = moved[c * T + q];
+            for (int64_t c = 0; c < m; ++c)
+                for (int64_t d = 0; d < m; ++d)
+                    w[c * m + d] = a[q] * (f.curvature(before.data(), c + 1, d + 1) - f.curvature(here.data(), c + 1, d + 1));
+            f.add_block(at[q], w.data(), -1.0, H);
+            for (int64_t d = 0; d <= m; ++d) {
+                if (place[d] < 0) continue;
+                const double t = a[q] * x[q];
+                for (int64_t e = z.begin[at[q]]; e < z.begin[at[q] + 1]; ++e)
+                    for (int64_t c = 0; c < m; ++c)
+                        H.row(z.column[e] * m + c)[K + place[d]] += t * z.value[e] * f.curvature(here.data(), c + 1, d);
+                for (int64_t c = 0; c <= m; ++c)
+                    if (place[c] >= 0 && place[c] <= place[d]) H.row(K + place[c])[K + place[d]] += t * x[q] * f.curvature(here.data(), c, d);
+            }
+        }
+        std::copy(slope.begin(), slope.end(), own_slope);
+    }
+
+    // Extremes of z on T.
+    void reach(const double* e, double& low, double& high) const {
+        const RowEntries& z = f.s.entries;
+        std::vector<double> v(f.n_classes);
+        for (int64_t q = 0; q < T; ++q) {
+            std::fill(v.begin(), v.end(), 0.0);
+            z.add_predictors(e, f.s.m, at[q], 1, v.data() + 1);
+            for (int64_t c = 0; c < f.n_classes; ++c)
+                if (place[c] >= 0) v[c] += x[q] * e[f.size() + place[c]];
+            widen(v, there.data() + q, T, low, high);
+        }
+    }
+
+    // The same on all rows but those of T.
+    void reach_elsewhere(const double* e, double& low, double& high) const {
+        std::vector<double> v(f.n_classes);
+        size_t next = 0;
+        for (int64_t i = 0; i < f.s.n; ++i) {
+            if (next < at.size() && at[next] == i) {
+                ++next;
+                continue;
+            }
+            std::fill(v.begin(), v.end(), 0.0);
+            f.s.entries.add_predictors(e, f.s.m, i, 1, v.data() + 1);
+            widen(v, f.kept.data() + i * f.n_classes, 1, low, high);
+        }
+    }
+
+    // Factors of what a step promises.
+    double above(double low, const double*) const { return low > -1.0 ? P(low) : kInfinite; }
+
+    // What the likelihood gains with the whole step, twice.
+    double gained_by(const double* e) const {
+        std::vector<double> v(f.n_classes);
+        double sum = 0;
+        size_t next = 0;
+        for (int64_t i = 0; i < f.s.n; ++i) {
+            const bool mine = next < at.size() && at[next] == i;
+            std::fill(v.begin(), v.end(), 0.0);
+            f.s.entries.add_predictors(e, f.s.m, i, 1, v.data() + 1);
+            if (mine)
+                for (int64_t c = 0; c < f.n_classes; ++c) v[c] += place[c] >= 0 ? x[next] * (b[c] + e[f.size() + place[c]]) : 0.0;
+            const double* row = f.p.data() + i * f.n_classes;
+            double top = v[f.s.codes[i]], total = 0;
+            for (int64_t c = 0; c < f.n_classes; ++c)
+                if (!(mine && place[c] == -2)) total += row[c] * std::exp(v[c] - top);
+            sum -= f.s.weights[i] * std::log(total);
+            next += mine;
+        }
+        return 2.0 * sum;
+    }
+
+private:
+    // Classes that no row of T has are ruled out there in the limit, if x has one sign.
+    void choose_classes(bool one_sign) {
+        std::fill(place.begin(), place.end(), one_sign ? -2 : 0);
+        for (int64_t q = 0; q < T; ++q) place[code[q]] = 0;
+        n_own = -1;
+        for (int64_t& where : place)
+            if (where == 0) where = n_own++;  // the first is the reference, -1
+    }
+
+    void gather(const std::vector<double>& from) {
+        for (int64_t q = 0; q < T; ++q)
+            for (int64_t c = 0; c < f.n_classes; ++c) moved[c * T + q] = from[at[q] * f.n_classes + c];
+    }
+
+    // Twice what the likelihood gains at coefficients; probabilities there.
+    FBED_HOT double value_at(const std::vector<double>& coefficient) {
+        std::fill(sums.begin(), sums.end(), 0.0);
+        for (int64_t c = 0; c < f.n_classes; ++c) {
+            double* out = there.data() + c * T;
+            const double *from = moved.data() + c * T, t = coefficient[c];
+            if (place[c] == -2) {
+                std::fill(out, out + T, 0.0);
+                continue;
+            }
+#pragma omp simd
+            for (int64_t q = 0; q < T; ++q) {
+                const double u = t * x[q], part = exp_of_negative(-std::abs(u));
+                out[q] = from[q] * (u > 0 ? 1.0 / part : part);
+                sums[q] += out[q];
+            }
+        }
+        double value = 0;
+        for (int64_t q = 0; q < T; ++q) value += 2.0 * a[q] * (x[q] * coefficient[code[q]] - std::log(sums[q]));
+        for (int64_t c = 0; c < f.n_classes; ++c)
+#pragma omp simd
+            for (int64_t q = 0; q < T; ++q) there[c * T + q] /= sums[q];
+        return value;
+    }
+
+    bool maximise() {
+        gained = value_at(b);
+        for (int round = 0; round < kSteps; ++round) {
+            differentiate_own();
+            left = 0;
+            if (n_own == 0) return true;
+            step = slope;
+            tried = curved;
+            if (cholesky(tried.data(), n_own) < 1e-10) return false;
+            cholesky_solve(tried.data(), n_own, step.data());
+            double promised = 0, longest = 0;
+            for (int64_t o = 0; o < n_own; ++o) promised += step[o] * slope[o], longest = std::max(longest, std::abs(step[o]));
+            if (!std::isfinite(promised)) return false;
+            left = promised;
+            if (promised <= kArrived * std::max(1.0, gained)) return true;
+            if (!climb(std::min(1.0, kStride / longest), promised)) return promised <= 1e-12 * std::max(1.0, gained);
+        }
+        return false;
+    }
+
+    bool climb(double part, double promised) {
+        const std::vector<double> from = b;
+        for (int attempt = 0; attempt < kHalves; ++attempt, part /= 2.0) {
+            double far = 0;
+            for (int64_t c = 0; c < f.n_classes; ++c)
+                if (place[c] >= 0) b[c] = from[c] + part * step[place[c]], far = std::max(far, std::abs(b[c]));
+            if (far > kFar) continue;
+            const double value = value_at(b);
+            if (value >= gained || (promised < 1e-9 && value >= gained - 1e-12 * std::max(1.0, gained))) {
+                gained = value;
+                return true;
+            }
+        }
+        b = from;
+        value_at(b);
+        return false;
+    }
+
+    FBED_HOT void differentiate_own() {
+        slope.assign(n_own, 0.0), curved.assign(n_own * n_own, 0.0);
+        for (int64_t c = 0; c < f.n_classes; ++c) {
+            if (place[c] < 0) continue;
+            const double* pc = there.data() + c * T;
+            double sum = 0;
+            for (int64_t q = 0; q < T; ++q) sum += a[q] * x[q] * ((code[q] == c) - pc[q]);
+            slope[place[c]] = sum;
+            for (int64_t d = 0; d <= c; ++d) {
+                if (place[d] < 0) continue;
+                const double* pd = there.data() + d * T;
+                double s = 0;
+                if (c == d) {
+#pragma omp simd reduction(+ : s)
+                    for (int64_t q = 0; q < T; ++q) s += a[q] * x[q] * x[q] * pc[q] * (1.0 - pc[q]);
+                } else {
+#pragma omp simd reduction(+ : s)
+                    for (int64_t q = 0; q < T; ++q) s -= a[q] * x[q] * x[q] * pc[q] * pd[q];
+                }
+                curved[place[c] * n_own + place[d]] = curved[place[d] * n_own + place[c]] = s;
+            }
+        }
+    }
+
+    void widen(const std::vector<double>& v, const double* prob, int64_t apart, double& low, double& high) const {
+        double centre = 0;
+        for (int64_t c = 0; c < f.n_classes; ++c) centre += prob[c * apart] > 0 ? prob[c * apart] * v[c] : 0.0;
+        for (int64_t c = 0; c < f.n_classes; ++c)
+            if (prob[c * apart] > 0) low = std::min(low, v[c] - centre), high = std::max(high, v[c] - centre);
+    }
+};
+
+}  // namespace fbed
