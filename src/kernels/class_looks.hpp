@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "bounds.hpp"
 #include "linear.hpp"
 #include "pause.hpp"
 #include "race.hpp"
@@ -46,16 +47,21 @@ inline double length_of(const std::vector<double>& v) { return std::sqrt(Bends::
 template <class Fitted>
 class LookedFrom {
     static constexpr double kSteady = 1e-6;  // least pivot of a factor that leaves products right to 1e-9
+    static constexpr double kSame = 1e-9;
 
 public:
     Fitted fit;
     Symmetric hessian, factor;
     std::vector<double> gradient, leverage, plain;  // plain: factor of the products of the columns of S
+    std::vector<double> far, held;                  // largest |z| of a step of length 1 without so many rows, and what those hold of
+                                                    // the information
     double short_of = 0;                            // what the fit is short of its maximum, at most
     bool usable = false;
 
-    template <class... Arguments>
-    explicit LookedFrom(Arguments&&... arguments) : fit(std::forward<Arguments>(arguments)...) {
+    // `deviance` is what the fit is said to have.
+    template <class Rows>
+    LookedFrom(const Rows& rows, const double* parameters, double deviance) : fit(rows, parameters) {
+        if (!(std::abs(fit.deviance - deviance) <= kSame * std::max(1.0, deviance))) return;
         gradient.resize(fit.size()), leverage.resize(fit.n_rows());
         fit.differentiate(gradient.data(), hessian);
         factor = hessian;
@@ -108,17 +114,35 @@ private:
             solve_factorised(factor, inverse.row(i));
         }
         fit.look_at_rows(inverse, leverage.data());
+        hold_far_rows();
+    }
+
+    // The rows that move furthest, as long as they hold less than half of a direction.
+    void hold_far_rows() {
+        constexpr int64_t kMost = 1024;
+        const int64_t count = std::min(kMost, fit.n_rows());
+        std::vector<int64_t> order(fit.n_rows());
+        for (int64_t i = 0; i < fit.n_rows(); ++i) order[i] = i;
+        std::partial_sort(order.begin(), order.begin() + count, order.end(),
+                          [&](int64_t i, int64_t l) { return fit.furthest[i] > fit.furthest[l]; });
+        double sum = 0;
+        for (int64_t q = 0; q < count && sum < 0.5; ++q) {
+            far.push_back(fit.furthest[order[q]]), held.push_back(sum);
+            sum += leverage[order[q]];
+        }
     }
 };
 
 template <class Fitted, class Support>
 class ClassLooks {
-    static constexpr double kRounding = 1e-8, kWay = 1e4, kDigits = 1e-15, kLeft = 1e-17, kCancelled = 1e-4, kPivot = 1e-8;
+    static constexpr double kRounding = 1e-8, kWay = 1e4, kDigits = 1e-15, kLeft = 1e-17, kCancelled = 1e-4, kPivot = 1e-8, kSolved = 1e-9;
+    static constexpr double kBeyond = 100.0;  // times the deviance: a step from so far tells nothing
 
     const LookedFrom<Fitted>& from;
     Support support;
-    Symmetric hessian, factor;
+    Symmetric hessian, factor, whole;
     std::vector<double> slope, step, rest;
+    bool has_step = false;
 
 public:
     explicit ClassLooks(const LookedFrom<Fitted>& shared) : from(shared), support(shared.fit) {}
@@ -135,9 +159,65 @@ public:
         return known;
     }
 
+    // Whether the last look went as far as a step, and where that leads: a step of the parameters of S, then coefficients of x.
+    bool stepped() const { return has_step; }
+    void forget() { has_step = false; }
+    void end(double* out) const {
+        std::copy_n(step.begin(), from.fit.size(), out);
+        support.end(step.data(), out + from.fit.size());
+    }
+
+    // An interval for what it costs to take column j of S out: first on its rows alone, then by a step of all others.
+    Enclosed leave(int64_t j, const std::vector<int32_t>& rows, const std::vector<double>& x, int64_t count) {
+        Enclosed cost{0.0, kInfinite};
+        if (!support.leave(j, rows, x, count)) return cost;
+        hessian = from.hessian;
+        slope = from.gradient;
+        support.move_slope(slope.data());
+        support.border(hessian, nullptr);
+        cost.upper = std::max(0.0, -support.certain * (1.0 + kRounding) + from.short_of + kRounding);
+        double missing, decrement, curvature;
+        if (-support.gained > kBeyond * std::max(1.0, from.fit.deviance)) return cost;
+        if (!solve_without(from.fit.first_of(j), from.fit.coefficients_of_column(), missing, decrement, curvature)) return cost;
+        Enclosed found;
+        narrow(found, missing, decrement, curvature, support.reach_elsewhere(step.data(), length_of_step(), support.reach(step.data())));
+        const double there = support.gained_without(step.data());
+        if (there < 0) cost.upper = std::min(cost.upper, -there * (1.0 + kRounding) + from.short_of + kRounding);
+        cost.lower = std::max(0.0, -found.upper - support.aside);
+        cost.lower = std::min(cost.lower, cost.upper);
+        return cost;
+    }
+
 private:
+    // The Newton step of all coefficients but some, which stay.
+    bool solve_without(int64_t first, int64_t count, double& missing, double& decrement, double& curvature) {
+        const int64_t K = hessian.size, after = first + count;
+        whole.resize(K - count);
+        const auto place = [&](int64_t i) { return i < first ? i : i + count; };
+        for (int64_t i = 0; i < K - count; ++i)
+            for (int64_t l = i; l < K - count; ++l) whole.row(i)[l] = hessian.row(place(i))[place(l)];
+        std::swap(hessian, whole);
+        slope.erase(slope.begin() + first, slope.begin() + after);
+        factor = hessian;
+        const bool sound = factorise_curved(factor) > kPivot;
+        if (sound) {
+            step = slope;
+            solve_factorised(factor, step.data());
+            correct();
+            missing = length_of(rest), decrement = Bends::product(slope, step), curvature = decrement - Bends::product(rest, step);
+            step.insert(step.begin() + first, count, 0.0);
+        }
+        std::swap(hessian, whole);
+        return sound && solved(missing, decrement, curvature);
+    }
+
+    // Whether what is left of the equations is rounding: directions without curvature that were not moved along have no slope either.
+    bool solved(double missing, double decrement, double curvature) const {
+        return std::isfinite(decrement) && curvature >= 0 && missing <= kSolved * (length_of(slope) + kSolved * from.fit.total_weight());
+    }
+
     static bool decided(const Enclosed& known, double line, double best) {
-        return known.upper <= line || (known.lower > line && known.upper < best);
+        return known.upper <= line || (known.lower > line && (known.upper < best || !std::isfinite(best)));
     }
 
     double charged(double gained, double promised) const { return kRounding * (1.0 + std::abs(gained) + promised) + from.fit.spent; }
@@ -150,10 +230,22 @@ private:
         step = slope, rest = slope;
         solve_factorised(from.factor, step.data());
         from.hessian.subtract_product(step.data(), rest.data());
+        if (!solved(length_of(rest), 1.0, 1.0)) return;
         const double missing = length_of(rest), sigma = std::sqrt(std::max(0.0, Bends::product(slope, step))) + 1e4 * std::sqrt(support.left);
-        const double most = sigma * sigma / kept * from.fit.above(sigma / kept);
+        const double most = least_above(sigma, kept);
         if (!std::isfinite(most)) return;
         known.upper = std::min(known.upper, support.gained + most + 2.0 * missing * kWay * std::max(1.0, length_of(step)) + charged(support.gained, most));
+    }
+
+    // What other rows than T can gain: those that would move too far stay where they are, and the others make up for that.
+    double least_above(double sigma, double kept) const {
+        double least = kInfinite;
+        for (size_t q = 0; q < from.far.size(); q = q < 4 ? q + 1 : q + q / 4) {
+            const double left = kept - from.held[q] * (1.0 + kRounding);
+            if (!(left > kCancelled)) break;
+            least = std::min(least, sigma * sigma / left * from.fit.above(sigma / left, from.far[q]));
+        }
+        return least;
     }
 
     void look_closely(Enclosed& known, double line, double best) {
@@ -168,17 +260,23 @@ private:
         solve_factorised(factor, step.data());
         correct();
         const double missing = length_of(rest), decrement = Bends::product(slope, step), curvature = decrement - Bends::product(rest, step);
-        if (!(std::isfinite(decrement) && std::isfinite(missing) && curvature >= 0)) return;
-        double low = 0, high = 0;
-        support.reach(step.data(), low, high);
-        const double furthest = from.fit.kappa * length_of_step();
-        narrow(known, missing, decrement, curvature, std::min(low, -furthest));
+        if (!solved(missing, decrement, curvature)) return;
+        has_step = true;
+        const double length = length_of_step(), here = support.reach(step.data());
+        narrow(known, missing, decrement, curvature, std::min(here, -from.fit.kappa * length));
         if (decided(known, line, best)) return;
-        support.reach_elsewhere(step.data(), low, high);
-        narrow(known, missing, decrement, curvature, low);
+        const double harmless = harmless_for(std::isfinite(best) ? best : line, decrement);
+        narrow(known, missing, decrement, curvature, support.reach_elsewhere(step.data(), length, std::min(here, -harmless)));
         if (decided(known, line, best)) return;
         const double there = support.gained_by(step.data());  // which may be nothing
         if (there > 0) known.lower = std::max(known.lower, there * (1.0 - kRounding) - from.short_of - kRounding);
+    }
+
+    // How far rows may move without changing the answer.
+    double harmless_for(double bar, double decrement) const {
+        for (const double far : {0.99, 0.9, 0.7, 0.5, 0.3, 0.1, 0.03})
+            if ((support.gained + decrement * P(-far)) * (1.0 + 1e-6) + from.fit.spent < bar) return far;
+        return 0.0;
     }
 
     void narrow(Enclosed& known, double missing, double decrement, double curvature, double low) const {

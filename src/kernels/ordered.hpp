@@ -17,6 +17,7 @@
 #include "bounds.hpp"
 #include "elementary.hpp"
 #include "race.hpp"
+#include "terms.hpp"
 
 namespace fbed {
 
@@ -39,17 +40,33 @@ struct OrderedRows {
 
     OrderedRows(const double* z, int64_t n_rows, int64_t columns, const int64_t* codes, int64_t classes, const double* a)
         : n(n_rows), k(columns), n_classes(classes), order(n), first(classes + 1, 0), Z(n * k), weights(n), total(classes, 0.0) {
-        for (int64_t i = 0; i < n; ++i) ++first[codes[i] + 1];
-        for (int64_t c = 0; c < classes; ++c) first[c + 1] += first[c];
-        std::vector<int64_t> next(first.begin(), first.end() - 1);
-        for (int64_t i = 0; i < n; ++i) order[next[codes[i]]++] = i;
+        put_in_order(codes, a);
         for (int64_t j = 0; j < k; ++j) sort(z + j * n, Z.data() + j * n);
-        sort(a, weights.data());
-        for (int64_t i = 0; i < n; ++i) total[codes[i]] += a[i];
+    }
+
+    OrderedRows(const SparseTerms& terms, const int64_t* codes, int64_t classes, const double* a)
+        : n(terms.n), k(terms.r), n_classes(classes), order(n), first(classes + 1, 0), Z(n * k), weights(n), total(classes, 0.0) {
+        put_in_order(codes, a);
+        std::vector<double> column(n);
+        for (int64_t j = 0; j < k; ++j) {
+            std::fill(column.begin(), column.end(), 0.0);
+            for (int64_t e = terms.column_start[j]; e < terms.column_start[j + 1]; ++e) column[terms.row_of[e]] = terms.by_column[e];
+            sort(column.data(), Z.data() + j * n);
+        }
     }
 
     void sort(const double* from, double* to) const {
         for (int64_t i = 0; i < n; ++i) to[i] = from[order[i]];
+    }
+
+private:
+    void put_in_order(const int64_t* codes, const double* a) {
+        for (int64_t i = 0; i < n; ++i) ++first[codes[i] + 1];
+        for (int64_t c = 0; c < n_classes; ++c) first[c + 1] += first[c];
+        std::vector<int64_t> next(first.begin(), first.end() - 1);
+        for (int64_t i = 0; i < n; ++i) order[next[codes[i]]++] = i;
+        sort(a, weights.data());
+        for (int64_t i = 0; i < n; ++i) total[codes[i]] += a[i];
     }
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "elementary.hpp"
@@ -24,23 +25,25 @@ public:
     RowEntries z;
     std::vector<int64_t> code;
     std::vector<double> a, eta, theta, nu, missed;  // missed: [row][upper edge, lower edge], 0 where certain or without such an edge
-    double spent = 0, kappa = 0, kappa_gap = 0, total = 0;
+    std::vector<double> furthest;  // |z| of a row by a step of length 1, at most
+    double spent = 0, kappa = 0, kappa_gap = 0, total = 0, deviance = 0;
+    std::vector<double> parameters;
 
-    OrderedFitted(const OrderedRows& rows, const double* parameters)
-        : s(rows), code(rows.n), a(rows.n), eta(rows.n, 0.0), theta(rows.n_classes, 0.0), nu(rows.n_classes, 0.0), missed(2 * rows.n, 0.0) {
+    OrderedFitted(const OrderedRows& rows, const double* fitted)
+        : s(rows), code(rows.n), a(rows.n), eta(rows.n, 0.0), theta(rows.n_classes, 0.0), nu(rows.n_classes, 0.0), missed(2 * rows.n, 0.0),
+          parameters(fitted, fitted + rows.k + rows.n_classes - 2) {
         read_rows();
-        for (int64_t i = 0; i < s.n; ++i) z.add_predictors(parameters, 1, i, 1, eta.data() + i);
+        for (int64_t i = 0; i < s.n; ++i) z.add_predictors(fitted, 1, i, 1, eta.data() + i);
         for (int64_t c = 1; c + 1 < s.n_classes; ++c) {
-            theta[c] = parameters[s.k + c - 1];
+            theta[c] = fitted[s.k + c - 1];
+            deviance -= 2.0 * s.total[c] * std::log(-std::expm1(theta[c - 1] - theta[c]));
             nu[c] = 1.0 / std::expm1(theta[c] - theta[c - 1]);
         }
-        const double bar = kSpent / (4.0 * static_cast<double>(s.n));
         for (int64_t i = 0; i < s.n; ++i)
             for (int edge = 0; edge < 2; ++edge)
                 if (has_edge(i, edge)) {
-                    const double t = margin(i, edge), part = share_missed(t);
-                    if (a[i] * part < bar) spent += 2.0 * a[i] * loss(t);
-                    else missed[2 * i + edge] = part;
+                    deviance += 2.0 * a[i] * loss(margin(i, edge));
+                    missed[2 * i + edge] = set_aside(margin(i, edge), i, spent);
                 }
     }
 
@@ -82,7 +85,7 @@ public:
     }
 
     void look_at_rows(const Symmetric& inverse, double* leverage) {
-        double most = 0;
+        furthest.assign(s.n, 0.0);
         for (int64_t i = 0; i < s.n; ++i) {
             if (i % 1024 == 0) look_up();
             double both = 0;
@@ -99,11 +102,10 @@ public:
                 }
                 square = std::max(0.0, square);
                 leverage[i] += a[i] * part * (1.0 - part) * square;
-                const double furthest = std::max(part, 1.0 - part);
-                most = std::max(most, furthest * furthest * square);
+                furthest[i] = std::max(furthest[i], std::max(part, 1.0 - part) * std::sqrt(square));
             }
+            kappa = std::max(kappa, furthest[i]);
         }
-        kappa = std::sqrt(most);
         for (int64_t c = 1; c + 1 < s.n_classes; ++c) {
             const int64_t j = s.k + c - 1;
             double square = inverse.row(j)[j];
@@ -112,9 +114,21 @@ public:
         }
     }
 
-    double above(double length) const {
-        if (!(kappa * length < 1.0) || !(kappa_gap * length < 1.0)) return kInfinite;
-        return std::max(P(-kappa * length), gap_factor(kappa_gap * length));
+    double above(double length, double far) const {
+        if (!(far * length < 1.0) || !(kappa_gap * length < 1.0)) return kInfinite;
+        return std::max(P(-far * length), gap_factor(kappa_gap * length));
+    }
+
+    // Where the coefficients of a column are.
+    int64_t first_of(int64_t j) const { return j; }
+    int64_t coefficients_of_column() const { return 1; }
+
+    // What is missed of an edge, 0 if that is next to nothing, which then costs something.
+    double set_aside(double t, int64_t i, double& cost) const {
+        const double part = share_missed(t), bar = kSpent / (4.0 * static_cast<double>(s.n));
+        if (a[i] * part >= bar) return part;
+        cost += 2.0 * a[i] * loss(t);
+        return 0;
     }
 
     // slope += t times the derivative of a margin in the parameters of S
@@ -180,34 +194,34 @@ private:
 
 // The rows T of one column after another; x is in units of its largest value.
 class OrderedSupport {
-    static constexpr double kStride = 3.0, kArrived = 1e-20, kFar = 200.0;
+    static constexpr double kStride = 3.0, kArrived = 1e-20, kFar = 200.0, kHarmless = 1e-3, kGone = 25.0, kAlike = 0.02;
     static constexpr int kSteps = 60, kHalves = 30;
 
     const OrderedFitted& f;
     int64_t T = 0;
-    bool pure = false;
+    bool pure = false, leaves = false;
     std::vector<int64_t> at;
     std::vector<double> x, there;  // there: missed at b, [row of T][edge]
-    double b = 0, slope = 0, curved = 0;
+    double b = 0, slope = 0, curved = 0, unit = 1;
 
 public:
-    double gained = 0, certain = 0, left = 0;
+    double gained = 0, certain = 0, left = 0, aside = 0;
 
     explicit OrderedSupport(const OrderedFitted& fit) : f(fit) {}
 
-    int64_t own() const { return pure ? 0 : 1; }
+    int64_t own() const { return pure || leaves ? 0 : 1; }
     int64_t row_count() const { return T; }
     int64_t row(int64_t q) const { return at[q]; }
 
     bool take(const std::vector<int32_t>& rows, const std::vector<double>& values, int64_t count) {
-        T = count, b = 0, left = 0;
+        T = count, b = 0, left = 0, leaves = false;
         at.assign(rows.begin(), rows.begin() + count), x.assign(values.begin(), values.begin() + count);
         there.assign(2 * T, 0.0);
-        double widest = 0;
-        for (double v : x) widest = std::max(widest, std::abs(v));
+        unit = 0;
+        for (double v : x) unit = std::max(unit, std::abs(v));
         bool up = true, down = true;  // whether all rows are explained as b rises, or falls
         for (int64_t q = 0; q < T; ++q) {
-            x[q] /= widest;
+            x[q] /= unit;
             const int64_t last = f.s.n_classes - 1, code = f.code[at[q]];
             up = up && code == (x[q] > 0 ? last : 0), down = down && code == (x[q] > 0 ? 0 : last);
         }
@@ -220,6 +234,19 @@ public:
         certain = f.all_kept() ? gained : value_at(b, true);
         look_along();
         return std::isfinite(gained) && std::isfinite(certain);
+    }
+
+    // The rows of a column of S without what its coefficient has told of them.
+    bool leave(int64_t j, const std::vector<int32_t>& rows, const std::vector<double>& values, int64_t count) {
+        T = count, b = -f.parameters[j], left = aside = 0, pure = false, leaves = true;
+        at.assign(rows.begin(), rows.begin() + count), x.assign(values.begin(), values.begin() + count);
+        there.assign(2 * T, 0.0);
+        for (int64_t q = 0; q < T; ++q)
+            for (int edge = 0; edge < 2; ++edge)
+                if (f.has_edge(at[q], edge))
+                    there[2 * q + edge] = f.set_aside(f.margin(at[q], edge) + OrderedFitted::sign(edge) * x[q] * b, at[q], aside);
+        gained = certain = value_at(b, true);
+        return std::isfinite(gained);
     }
 
     void move_slope(double* out) const {
@@ -236,32 +263,48 @@ public:
             for (int edge = 0; edge < 2; ++edge) {
                 const int64_t i = at[q];
                 const double here = f.missed[2 * i + edge], now = there[2 * q + edge], w = f.a[i] * now * (1.0 - now);
-                if (here > 0) f.add_block(i, edge, w - f.a[i] * here * (1.0 - here), H);
-                if (pure || !(w > 0)) continue;
+                if (here > 0 || w > 0) f.add_block(i, edge, w - f.a[i] * here * (1.0 - here), H);
+                if (own() == 0 || !(w > 0)) continue;
                 for (int64_t e = f.z.begin[i]; e < f.z.begin[i + 1]; ++e) H.row(f.z.column[e])[K] += w * x[q] * f.z.value[e];
                 if (const int64_t j = f.threshold(i, edge); j >= 0) H.row(j)[K] -= w * x[q];
                 H.row(K)[K] += w * x[q] * x[q];
             }
-        if (!pure) *own_slope = slope;
+        if (own() > 0) *own_slope = slope;
     }
 
-    void reach(const double* e, double& low, double& high) const {
+    // Where the step leads: the coefficient of x as it is, far out if it is infinite.
+    void end(const double* e, double* out) const {
+        if (!pure) {
+            *out = (b + e[f.size()]) / unit;
+            return;
+        }
+        double nearest = 1.0;
+        for (double v : x) nearest = std::min(nearest, std::abs(v));
+        const bool up = (x[0] > 0) == (f.code[at[0]] > 0);
+        const double away = nearest > kAlike ? kGone / nearest : std::numeric_limits<double>::quiet_NaN();
+        *out = (up ? away : -away) / unit;
+    }
+
+    double reach(const double* e) const {
+        double low = 0;
         for (int64_t q = 0; q < T; ++q)
             for (int edge = 0; edge < 2; ++edge)
                 if (const double part = there[2 * q + edge]; part > 0)
-                    widen(part, f.moved(at[q], edge, e) + (pure ? 0.0 : OrderedFitted::sign(edge) * x[q] * e[f.size()]), low, high);
+                    low = std::min(low, least(part, f.moved(at[q], edge, e) + (own() == 0 ? 0.0 : OrderedFitted::sign(edge) * x[q] * e[f.size()])));
+        return low;
     }
 
-    void reach_elsewhere(const double* e, double& low, double& high) const {
+    double reach_elsewhere(const double* e, double length, double low) const {
+        low = std::min(low, -kHarmless);
         size_t next = 0;
         for (int64_t i = 0; i < f.s.n; ++i) {
-            if (next < at.size() && at[next] == i) {
-                ++next;
-                continue;
-            }
+            const bool mine = next < at.size() && at[next] == i;
+            next += mine;
+            if (mine || f.furthest[i] * length <= -low) continue;
             for (int edge = 0; edge < 2; ++edge)
-                if (const double part = f.missed[2 * i + edge]; part > 0) widen(part, f.moved(i, edge, e), low, high);
+                if (const double part = f.missed[2 * i + edge]; part > 0) low = std::min(low, least(part, f.moved(i, edge, e)));
         }
+        return low;
     }
 
     double above(double low, const double* e) const {
@@ -269,18 +312,20 @@ public:
         return low > -1.0 && gap < 1.0 ? std::max(P(low), gap_factor(gap)) : kInfinite;
     }
 
+    double gained_without(const double* e) const { return gained_by(e); }
+
     // What the likelihood gains with the whole step, twice.
     double gained_by(const double* e) const {
         double sum = -f.gaps_lost(e);
         size_t next = 0;
         for (int64_t i = 0; i < f.s.n; ++i) {
             const bool mine = next < at.size() && at[next] == i;
-            const double own = !mine || pure ? 0.0 : x[next] * (b + e[f.size()]);
+            const double moved_by = !mine || pure ? 0.0 : x[next] * (b + (own() == 0 ? 0.0 : e[f.size()]));
             next += mine;
             for (int edge = 0; edge < 2; ++edge)
                 if (f.has_edge(i, edge)) {
                     const double t = f.margin(i, edge);
-                    sum += f.a[i] * (OrderedFitted::loss(t) - (mine && pure ? 0.0 : OrderedFitted::loss(t + f.moved(i, edge, e) + OrderedFitted::sign(edge) * own)));
+                    sum += f.a[i] * (OrderedFitted::loss(t) - (mine && pure ? 0.0 : OrderedFitted::loss(t + f.moved(i, edge, e) + OrderedFitted::sign(edge) * moved_by)));
                 }
         }
         return 2.0 * sum;
@@ -341,10 +386,7 @@ private:
         return false;
     }
 
-    static void widen(double missed, double v, double& low, double& high) {
-        const double hit = missed * v, miss = -(1.0 - missed) * v;
-        low = std::min(low, std::min(hit, miss)), high = std::max(high, std::max(hit, miss));
-    }
+    static double least(double missed, double v) { return std::min(missed * v, -(1.0 - missed) * v); }
 };
 
 }  // namespace fbed

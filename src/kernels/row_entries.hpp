@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "linear.hpp"
+#include "terms.hpp"
 
 namespace fbed {
 
@@ -28,6 +29,21 @@ struct RowEntries {
         for (int64_t j = 0; j < k; ++j)
             for (int64_t i = 0; i < n; ++i)
                 if (const double x = X[j * n + i]; x != 0.0) column[next_[i]] = j, value[next_[i]++] = x;
+    }
+
+    void assign(const SparseTerms& terms) {
+        n = terms.n, k = terms.r;
+        begin = terms.row_start;
+        column.assign(terms.column_of.begin(), terms.column_of.end()), value = terms.by_row;
+    }
+
+    // Rows and values of one column.
+    int64_t column_entries(int64_t j, std::vector<int32_t>& rows, std::vector<double>& values) const {
+        int64_t found = 0;
+        for (int64_t i = 0; i < n; ++i)
+            for (int64_t e = begin[i]; e < begin[i + 1]; ++e)
+                if (column[e] == j) rows[found] = static_cast<int32_t>(i), values[found++] = value[e];
+        return found;
     }
 
     int64_t count(int64_t i) const { return begin[i + 1] - begin[i]; }

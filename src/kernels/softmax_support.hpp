@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "elementary.hpp"
@@ -21,20 +22,30 @@ class SoftmaxFitted {
 public:
     const SoftmaxRows& s;
     int64_t n_classes;
-    std::vector<double> p, kept;  // [row][class]: as they are, and p̃
-    double spent = 0, kappa = 0;  // largest |z| of a step of length 1
+    std::vector<double> p, kept;   // [row][class]: as they are, and p̃
+    std::vector<double> furthest;  // |z| of a row by a step of length 1, at most
+    double spent = 0, kappa = 0;   // and of all rows
+    double deviance = 0;
 
-    SoftmaxFitted(const SoftmaxRows& rows, const double* parameters) : s(rows), n_classes(rows.m + 1), p(rows.n * n_classes) {
+    SoftmaxFitted(const SoftmaxRows& rows, const double* coefficients)
+        : s(rows), n_classes(rows.m + 1), p(rows.n * n_classes), parameters(coefficients, coefficients + rows.k * rows.m) {
         std::vector<double> eta(s.m);
         for (int64_t i = 0; i < s.n; ++i) {
             std::fill(eta.begin(), eta.end(), 0.0);
-            s.entries.add_predictors(parameters, s.m, i, 1, eta.data());
-            double top = 0, total = 0, *row = p.data() + i * n_classes;
-            for (double v : eta) top = std::max(top, v);
-            for (int64_t c = 0; c < n_classes; ++c) total += row[c] = std::exp((c == 0 ? 0.0 : eta[c - 1]) - top);
-            for (int64_t c = 0; c < n_classes; ++c) row[c] /= total;
+            s.entries.add_predictors(parameters.data(), s.m, i, 1, eta.data());
+            deviance += 2.0 * s.weights[i] * predict(i, eta, p.data() + i * n_classes, 1);
         }
-        set_aside();
+        kept = p;
+        for (int64_t i = 0; i < s.n; ++i) spent += set_aside(kept.data() + i * n_classes, 1, i);
+    }
+
+    // Probabilities of a row without column j, `apart` from each other; returns −log of that of its class.
+    double without(int64_t j, int64_t i, double* row, int64_t apart) const {
+        thread_local std::vector<double> eta;
+        eta.assign(s.m, 0.0);
+        for (int64_t e = s.entries.begin[i]; e < s.entries.begin[i + 1]; ++e)
+            for (int64_t c = 0; s.entries.column[e] != j && c < s.m; ++c) eta[c] += s.entries.value[e] * parameters[s.entries.column[e] * s.m + c];
+        return predict(i, eta, row, apart);
     }
 
     int64_t size() const { return s.k * s.m; }
@@ -66,7 +77,7 @@ public:
     void look_at_rows(const Symmetric& inverse, double* leverage) {
         const int64_t m = s.m;
         std::vector<double> K(m * m), Kp(m);
-        double most = 0;
+        furthest.assign(s.n, 0.0);
         for (int64_t i = 0; i < s.n; ++i) {
             if (i % 1024 == 0) look_up();
             std::fill(K.begin(), K.end(), 0.0);
@@ -86,15 +97,15 @@ public:
                 if (row[c + 1] > 0) trace += row[c + 1] * K[c * m + c], both += row[c + 1] * Kp[c];
             }
             leverage[i] = s.weights[i] * std::max(0.0, trace - both);
-            if (row[0] > 0) most = std::max(most, both);
+            double most = row[0] > 0 ? both : 0.0;
             for (int64_t c = 0; c < m; ++c)
                 if (row[c + 1] > 0) most = std::max(most, K[c * m + c] - 2.0 * Kp[c] + both);
+            furthest[i] = std::sqrt(most), kappa = std::max(kappa, furthest[i]);
         }
-        kappa = std::sqrt(most);
     }
 
-    // Factors of the promise of a step of this length.
-    double above(double length) const { return kappa * length < 1.0 ? P(-kappa * length) : kInfinite; }
+    // What a step of this length gains beside what it promises, by a factor, where no row moves further than `far` times its length.
+    double above(double length, double far) const { return far * length < 1.0 ? P(-far * length) : kInfinite; }
 
     // H += sign·Σ z z' ⊗ w of a row.
     FBED_HOT void add_block(int64_t i, const double* w, double sign, Symmetric& H) const {
@@ -120,37 +131,52 @@ public:
         return sum;
     }
 
-private:
-    void set_aside() {
-        kept = p;
+    // Sets probabilities of a row to 0 that are next to nothing, `apart` from each other, and says what that costs.
+    double set_aside(double* row, int64_t apart, int64_t i) const {
         const double bar = kSpent / (2.0 * static_cast<double>(s.n * s.m));
-        for (int64_t i = 0; i < s.n; ++i) {
-            double* row = kept.data() + i * n_classes;
-            double lost = 0, left = 0;
-            for (int64_t c = 0; c < n_classes; ++c) {
-                if (c != s.codes[i] && s.weights[i] * row[c] < bar) lost += row[c], row[c] = 0;
-                left += row[c];
-            }
-            if (lost == 0) continue;
-            spent -= 2.0 * s.weights[i] * (lost < 0.5 ? std::log1p(-lost) : std::log(left));
-            for (int64_t c = 0; c < n_classes; ++c) row[c] /= left;
+        double lost = 0, left = 0;
+        for (int64_t c = 0; c < n_classes; ++c) {
+            double& part = row[c * apart];
+            if (c != s.codes[i] && s.weights[i] * part < bar) lost += part, part = 0;
+            left += part;
         }
+        if (lost == 0) return 0;
+        for (int64_t c = 0; c < n_classes; ++c) row[c * apart] /= left;
+        return -2.0 * s.weights[i] * (lost < 0.5 ? std::log1p(-lost) : std::log(left));
+    }
+
+    // Where the coefficients of a column are.
+    int64_t first_of(int64_t j) const { return j * s.m; }
+    int64_t coefficients_of_column() const { return s.m; }
+
+private:
+    std::vector<double> parameters;
+
+    double predict(int64_t i, const std::vector<double>& eta, double* row, int64_t apart) const {
+        double top = 0, total = 0;
+        for (double v : eta) top = std::max(top, v);
+        for (int64_t c = 0; c < n_classes; ++c) total += row[c * apart] = std::exp((c == 0 ? 0.0 : eta[c - 1]) - top);
+        for (int64_t c = 0; c < n_classes; ++c) row[c * apart] /= total;
+        const int64_t code = s.codes[i];
+        return std::log(total) - ((code == 0 ? 0.0 : eta[code - 1]) - top);
     }
 };
 
 // The rows T of one column after another; x is in units of its largest value.
 class SoftmaxSupport {
-    static constexpr double kStride = 3.0, kArrived = 1e-20, kFar = 200.0;
+    static constexpr double kStride = 3.0, kArrived = 1e-20, kFar = 200.0, kHarmless = 1e-3, kGone = 25.0, kAlike = 0.02;
     static constexpr int kSteps = 60, kHalves = 30;
 
     const SoftmaxFitted& f;
     int64_t T = 0, n_own = 0;
     std::vector<int64_t> at, place;  // rows; place of a class among own coefficients, -1 for the reference, -2 for those that T lacks
-    std::vector<double> x, a, moved, there, b, slope, curved, step, sums, w, tried;  // moved, there: [class][row of T], p̃ and p̃ at b
+    std::vector<double> x, a, moved, there, b, slope, curved, step, sums, w, tried, unexplained;  // moved, there: [class][row of T], p̃ and p̃ at b
     std::vector<int64_t> code;
+    double unit = 1;  // of x
 
 public:
     double gained = 0, certain = 0;  // along x: what p̃ gains, and what p does
+    double aside = 0;
     double left = 0;                 // what a step along x still promises
 
     explicit SoftmaxSupport(const SoftmaxFitted& fit) : f(fit), place(fit.n_classes), w(fit.s.m * fit.s.m) {}
@@ -164,11 +190,11 @@ public:
         T = count;
         at.assign(rows.begin(), rows.begin() + count), x.assign(values.begin(), values.begin() + count);
         a.resize(T), code.resize(T), moved.resize(T * f.n_classes), there.resize(T * f.n_classes), sums.resize(T);
-        double widest = 0;
-        for (double v : x) widest = std::max(widest, std::abs(v));
+        unit = 0;
+        for (double v : x) unit = std::max(unit, std::abs(v));
         bool up = true, down = true;
         for (int64_t q = 0; q < T; ++q) {
-            x[q] /= widest, up = up && x[q] > 0, down = down && x[q] < 0;
+            x[q] /= unit, up = up && x[q] > 0, down = down && x[q] < 0;
             a[q] = f.s.weights[at[q]], code[q] = f.s.codes[at[q]];
         }
         choose_classes(up || down);
@@ -184,6 +210,43 @@ public:
             value_at(b);
         }
         return std::isfinite(gained) && std::isfinite(certain);
+    }
+
+    // The rows T of column j of S, without what its coefficients have told of them; `aside` is what it costs that probabilities next
+    // to nothing are 0 there.
+    bool leave(int64_t j, const std::vector<int32_t>& rows, const std::vector<double>& values, int64_t count) {
+        T = count, n_own = 0, left = gained = aside = 0;
+        at.assign(rows.begin(), rows.begin() + count), x.assign(values.begin(), values.begin() + count);
+        a.resize(T), code.resize(T), moved.resize(T * f.n_classes), there.resize(T * f.n_classes), sums.resize(T);
+        std::fill(place.begin(), place.end(), -1), slope.clear();
+        b.assign(f.n_classes, 0.0);
+        for (int64_t q = 0; q < T; ++q) {
+            a[q] = f.s.weights[at[q]], code[q] = f.s.codes[at[q]];
+            const double loss = f.without(j, at[q], there.data() + q, T);
+            gained -= 2.0 * a[q] * (loss + std::log(f.p[at[q] * f.n_classes + code[q]]));
+        }
+        certain = gained, unexplained = there;
+        for (int64_t q = 0; q < T; ++q) aside += f.set_aside(there.data() + q, T, at[q]);
+        gather(f.kept);
+        return std::isfinite(gained);
+    }
+
+    // What the likelihood gains with a step from there, twice.
+    double gained_without(const double* e) const {
+        double sum = 0;
+        std::vector<double> v(f.n_classes);
+        size_t next = 0;
+        for (int64_t i = 0; i < f.s.n; ++i) {
+            const bool mine = next < at.size() && at[next] == i;
+            std::fill(v.begin(), v.end(), 0.0);
+            f.s.entries.add_predictors(e, f.s.m, i, 1, v.data() + 1);
+            const double *row = mine ? unexplained.data() + next : f.p.data() + i * f.n_classes, top = v[f.s.codes[i]];
+            double total = 0;
+            for (int64_t c = 0; c < f.n_classes; ++c) total += row[c * (mine ? T : 1)] * std::exp(v[c] - top);
+            sum -= f.s.weights[i] * std::log(total);
+            next += mine;
+        }
+        return gained + 2.0 * sum;
     }
 
     // s −= Σ_T a(p_b − p̃) ⊗ z
@@ -220,32 +283,49 @@ public:
         std::copy(slope.begin(), slope.end(), own_slope);
     }
 
-    // Extremes of z on T.
-    void reach(const double* e, double& low, double& high) const {
+    // Where the step leads: coefficients of x as it is, one a class but the first; those at infinity are far out.
+    void end(const double* e, double* out) const {
+        double nearest = 1.0, reference = b[0] + (place[0] >= 0 ? e[f.size() + place[0]] : 0.0);
+        for (double v : x) nearest = std::min(nearest, std::abs(v));
+        // where values are of very different sizes, nobody knows how far is far enough and not too far
+        const double away = nearest > kAlike ? kGone / nearest : std::numeric_limits<double>::quiet_NaN();
+        const double out_of_sight = x[0] > 0 ? -away : away;
+        if (place[0] == -2) reference = out_of_sight;
+        for (int64_t c = 1; c < f.n_classes; ++c) {
+            const double there = place[c] == -2 ? out_of_sight : b[c] + (place[c] >= 0 ? e[f.size() + place[c]] : 0.0);
+            out[c - 1] = (there - reference) / unit;
+        }
+    }
+
+    // Least z on T.
+    double reach(const double* e) const {
         const RowEntries& z = f.s.entries;
         std::vector<double> v(f.n_classes);
+        double low = 0;
         for (int64_t q = 0; q < T; ++q) {
             std::fill(v.begin(), v.end(), 0.0);
             z.add_predictors(e, f.s.m, at[q], 1, v.data() + 1);
             for (int64_t c = 0; c < f.n_classes; ++c)
                 if (place[c] >= 0) v[c] += x[q] * e[f.size() + place[c]];
-            widen(v, there.data() + q, T, low, high);
+            low = std::min(low, least(v, there.data() + q, T));
         }
+        return low;
     }
 
-    // The same on all rows but those of T.
-    void reach_elsewhere(const double* e, double& low, double& high) const {
+    // The same on all rows but those of T: rows that a step of this length cannot move as far as others are left out.
+    double reach_elsewhere(const double* e, double length, double low) const {
         std::vector<double> v(f.n_classes);
+        low = std::min(low, -kHarmless);
         size_t next = 0;
         for (int64_t i = 0; i < f.s.n; ++i) {
-            if (next < at.size() && at[next] == i) {
-                ++next;
-                continue;
-            }
+            const bool mine = next < at.size() && at[next] == i;
+            next += mine;
+            if (mine || f.furthest[i] * length <= -low) continue;
             std::fill(v.begin(), v.end(), 0.0);
             f.s.entries.add_predictors(e, f.s.m, i, 1, v.data() + 1);
-            widen(v, f.kept.data() + i * f.n_classes, 1, low, high);
+            low = std::min(low, least(v, f.kept.data() + i * f.n_classes, 1));
         }
+        return low;
     }
 
     // Factors of what a step promises.
@@ -374,11 +454,11 @@ private:
         }
     }
 
-    void widen(const std::vector<double>& v, const double* prob, int64_t apart, double& low, double& high) const {
-        double centre = 0;
-        for (int64_t c = 0; c < f.n_classes; ++c) centre += prob[c * apart] > 0 ? prob[c * apart] * v[c] : 0.0;
+    double least(const std::vector<double>& v, const double* prob, int64_t apart) const {
+        double centre = 0, low = kInfinite;
         for (int64_t c = 0; c < f.n_classes; ++c)
-            if (prob[c * apart] > 0) low = std::min(low, v[c] - centre), high = std::max(high, v[c] - centre);
+            if (prob[c * apart] > 0) centre += prob[c * apart] * v[c], low = std::min(low, v[c]);
+        return low - centre;
     }
 };
 
