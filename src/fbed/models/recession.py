@@ -102,12 +102,28 @@ def _null_space(rows: Floats) -> Floats:
     if len(rows) == 0:
         return np.eye(size)
     if len(rows) > size:
-        if float(np.linalg.eigvalsh(rows.T @ rows)[0]) > _SURE * len(rows):  # nearly always, and cheap
+        squares, ways = np.linalg.eigh(rows.T @ rows)
+        doubtful = squares <= _SURE * len(rows)  # none, nearly always
+        if not doubtful.any():
             return np.zeros((size, 0))
+        if 4 * np.count_nonzero(doubtful) < size:
+            return _null_among(rows, ways[:, doubtful], ways[:, ~doubtful], squares[~doubtful])
         rows = linalg.qr(rows, mode="r")[0][:size]
     _, values, directions = np.linalg.svd(rows)
     rank = int((values > _DEPENDENT * max(1.0, float(values[0]))).sum())
     return np.asarray(directions[rank:].T)
+
+
+def _null_among(rows: Floats, some: Floats, others: Floats, squares: Floats) -> Floats:
+    """The same among few directions, with the squared lengths by which rows move the others.
+
+    Eigenvectors of products have lost half of the digits: what rows have left of the few is taken back by the others.
+    """
+    back = others.T @ (rows.T @ (rows @ some)) / squares[:, None]
+    ways = np.linalg.qr(some - others @ back)[0]
+    _, values, turned = np.linalg.svd(np.linalg.qr(rows @ ways, mode="r"))
+    null = values <= _DEPENDENT * max(1.0, float(np.sqrt(squares[-1])))
+    return np.asarray(ways @ turned[null].T)
 
 
 def _without(basis: Floats, flat: Floats) -> Floats:
