@@ -181,14 +181,16 @@ public:
 
 private:
     void read_rows() {
-        std::vector<double> columns(s.n * s.k);
+        std::vector<double> columns(s.Z.size());
+        std::vector<int64_t> place(s.n);
         for (int64_t c = 0; c < s.n_classes; ++c)
             for (int64_t q = s.first[c]; q < s.first[c + 1]; ++q) {
                 const int64_t i = s.order[q];
-                code[i] = c, a[i] = s.weights[q], total += a[i];
-                for (int64_t j = 0; j < s.k; ++j) columns[j * s.n + i] = s.Z[j * s.n + q];
+                code[i] = c, a[i] = s.weights[q], total += a[i], place[i] = q;
+                for (int64_t j = 0; !s.sparse && j < s.k; ++j) columns[j * s.n + i] = s.Z[j * s.n + q];
             }
-        z.assign(columns.data(), s.n, s.k);
+        if (s.sparse) z = s.entries.in_order(place);
+        else z.assign(columns.data(), s.n, s.k);
     }
 };
 

@@ -37,6 +37,19 @@ struct RowEntries {
         column.assign(terms.column_of.begin(), terms.column_of.end()), value = terms.by_row;
     }
 
+    // The same rows in another order.
+    RowEntries in_order(const std::vector<int64_t>& order) const {
+        RowEntries out;
+        out.n = n, out.k = k;
+        out.begin.assign(1, 0), out.column.reserve(column.size()), out.value.reserve(value.size());
+        for (int64_t i : order) {
+            out.column.insert(out.column.end(), column.begin() + begin[i], column.begin() + begin[i + 1]);
+            out.value.insert(out.value.end(), value.begin() + begin[i], value.begin() + begin[i + 1]);
+            out.begin.push_back(static_cast<int64_t>(out.column.size()));
+        }
+        return out;
+    }
+
     // Rows and values of one column.
     int64_t column_entries(int64_t j, std::vector<int32_t>& rows, std::vector<double>& values) const {
         int64_t found = 0;
