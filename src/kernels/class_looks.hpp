@@ -136,6 +136,7 @@ private:
 template <class Fitted, class Support>
 class ClassLooks {
     static constexpr double kRounding = 1e-8, kWay = 1e4, kDigits = 1e-15, kLeft = 1e-17, kCancelled = 1e-4, kPivot = 1e-8, kSolved = 1e-9;
+    static constexpr int kRounds = 5;
     static constexpr double kBeyond = 100.0;  // times the deviance: a step from so far tells nothing
 
     const LookedFrom<Fitted>& from;
@@ -270,6 +271,31 @@ private:
         if (decided(known, line, best)) return;
         const double there = support.gained_by(step.data());  // which may be nothing
         if (there > 0) known.lower = std::max(known.lower, there * (1.0 - kRounding) - from.short_of - kRounding);
+        if (!decided(known, line, best)) freeze(known, line, best);
+    }
+
+    // Where the step takes probabilities below 0, these are set to 0 at a price, and the step is solved again without them; the first
+    // step stays.
+    void freeze(Enclosed& known, double line, double best) {
+        const double target = known.lower > line ? best : line;
+        const std::vector<double> first = step;
+        double price = 0;
+        for (int round = 0; round < kRounds; ++round) {
+            price += support.freeze(step.data(), length_of_step(), round == 0 ? -0.7 : -0.95, hessian, slope.data());
+            if (!(support.gained + price < target)) break;
+            factor = hessian;
+            if (!(factorise_curved(factor) > kPivot)) break;
+            step = slope;
+            solve_factorised(factor, step.data());
+            correct();
+            const double missing = length_of(rest), decrement = Bends::product(slope, step), curvature = decrement - Bends::product(rest, step);
+            if (!solved(missing, decrement, curvature)) break;
+            Enclosed found;
+            narrow(found, missing, decrement, curvature, support.reach_elsewhere(step.data(), length_of_step(), support.reach(step.data())));
+            known.upper = std::min(known.upper, found.upper + price);
+            if (std::isfinite(found.upper)) break;
+        }
+        step = first;
     }
 
     // How far rows may move without changing the answer.

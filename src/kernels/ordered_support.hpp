@@ -314,6 +314,9 @@ public:
         return low > -1.0 && gap < 1.0 ? std::max(P(low), gap_factor(gap)) : kInfinite;
     }
 
+    // Nothing is set aside on the way.
+    double freeze(const double*, double, double, Symmetric&, double*) const { return kInfinite; }
+
     double gained_without(const double* e) const { return gained_by(e); }
 
     // What the likelihood gains with the whole step, twice.

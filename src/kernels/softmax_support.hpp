@@ -171,7 +171,8 @@ class SoftmaxSupport {
     int64_t T = 0, n_own = 0;
     std::vector<int64_t> at, place;  // rows; place of a class among own coefficients, -1 for the reference, -2 for those that T lacks
     std::vector<double> x, a, moved, there, b, slope, curved, step, sums, w, tried, unexplained;  // moved, there: [class][row of T], p̃ and p̃ at b
-    std::vector<int64_t> code;
+    std::vector<int64_t> code, slot, frozen_rows;  // where rows outside T are whose probabilities have changed
+    std::vector<double> frozen;
     double unit = 1;  // of x
 
 public:
@@ -179,7 +180,7 @@ public:
     double aside = 0;
     double left = 0;                 // what a step along x still promises
 
-    explicit SoftmaxSupport(const SoftmaxFitted& fit) : f(fit), place(fit.n_classes), w(fit.s.m * fit.s.m) {}
+    explicit SoftmaxSupport(const SoftmaxFitted& fit) : f(fit), place(fit.n_classes), w(fit.s.m * fit.s.m), slot(fit.s.n, -1) {}
 
     int64_t own() const { return n_own; }
     int64_t row_count() const { return T; }
@@ -188,6 +189,7 @@ public:
     // False where the maximum along x is not found.
     bool take(const std::vector<int32_t>& rows, const std::vector<double>& values, int64_t count) {
         T = count;
+        thaw();
         at.assign(rows.begin(), rows.begin() + count), x.assign(values.begin(), values.begin() + count);
         a.resize(T), code.resize(T), moved.resize(T * f.n_classes), there.resize(T * f.n_classes), sums.resize(T);
         unit = 0;
@@ -216,6 +218,7 @@ public:
     // to nothing are 0 there.
     bool leave(int64_t j, const std::vector<int32_t>& rows, const std::vector<double>& values, int64_t count) {
         T = count, n_own = 0, left = gained = aside = 0;
+        thaw();
         at.assign(rows.begin(), rows.begin() + count), x.assign(values.begin(), values.begin() + count);
         a.resize(T), code.resize(T), moved.resize(T * f.n_classes), there.resize(T * f.n_classes), sums.resize(T);
         std::fill(place.begin(), place.end(), -1), slope.clear();
@@ -229,6 +232,39 @@ public:
         for (int64_t q = 0; q < T; ++q) aside += f.set_aside(there.data() + q, T, at[q]);
         gather(f.kept);
         return std::isfinite(gained);
+    }
+
+    // Sets probabilities to 0 that a step takes below `bar` of what they are, relative to them, in the Hessian and the slopes too; says
+    // what that costs, infinite if there are none.
+    double freeze(const double* e, double length, double bar, Symmetric& H, double* slopes) {
+        double cost = 0;
+        bool some = false;
+        std::vector<double> v(f.n_classes), before(f.n_classes), after(f.n_classes);
+        size_t next = 0;
+        for (int64_t i = 0; i < f.s.n; ++i) {
+            const int64_t q = next < at.size() && at[next] == i ? static_cast<int64_t>(next++) : -1;
+            if (q < 0 && slot[i] < 0 && f.furthest[i] * length <= -bar) continue;
+            const double* row = q >= 0 ? there.data() + q : present(i);
+            for (int64_t c = 0; c < f.n_classes; ++c) before[c] = row[c * (q >= 0 ? T : 1)];
+            std::fill(v.begin(), v.end(), 0.0);
+            f.s.entries.add_predictors(e, f.s.m, i, 1, v.data() + 1);
+            double centre = 0, lost = 0, left = 0;
+            for (int64_t c = 0; c < f.n_classes; ++c) {
+                if (q >= 0 && place[c] >= 0) v[c] += x[q] * e[f.size() + place[c]];
+                if (before[c] > 0) centre += before[c] * v[c];
+            }
+            for (int64_t c = 0; c < f.n_classes; ++c) {
+                after[c] = before[c];
+                if (before[c] > 0 && c != f.s.codes[i] && v[c] - centre < bar) lost += before[c], after[c] = 0;
+                left += after[c];
+            }
+            if (lost == 0) continue;
+            some = true;
+            for (double& part : after) part /= left;
+            cost -= 2.0 * f.s.weights[i] * (lost < 0.5 ? std::log1p(-lost) : std::log(left));
+            replace(i, q, before, after, H, slopes);
+        }
+        return some ? cost : kInfinite;
     }
 
     // What the likelihood gains with a step from there, twice.
@@ -320,10 +356,10 @@ public:
         for (int64_t i = 0; i < f.s.n; ++i) {
             const bool mine = next < at.size() && at[next] == i;
             next += mine;
-            if (mine || f.furthest[i] * length <= -low) continue;
+            if (mine || (slot[i] < 0 && f.furthest[i] * length <= -low)) continue;
             std::fill(v.begin(), v.end(), 0.0);
             f.s.entries.add_predictors(e, f.s.m, i, 1, v.data() + 1);
-            low = std::min(low, least(v, f.kept.data() + i * f.n_classes, 1));
+            low = std::min(low, least(v, present(i), 1));
         }
         return low;
     }
@@ -353,6 +389,46 @@ public:
     }
 
 private:
+    // Probabilities of a row outside T, of which some may have been set to 0 since.
+    const double* present(int64_t i) const { return slot[i] < 0 ? f.kept.data() + i * f.n_classes : frozen.data() + slot[i] * f.n_classes; }
+
+    void thaw() {
+        for (int64_t i : frozen_rows) slot[i] = -1;
+        frozen_rows.clear(), frozen.clear();
+    }
+
+    // Row i, which is row q of T or none of it, gets other probabilities.
+    void replace(int64_t i, int64_t q, const std::vector<double>& before, const std::vector<double>& after, Symmetric& H, double* slopes) {
+        const int64_t m = f.s.m, K = f.size();
+        const double weight = f.s.weights[i];
+        const RowEntries& z = f.s.entries;
+        for (int64_t c = 0; c < m; ++c)
+            for (int64_t d = 0; d < m; ++d)
+                w[c * m + d] = weight * (f.curvature(after.data(), c + 1, d + 1) - f.curvature(before.data(), c + 1, d + 1));
+        f.add_block(i, w.data(), 1.0, H);
+        for (int64_t e = z.begin[i]; e < z.begin[i + 1]; ++e)
+            for (int64_t c = 0; c < m; ++c) slopes[z.column[e] * m + c] -= weight * z.value[e] * (after[c + 1] - before[c + 1]);
+        if (q < 0) {
+            if (slot[i] < 0) {
+                slot[i] = static_cast<int64_t>(frozen_rows.size());
+                frozen_rows.push_back(i), frozen.resize(frozen.size() + f.n_classes);
+            }
+            std::copy(after.begin(), after.end(), frozen.begin() + slot[i] * f.n_classes);
+            return;
+        }
+        for (int64_t c = 0; c <= m; ++c) there[c * T + q] = after[c];
+        for (int64_t d = 0; d <= m; ++d) {
+            if (place[d] < 0) continue;
+            const double t = weight * x[q];
+            slopes[K + place[d]] -= t * (after[d] - before[d]);
+            const auto change = [&](int64_t c) { return f.curvature(after.data(), c, d) - f.curvature(before.data(), c, d); };
+            for (int64_t e = z.begin[i]; e < z.begin[i + 1]; ++e)
+                for (int64_t c = 0; c < m; ++c) H.row(z.column[e] * m + c)[K + place[d]] += t * z.value[e] * change(c + 1);
+            for (int64_t c = 0; c <= m; ++c)
+                if (place[c] >= 0 && place[c] <= place[d]) H.row(K + place[c])[K + place[d]] += t * x[q] * change(c);
+        }
+    }
+
     // Classes that no row of T has are ruled out there in the limit, if x has one sign.
     void choose_classes(bool one_sign) {
         std::fill(place.begin(), place.end(), one_sign ? -2 : 0);

@@ -128,7 +128,11 @@ class RacedFit(BoundedFit):
         if not self.reads_quickly or not isinstance(design.matrix, DenseColumns | SparseColumns):
             return np.empty(0, dtype=np.intp)
         single = np.flatnonzero(design.varying[candidates])
-        return single[design.mostly_zero[design.positions(candidates[single])]]
+        return single[self._readable(design.positions(candidates[single]))]
+
+    def _readable(self, columns: Indices) -> NDArray[np.bool_]:
+        """Which columns have entries that are few enough to be looked at one by one."""
+        return self.model.design.mostly_zero[columns]
 
     @property
     def reads_quickly(self) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed._kernels import DenseColumns, OrderedClasses, SoftmaxClasses, SparseColumns
@@ -21,6 +22,7 @@ from fbed.models.likelihoods.likelihood import RegressionFit, RegressionModel
 from fbed.models.likelihoods.newton import Columns
 from fbed.rules.p_values import Floats
 
+_READABLE = 0.7  # part of the rows that a column may have an entry in to be looked at entry by entry
 _FEW = 3  # contenders that are fitted, one after the other: models of which one is the next of the search
 
 
@@ -111,6 +113,11 @@ class ScatteredFit(RacedFit):
     def reads_quickly(self) -> bool:
         """Whether looks at the rows of a candidate are cheap."""
         return True
+
+    def _readable(self, columns: Indices) -> NDArray[np.bool_]:
+        """Which columns have entries that are few enough to be looked at one by one: a fit reads all rows often."""
+        design = self.model.design
+        return np.asarray(design.mostly_zero[columns] | (design.stored[columns] < _READABLE * design.n_rows))
 
     def _new_columns(self, candidates: Indices) -> Iterator[tuple[Indices, Floats]]:
         """Columns of candidates as they are, but for a shift and their scale, where they are apart from the others."""
