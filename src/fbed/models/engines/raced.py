@@ -124,20 +124,21 @@ class RacedFit(BoundedFit):
 
     def _rare(self, candidates: Indices) -> Indices:
         """Positions of candidates that are columns of few entries, where a look at these is cheap."""
-        design = self.model.design
-        if not self.reads_quickly or not isinstance(design.matrix, DenseColumns | SparseColumns):
-            return np.empty(0, dtype=np.intp)
+        design, nobody = self.model.design, np.empty(0, dtype=np.intp)
+        if not isinstance(design.matrix, DenseColumns | SparseColumns):
+            return nobody
         single = np.flatnonzero(design.varying[candidates])
-        return single[self._readable(design.positions(candidates[single]))]
+        few = single[self._readable(design.positions(candidates[single]))]
+        return few if self._pays_to_look(len(few)) else nobody
 
     def _readable(self, columns: Indices) -> NDArray[np.bool_]:
         """Which columns have entries that are few enough to be looked at one by one."""
         return self.model.design.mostly_zero[columns]
 
-    @property
-    def reads_quickly(self) -> bool:
-        """Whether looks at the rows of a candidate are cheap."""
-        return self._sparse is not None or self.model.design.n_rows * self.size**2 <= _WHOLE
+    def _pays_to_look(self, count: int) -> bool:
+        """Whether looks at the rows of so many candidates cost less than their models: what they share is all rows."""
+        quick = count >= self.columns.size and self.model.design.n_rows * self.size**2 <= _WHOLE
+        return self._sparse is not None or quick
 
     def _looked(
         self, candidates: Indices, line: Floats, best: float, lower: Floats, upper: Floats

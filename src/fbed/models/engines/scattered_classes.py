@@ -109,9 +109,8 @@ class ScatteredFit(RacedFit):
         self.classes = self._kernel_at(self.coefficients, self.deviance)
         self._unfinished = {}
 
-    @property
-    def reads_quickly(self) -> bool:
-        """Whether looks at the rows of a candidate are cheap."""
+    def _pays_to_look(self, count: int) -> bool:
+        """Always."""
         return True
 
     def _readable(self, columns: Indices) -> NDArray[np.bool_]:
