@@ -197,6 +197,7 @@ private:
 // The rows T of one column after another; x is in units of its largest value.
 class OrderedSupport {
     static constexpr double kStride = 3.0, kArrived = 1e-20, kFar = 200.0, kHarmless = 1e-3, kGone = 25.0, kAlike = 0.02;
+    static constexpr double kSmallest = 1e-3;  // of the largest value: beside less, fits end before they have explained its rows
     static constexpr int kSteps = 60, kHalves = 30;
 
     const OrderedFitted& f;
@@ -221,6 +222,8 @@ public:
         there.assign(2 * T, 0.0);
         unit = 0;
         for (double v : x) unit = std::max(unit, std::abs(v));
+        for (double v : x)
+            if (!(std::abs(v) > kSmallest * unit)) return false;
         bool up = true, down = true;  // whether all rows are explained as b rises, or falls
         for (int64_t q = 0; q < T; ++q) {
             x[q] /= unit;

@@ -165,6 +165,7 @@ private:
 // The rows T of one column after another; x is in units of its largest value.
 class SoftmaxSupport {
     static constexpr double kStride = 3.0, kArrived = 1e-20, kFar = 200.0, kHarmless = 1e-3, kGone = 25.0, kAlike = 0.02;
+    static constexpr double kSmallest = 1e-3;  // of the largest value: beside less, fits end before they have explained its rows
     static constexpr int kSteps = 60, kHalves = 30;
 
     const SoftmaxFitted& f;
@@ -194,6 +195,8 @@ public:
         a.resize(T), code.resize(T), moved.resize(T * f.n_classes), there.resize(T * f.n_classes), sums.resize(T);
         unit = 0;
         for (double v : x) unit = std::max(unit, std::abs(v));
+        for (double v : x)
+            if (!(std::abs(v) > kSmallest * unit)) return false;
         bool up = true, down = true;
         for (int64_t q = 0; q < T; ++q) {
             x[q] /= unit, up = up && x[q] > 0, down = down && x[q] < 0;
