@@ -114,7 +114,13 @@ class SoftmaxClasses:
     """Softmax of as many predictors as classes less one: a fit on S, from which candidates are raced."""
 
     def __init__(
-        self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
+        self,
+        Z: Floats | SparseModel,
+        codes: Which,
+        n_classes: int,
+        weights: Floats,
+        parameters: Floats,
+        deviance: float,
     ) -> None: ...
     def fit(self, enough: float) -> tuple[Floats, float, float, bool]:
         """Parameters and deviance of the fit on S, looked for from `parameters`, what its deviance is at least, and
@@ -138,12 +144,35 @@ class SoftmaxClasses:
         place `leader` has at least `best`, and of those who tie the first place wins. With `exactly`, all are known. An
         interval that is not so has not been narrowed any further.
         """
+    def look(
+        self,
+        columns: SparseColumns | DenseColumns,
+        which: Which,
+        line: Floats,
+        best: float,
+        lower: Floats,
+        upper: Floats,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Intervals of columns that are mostly 0, from the rows that they move, within those that are known.
+
+        They are narrowed until they are clear of their line, or below `best`, which somebody has at least. Nothing is
+        said of a column that may be in the span of S. Where `best` is finite, also about where models end, a row each:
+        steps of the parameters of S, then coefficients of the column as it is, NaN where that is not known.
+        """
+    def leave(self, which: Which) -> tuple[Floats, Floats]:
+        """Intervals for what it costs to take columns of S out, from the rows where these are not 0."""
 
 class OrderedClasses:
     """Proportional odds: a fit on S, from which candidates are raced."""
 
     def __init__(
-        self, Z: Floats, codes: Which, n_classes: int, weights: Floats, parameters: Floats, deviance: float
+        self,
+        Z: Floats | SparseModel,
+        codes: Which,
+        n_classes: int,
+        weights: Floats,
+        parameters: Floats,
+        deviance: float,
     ) -> None: ...
     def fit(self, enough: float) -> tuple[Floats, float, float, bool]:
         """Parameters and deviance of the fit on S, looked for from `parameters`, what its deviance is at least, and
@@ -167,6 +196,23 @@ class OrderedClasses:
         place `leader` has at least `best`, and of those who tie the first place wins. With `exactly`, all are known. An
         interval that is not so has not been narrowed any further.
         """
+    def look(
+        self,
+        columns: SparseColumns | DenseColumns,
+        which: Which,
+        line: Floats,
+        best: float,
+        lower: Floats,
+        upper: Floats,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Intervals of columns that are mostly 0, from the rows that they move, within those that are known.
+
+        They are narrowed until they are clear of their line, or below `best`, which somebody has at least. Nothing is
+        said of a column that may be in the span of S. Where `best` is finite, also about where models end, a row each:
+        steps of the parameters of S, then coefficients of the column as it is, NaN where that is not known.
+        """
+    def leave(self, which: Which) -> tuple[Floats, Floats]:
+        """Intervals for what it costs to take columns of S out, from the rows where these are not 0."""
 
 class LogisticNull:
     """A fitted logistic model, asked about columns that could join it.

@@ -396,6 +396,15 @@ static void ask_python() {
 
 using namespace nb::literals;
 
+// Classes, also beside columns that are mostly 0.
+template <class C>
+static void bind_class_models(nb::module_& m, const char* name) {
+    bind_classes<C>(m, name).def(
+        "__init__", [](C* self, const SparseModel& model, Which classes, int64_t n_classes, Vector a, Vector start, double deviance) {
+            new (self) C(*model.terms, classes, n_classes, a, start, deviance);
+        });
+}
+
 NB_MODULE(_kernels, m) {
     whom_to_ask() = ask_python;
     m.doc() = "Plain loops over columns; the statistics are in Python.";
@@ -457,8 +466,8 @@ NB_MODULE(_kernels, m) {
         .def("losses", &LogisticNull::losses)
         .def("contest", &LogisticNull::contest<SparseColumns>)
         .def("contest", &LogisticNull::contest<DenseColumns>);
-    bind_classes<SoftmaxClasses>(m, "SoftmaxClasses");
-    bind_classes<OrderedClasses>(m, "OrderedClasses");
+    bind_class_models<SoftmaxClasses>(m, "SoftmaxClasses");
+    bind_class_models<OrderedClasses>(m, "OrderedClasses");
     m.def("model_rows", &model_rows);
     m.def("step_moments", &step_moments);
     m.def("to_columns", &to_columns<uint8_t>);

@@ -17,6 +17,8 @@
 #include "bounds.hpp"
 #include "elementary.hpp"
 #include "race.hpp"
+#include "row_entries.hpp"
+#include "terms.hpp"
 
 namespace fbed {
 
@@ -31,25 +33,40 @@ inline double gap_factor(double z) {
     return 2.0 * (-std::log1p(-z) - z) / (z * z);
 }
 
-// Rows in order of their class, and what they are about.
+// Rows in order of their class, and what they are about: columns of values, or entries where most of these are 0.
 struct OrderedRows {
     int64_t n, k, n_classes;
     std::vector<int64_t> order, first;  // first row of every class, and the end
     std::vector<double> Z, weights, total;
+    bool sparse = false;
+    RowEntries entries;
 
     OrderedRows(const double* z, int64_t n_rows, int64_t columns, const int64_t* codes, int64_t classes, const double* a)
         : n(n_rows), k(columns), n_classes(classes), order(n), first(classes + 1, 0), Z(n * k), weights(n), total(classes, 0.0) {
-        for (int64_t i = 0; i < n; ++i) ++first[codes[i] + 1];
-        for (int64_t c = 0; c < classes; ++c) first[c + 1] += first[c];
-        std::vector<int64_t> next(first.begin(), first.end() - 1);
-        for (int64_t i = 0; i < n; ++i) order[next[codes[i]]++] = i;
+        put_in_order(codes, a);
         for (int64_t j = 0; j < k; ++j) sort(z + j * n, Z.data() + j * n);
-        sort(a, weights.data());
-        for (int64_t i = 0; i < n; ++i) total[codes[i]] += a[i];
+    }
+
+    OrderedRows(const SparseTerms& terms, const int64_t* codes, int64_t classes, const double* a)
+        : n(terms.n), k(terms.r), n_classes(classes), order(n), first(classes + 1, 0), weights(n), total(classes, 0.0), sparse(true) {
+        put_in_order(codes, a);
+        RowEntries given;
+        given.assign(terms);
+        entries = given.in_order(order);
     }
 
     void sort(const double* from, double* to) const {
         for (int64_t i = 0; i < n; ++i) to[i] = from[order[i]];
+    }
+
+private:
+    void put_in_order(const int64_t* codes, const double* a) {
+        for (int64_t i = 0; i < n; ++i) ++first[codes[i] + 1];
+        for (int64_t c = 0; c < n_classes; ++c) first[c + 1] += first[c];
+        std::vector<int64_t> next(first.begin(), first.end() - 1);
+        for (int64_t i = 0; i < n; ++i) order[next[codes[i]]++] = i;
+        sort(a, weights.data());
+        for (int64_t i = 0; i < n; ++i) total[codes[i]] += a[i];
     }
 };
 
@@ -69,7 +86,7 @@ public:
 
     Ordered(const OrderedRows& rows, const double* parameters, double deviance, int64_t own_columns)
         : s(rows), q(own_columns), r(s.k + q), columns(s.Z), null_deviance(deviance) {
-        columns.resize(s.n * r, 0.0);
+        columns.resize(s.n * (s.sparse ? q : r), 0.0);
         eta.resize(s.n), above.resize(s.n), below.resize(s.n), curvature.resize(s.n), slope.resize(s.n), row.resize(r);
         nu.resize(s.n_classes, 0.0), inner.resize(r * r);
         start.assign(parameters, parameters + s.k);
@@ -83,7 +100,7 @@ public:
     double total_weight() const { return weight; }
 
     void take(const double* own) {
-        for (int64_t j = 0; j < q; ++j) s.sort(own + j * s.n, columns.data() + (s.k + j) * s.n);
+        for (int64_t j = 0; j < q; ++j) s.sort(own + j * s.n, column(s.k + j));
     }
 
     const std::vector<double>& begin() {
@@ -149,32 +166,66 @@ private:
             slope[i] = s.weights[i] * (below[i] - above[i]);
             curvature[i] = s.weights[i] * (above[i] * (1.0 - above[i]) + below[i] * (1.0 - below[i]));
         }
-        products(columns.data(), s.n, r, slope.data(), gradient);
-        gram(columns.data(), s.n, r, nullptr, curvature.data(), inner.data());
+        along_columns(r, slope.data(), gradient);
         H.resize(size());
-        for (int64_t i = 0; i < r; ++i)
-            for (int64_t j = 0; j <= i; ++j) H.row(j)[i] = inner[i * r + j];
+        multiply(H);
         for (int64_t j = 0; j < further(); ++j) gradient[r + j] = differentiate_threshold(j + 1, H);
         return 0;
     }
 
+    // Of all columns, those of S first; where S has entries only own ones are written out.
+    double* column(int64_t j) { return columns.data() + (s.sparse ? j - s.k : j) * s.n; }
+
+    // Σ v·x of the first columns.
+    void along_columns(int64_t count, const double* v, double* out) {
+        if (!s.sparse) return products(columns.data(), s.n, count, v, out);
+        std::fill(out, out + s.k, 0.0);
+        s.entries.add_slopes(v, 1, 0, s.n, out, 1);
+        if (count > s.k) products(columns.data(), s.n, count - s.k, v, out + s.k);
+    }
+
+    // Σ curvature·xx'
+    void multiply(Symmetric& H) {
+        if (!s.sparse) {
+            gram(columns.data(), s.n, r, nullptr, curvature.data(), inner.data());
+            for (int64_t i = 0; i < r; ++i)
+                for (int64_t j = 0; j <= i; ++j) H.row(j)[i] = inner[i * r + j];
+            return;
+        }
+        const RowEntries& z = s.entries;
+        for (int64_t i = 0; i < s.n; ++i)
+            for (int64_t e = z.begin[i]; e < z.begin[i + 1]; ++e) {
+                double* to = H.row(z.column[e]);
+                const double t = curvature[i] * z.value[e];
+                for (int64_t f = e; f < z.begin[i + 1]; ++f) to[z.column[f]] += t * z.value[f];
+            }
+        weighted.resize(s.n);
+        for (int64_t j = s.k; j < r; ++j) {
+            const double* x = column(j);
+            for (int64_t i = 0; i < s.n; ++i) weighted[i] = curvature[i] * x[i];
+            along_columns(j + 1, weighted.data(), row.data());
+            for (int64_t i = 0; i <= j; ++i) H.row(i)[j] = row[i];
+        }
+    }
+
     // Derivatives at the fit on S, with own columns of 0.
     void look_at_start() {
-        const std::vector<double> own(columns.begin() + s.k * s.n, columns.end());
-        std::fill(columns.begin() + s.k * s.n, columns.end(), 0.0);
+        const int64_t begin = s.sparse ? 0 : s.k * s.n;
+        const std::vector<double> own(columns.begin() + begin, columns.end());
+        std::fill(columns.begin() + begin, columns.end(), 0.0);
         null_gradient.resize(size()), weighted.resize(s.n);
         differentiate_everything(null_gradient.data(), null_hessian);
-        std::copy(own.begin(), own.end(), columns.begin() + s.k * s.n);
+        std::copy(own.begin(), own.end(), columns.begin() + begin);
         null_above = above, null_below = below, null_nu = nu, null_slope = slope, null_curvature = curvature;
         null_inside = inside;
     }
 
     // What column j adds to them: products with the columns before it and with the thresholds.
     void differentiate_own(int64_t j, double* gradient, Symmetric& H) {
-        const double* x = columns.data() + j * s.n;
+        const double* x = column(j);
         for (int64_t i = 0; i < s.n; ++i) weighted[i] = null_curvature[i] * x[i];
         products(x, s.n, 1, null_slope.data(), gradient + j);
-        products(columns.data(), s.n, j + 1, weighted.data(), row.data());
+        along_columns(j + 1, weighted.data(), row.data());
         for (int64_t i = 0; i <= j; ++i) H.row(i)[j] = row[i];
         for (int64_t c = 1; c <= further(); ++c) H.row(j)[r + c - 1] = -(curved(c, above.data(), x) + curved(c + 1, below.data(), x));
     }
@@ -195,7 +246,9 @@ private:
 
     void predict(const double* parameters) {
         std::fill(eta.begin(), eta.end(), 0.0);
-        add_columns(columns.data(), s.n, r, parameters, eta.data());
+        if (!s.sparse) return add_columns(columns.data(), s.n, r, parameters, eta.data());
+        s.entries.add_predictors(parameters, 1, 0, s.n, eta.data());
+        add_columns(columns.data(), s.n, q, parameters + s.k, eta.data());
     }
 
     // Losses log(1 + exp(t)), t = sign·(θ − η), of one edge of a class, and F(t) of its rows.
@@ -250,8 +303,11 @@ private:
         double sum = 0, curved = 0;
         for (int64_t i = from; i < to; ++i) sum += a[i] * missed[i];
         for (int64_t i = from; i < to; ++i) curved += a[i] * missed[i] * (1.0 - missed[i]);
-        for (int64_t l = 0; l < r; ++l) {
-            const double* x = columns.data() + l * s.n;
+        for (int64_t i = from; s.sparse && i < to; ++i)
+            for (int64_t e = s.entries.begin[i]; e < s.entries.begin[i + 1]; ++e)
+                row[s.entries.column[e]] -= a[i] * missed[i] * (1.0 - missed[i]) * s.entries.value[e];
+        for (int64_t l = s.sparse ? s.k : 0; l < r; ++l) {
+            const double* x = column(l);
             double cross = 0;
 #pragma omp simd reduction(+ : cross)
             for (int64_t i = from; i < to; ++i) cross += a[i] * missed[i] * (1.0 - missed[i]) * x[i];

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "linear.hpp"
+#include "terms.hpp"
 
 namespace fbed {
 
@@ -28,6 +29,34 @@ struct RowEntries {
         for (int64_t j = 0; j < k; ++j)
             for (int64_t i = 0; i < n; ++i)
                 if (const double x = X[j * n + i]; x != 0.0) column[next_[i]] = j, value[next_[i]++] = x;
+    }
+
+    void assign(const SparseTerms& terms) {
+        n = terms.n, k = terms.r;
+        begin = terms.row_start;
+        column.assign(terms.column_of.begin(), terms.column_of.end()), value = terms.by_row;
+    }
+
+    // The same rows in another order.
+    RowEntries in_order(const std::vector<int64_t>& order) const {
+        RowEntries out;
+        out.n = n, out.k = k;
+        out.begin.assign(1, 0), out.column.reserve(column.size()), out.value.reserve(value.size());
+        for (int64_t i : order) {
+            out.column.insert(out.column.end(), column.begin() + begin[i], column.begin() + begin[i + 1]);
+            out.value.insert(out.value.end(), value.begin() + begin[i], value.begin() + begin[i + 1]);
+            out.begin.push_back(static_cast<int64_t>(out.column.size()));
+        }
+        return out;
+    }
+
+    // Rows and values of one column.
+    int64_t column_entries(int64_t j, std::vector<int32_t>& rows, std::vector<double>& values) const {
+        int64_t found = 0;
+        for (int64_t i = 0; i < n; ++i)
+            for (int64_t e = begin[i]; e < begin[i + 1]; ++e)
+                if (column[e] == j) rows[found] = static_cast<int32_t>(i), values[found++] = value[e];
+        return found;
     }
 
     int64_t count(int64_t i) const { return begin[i + 1] - begin[i]; }

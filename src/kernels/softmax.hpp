@@ -43,6 +43,13 @@ struct SoftmaxRows {
         if (!sparse) multiply();
     }
 
+    SoftmaxRows(const SparseTerms& terms, const int64_t* classes, int64_t n_classes, const double* a)
+        : n(terms.n), k(terms.r), m(n_classes - 1), Z(nullptr), weights(a), codes(classes), sparse(true) {
+        part = std::clamp<int64_t>(16384 / pairs(m) / 8 * 8, 16, kMostRows);
+        for (int64_t i = 0; i < n; ++i) total += weights[i];
+        entries.assign(terms);
+    }
+
 private:
     static constexpr int64_t kDense = 4;  // how many times quicker products of all values are, each
 

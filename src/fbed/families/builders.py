@@ -22,7 +22,7 @@ from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.coded_regression import Classes, Counts
 from fbed.models.engines.dispersed import DispersedFit
 from fbed.models.engines.linear_products import GaussianByProducts
-from fbed.models.engines.raced import RacedFit
+from fbed.models.engines.scattered_classes import ScatteredFit
 from fbed.models.engines.scored import ScoredFit
 from fbed.models.engines.survival import SurvivalFit
 from fbed.models.engines.tall.array_sums import ArraySums
@@ -119,7 +119,7 @@ def _answers(likelihood: Regression, request: Request) -> type[RegressionFit] | 
         return SurvivalFit
     if isinstance(likelihood, NegativeBinomial):
         return DispersedFit
-    return RacedFit if likelihood.raced else BoundedFit if likelihood.brackets else None
+    return ScatteredFit if likelihood.raced else BoundedFit if likelihood.brackets else None
 
 
 def _scarce(request: Request) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from fbed.models.engines.categories.coded_softmax import SoftmaxAscent
 from fbed.models.engines.categories.row_likelihoods import CountRows
 from fbed.models.engines.categories.softmax_rows import Entries
 from fbed.models.engines.counts import CountsFit
-from fbed.models.engines.raced import RacedFit
+from fbed.models.engines.scattered_classes import ScatteredFit
 from fbed.models.likelihoods.glm import Glm
 from fbed.models.likelihoods.likelihood import Predicted, Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
@@ -58,7 +58,7 @@ class CodedRegression(RegressionModel, CodedModel):
     def dense_fit(self, selected: Sequence[int], near: object = None) -> RegressionFit:
         """The same on a basis of orthogonal columns."""
         if isinstance(near, CodedFit | Predicted):  # it tells predictors, as a fit on columns does
-            return self._kind(self, Span(self.design, selected), cast(RegressionFit, near))
+            return self._kind.on_basis(self, Span(self.design, selected), cast(RegressionFit, near))
         return super().fit(selected, near if isinstance(near, RegressionFit) else None)
 
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
@@ -100,7 +100,7 @@ class Classes(CodedRegression):
     offset = None
 
     def __init__(self, design: Design, likelihood: Multinomial) -> None:
-        super().__init__(design, likelihood, RacedFit)
+        super().__init__(design, likelihood, ScatteredFit)
         self.observed: NDArray[np.bool_] = likelihood.codes[:, None] == np.arange(len(likelihood.labels))
         self._whole = Entries(self.observed, np.ones_like(self.observed), design.weights)
         self._alike = likelihood.start(1)

@@ -13,11 +13,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import OrderedClasses, SoftmaxClasses
+from fbed._kernels import DenseColumns, OrderedClasses, SoftmaxClasses, SparseColumns, SparseModel
 from fbed.models.base import Bounds, Indices, Span, single_columns
-from fbed.models.engines.bounded import BoundedFit
+from fbed.models.engines.bounded import BoundedFit, BracketedPoint
 from fbed.models.engines.words import APART, SparseBasis, mostly_zero, sparse_basis
-from fbed.models.likelihoods.likelihood import RegressionFit, RegressionModel
+from fbed.models.likelihoods.likelihood import Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.newton import Maximum
 from fbed.models.likelihoods.ordinal import Ordinal
@@ -25,6 +25,7 @@ from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
 
 _REMEMBERED = 2**22  # parameters of unfinished candidates that are kept for the contest
+_WHOLE = 3e8  # products of all pairs of parameters in all rows, up to which looks pay where no entry is 0
 _MORE = 1e-7  # by which a loss is above a bar that it is said to exceed
 
 
@@ -34,6 +35,7 @@ class RacedFit(BoundedFit):
     It is taken no further once its deviance is certain to be `enough`: then `at_least` says what is certain of it.
     """
 
+    reads_entries = True
     at_least: float | None = None
 
     def __init__(
@@ -54,27 +56,27 @@ class RacedFit(BoundedFit):
 
     def prepare(self, n_candidates: int = 0, critical: float = np.inf) -> None:
         """What all candidates share."""
-        if self.model.likelihood.brackets:
-            super().prepare(n_candidates, critical)
         self.classes = self._kernel(self.parameters, self.deviance)
         self._unfinished: dict[int, Floats] = {}  # where candidates stopped
 
+    @cached_property
+    def point(self) -> BracketedPoint:  # type: ignore[override]
+        """The likelihood at the fit, where removals begin."""
+        return cast(BracketedPoint, self.model.likelihood.at(self.columns, self.parameters[:, None]))
+
     def _kernel(self, parameters: Floats, deviance: float) -> SoftmaxClasses | OrderedClasses:
-        likelihood = cast(Multinomial | Ordinal, self.model.likelihood)
-        kernel = SoftmaxClasses if isinstance(likelihood, Multinomial) else OrderedClasses
-        return kernel(
-            np.asfortranarray(self.Z if self._sparse is None else self._sparse.columns),
-            likelihood.codes.astype(np.int64, copy=False),
-            len(likelihood.labels),
-            likelihood.weights,
-            self._by_column(parameters),
-            deviance,
-        )
+        columns = np.asfortranarray(self.Z if self._sparse is None else self._sparse.columns)
+        return kernel_of(self.model.likelihood, columns, self._by_column(parameters), deviance)
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return int(self.parameters.size)
 
     @cached_property
     def _sparse(self) -> SparseBasis | None:
         """The kernel's columns where they are not Z: words, most of which a row does not have."""
-        return sparse_basis(self) if isinstance(self.model.likelihood, Multinomial) else None
+        return sparse_basis(self)
 
     def _by_column(self, parameters: Floats) -> Floats:
         """Coefficients of the kernel's columns ordered by column, then by predictor, and what else there is."""
@@ -97,7 +99,9 @@ class RacedFit(BoundedFit):
     def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for adding each candidate, clear of the critical value."""
         lower, upper, df = (np.zeros(len(candidates)) for _ in range(3))
-        for some, columns, rank in self._designs(candidates):
+        todo = self._look_at_rows(candidates, critical, lower, upper, df)
+        for places, columns, rank in self._designs(candidates[todo]):
+            some = todo[places]
             df[some] = rank * self.model.likelihood.n_predictors
             if rank:
                 line = critical(df[some]) * (1.0 + TIE)
@@ -106,24 +110,67 @@ class RacedFit(BoundedFit):
                 self._resolve(candidates, stuck, lower, upper)
         return Bounds(np.maximum(lower, 0.0), np.maximum(upper, 0.0), df, self.reference)
 
+    def _look_at_rows(
+        self, candidates: Indices, critical: Callable[[Floats], Floats], lower: Floats, upper: Floats, df: Floats
+    ) -> Indices:
+        """Intervals of columns that are mostly 0, where the rows they move tell enough; positions of others."""
+        some = self._rare(candidates)
+        m = float(self.model.likelihood.n_predictors)
+        line = critical(np.full(len(some), m)) * (1.0 + TIE)
+        low, high, _ = self._looked(candidates[some], line, np.inf, np.zeros(len(some)), np.full(len(some), np.inf))
+        told = (high <= line) | (low > line)
+        lower[some[told]], upper[some[told]], df[some[told]] = low[told], high[told], m
+        return np.setdiff1d(np.arange(len(candidates)), some[told])
+
+    def _rare(self, candidates: Indices) -> Indices:
+        """Positions of candidates that are columns of few entries, where a look at these is cheap."""
+        design, nobody = self.model.design, np.empty(0, dtype=np.intp)
+        if not isinstance(design.matrix, DenseColumns | SparseColumns):
+            return nobody
+        single = np.flatnonzero(design.varying[candidates])
+        few = single[self._readable(design.positions(candidates[single]))]
+        return few if self._pays_to_look(len(few)) else nobody
+
+    def _readable(self, columns: Indices) -> NDArray[np.bool_]:
+        """Which columns have entries that are few enough to be looked at one by one."""
+        return self.model.design.mostly_zero[columns]
+
+    def _pays_to_look(self, count: int) -> bool:
+        """Whether looks at the rows of so many candidates cost less than their models: what they share is all rows."""
+        quick = count >= self.columns.size and self.model.design.n_rows * self.size**2 <= _WHOLE
+        return self._sparse is not None or quick
+
+    def _looked(
+        self, candidates: Indices, line: Floats, best: float, lower: Floats, upper: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        if not len(candidates):
+            return lower, upper, np.empty((0, 0))
+        design = self.model.design
+        return self.classes.look(design.matrix, design.positions(candidates), line, best, lower, upper)
+
     def _designs(self, candidates: Indices) -> Iterator[tuple[Indices, Floats, int]]:
         """Positions of candidates with as many new columns each, those columns, and how many a candidate has."""
         width = self.model.design.width[candidates]
         singles = np.flatnonzero(width == 1)
-        step = max(1, self.model.block_size)
+        step = max(1, self.model.design.block_size)
         for first in range(0, len(singles), step):
             some = singles[first : first + step]
-            columns = single_columns(self.model.design, candidates[some])
-            unit, degenerate = self.span.residuals(columns)
-            new = unit * self._unit_mean_square()
-            if self._sparse is not None:
-                words, few = mostly_zero(self, candidates[some], columns)
-                apart = self.model.design.weights @ (words * new) / self.model.design.n
-                new = np.where(few & (apart > APART), words, new)
-            yield some[~degenerate], np.asfortranarray(new[:, ~degenerate]), 1
+            for places, columns in self._new_columns(candidates[some]):
+                yield some[places], columns, 1
         for i in np.flatnonzero(width > 1):
             new = self.span.group(int(candidates[i])) * self._unit_mean_square()
             yield np.array([i], dtype=np.intp), np.asfortranarray(new), new.shape[1]
+
+    def _new_columns(self, candidates: Indices) -> Iterator[tuple[Indices, Floats]]:
+        """Columns that candidates of one each add to the model, and positions of those who add something."""
+        columns = single_columns(self.model.design, candidates)
+        unit, degenerate = self.span.residuals(columns)
+        new = unit * self._unit_mean_square()
+        if self._sparse is not None:
+            words, few = mostly_zero(self, candidates, columns)
+            apart = self.model.design.weights @ (words * new) / self.model.design.n
+            new = np.where(few & (apart > APART), words, new)
+        yield np.flatnonzero(~degenerate), np.asfortranarray(new[:, ~degenerate])
 
     def _raced(
         self,
@@ -137,7 +184,7 @@ class RacedFit(BoundedFit):
         if not len(candidates):
             return np.zeros(0), np.zeros(0)
         width = columns.shape[1] // len(candidates)
-        size = self.parameters.size + width * self.model.likelihood.n_predictors
+        size = self.size + width * self.model.likelihood.n_predictors
         known = [self._unfinished.get(candidate) for candidate in candidates.tolist()]
         warm = np.array([parameters is not None for parameters in known])
         starts = np.zeros((len(candidates), size))
@@ -158,6 +205,8 @@ class RacedFit(BoundedFit):
         """In a race, contenders are given up once they are below the best; all others are fitted to the end."""
         lower, upper = lower.copy(), upper.copy()
         todo = np.flatnonzero(lower < upper)
+        if race:
+            todo = self._look_closer(candidates, todo, lower, upper)
         for places, columns, _ in self._designs(candidates[todo]):
             some = todo[places]
             leader = _leader(candidates, lower) if race else (0, np.inf)
@@ -169,6 +218,20 @@ class RacedFit(BoundedFit):
         left = (lower < upper) & (_may_be_best(candidates, lower, upper) if race else True)
         self._resolve(candidates, np.flatnonzero(left), lower, upper)
         return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+
+    def _look_closer(self, candidates: Indices, todo: Indices, lower: Floats, upper: Floats) -> Indices:
+        """Narrower intervals of columns that are mostly 0; who may still be best, and is not known."""
+        some = todo[self._rare(candidates[todo])]
+        line, best = np.full(len(some), -np.inf), _leader(candidates, lower)[1]
+        lower[some], upper[some], ends = self._looked(candidates[some], line, best, lower[some], upper[some])
+        left = todo[(lower[todo] < upper[todo]) & _may_be_best(candidates, lower, upper)[todo]]
+        return self._fit_few(candidates, left, dict(zip(some.tolist(), ends, strict=False)), lower, upper)
+
+    def _fit_few(
+        self, candidates: Indices, todo: Indices, ends: dict[int, Floats], lower: Floats, upper: Floats
+    ) -> Indices:
+        """Statistics of some whose models can be kept for the next step; positions of the others."""
+        return todo
 
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for removing each variable; thresholds bend the likelihood in ways that no Wald step shows."""
@@ -186,10 +249,25 @@ class RacedFit(BoundedFit):
         if not np.isfinite(enough):
             return super().resolve_loss(variable, enough)
         others = Span(self.model.design, [s for s in self.span.selected if s != variable], self.span)
-        bar = self.deviance + enough * (1.0 + 4.0 * TIE) + _MORE
-        without = type(self)(self.model, others, None if self._diverges else self, bar)
+        return self._lost(type(self)(self.model, others, None if self._diverges else self, self._bar(enough)))
+
+    def _bar(self, enough: float) -> float:
+        """A deviance that says that a removal costs more than enough."""
+        return self.deviance + enough * (1.0 + 4.0 * TIE) + _MORE
+
+    def _lost(self, without: RacedFit) -> tuple[float, float]:
         loss = max(without.deviance - self.deviance, 0.0)
         return (loss if without.at_least is None else without.at_least - self.deviance), loss
+
+
+def kernel_of(
+    likelihood: Regression, columns: Floats | SparseModel, parameters: Floats, deviance: float
+) -> SoftmaxClasses | OrderedClasses:
+    """Models of classes with some columns; parameters come by column, then by predictor."""
+    classes = cast(Multinomial | Ordinal, likelihood)
+    kernel = SoftmaxClasses if isinstance(classes, Multinomial) else OrderedClasses
+    codes = classes.codes.astype(np.int64, copy=False)
+    return kernel(columns, codes, len(classes.labels), classes.weights, parameters, deviance)
 
 
 def _leader(candidates: Indices, lower: Floats) -> tuple[int, float]:

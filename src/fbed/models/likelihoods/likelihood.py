@@ -31,6 +31,7 @@ SATURATED = 1e-6
 
 _CERTAIN = 18.0  # a linear predictor beyond this may be on its way to infinity
 _MODERATE = 6.0  # iterations towards infinity do not end before predictors are further apart than twice this
+_UNCERTAIN = 1e-6  # probabilities above this are not on their way to 0, where fits end at 1e-10 or so
 _BATCH_VALUES = 2**17  # float64 values of a batch's predictors: about a megabyte, so that they stay in the cache
 _HESSIAN_VALUES = 2**21
 _RULED_OUT = 20.0  # how far below 0 the predictors of a level start that is at minus infinity
@@ -188,8 +189,10 @@ class Predicted:
 
     def __init__(self, predictors: Floats) -> None:
         self._predictors = predictors
-        self.parameters = np.empty(0)
-        self.columns = Columns(np.empty((len(predictors), 0)))
+
+    def further(self) -> Floats:
+        """No other parameters are known."""
+        return np.empty(0)
 
     def predictors(self) -> Floats:
         """One row a row, one column a predictor."""
@@ -217,17 +220,17 @@ class RegressionModel:
         self.events, self.n_predictors = likelihood.events, likelihood.n_predictors
         self.has_likelihood = test is likelihood_ratio
         self._kind = kind or RegressionFit
-        self.block_size = design.table.n_variables if self._kind.shares_rows else design.block_size
+        self.block_size = self._kind.at_once(design)
         self.null_deviance = np.inf
-        self._null = self._kind(self, Span(design, ()))
+        self._null = self._kind.made(self, (), None)
         self.null_deviance = self._null.deviance
 
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> RegressionFit:
         """Maximise the likelihood on a set of variables, from the likelier of two starts."""
         if isinstance(near, Predicted):  # as if it were a fit on columns
-            return self._kind(self, Span(self.design, selected, self._null.span), cast(RegressionFit, near))
-        known = near if isinstance(near, RegressionFit) else self._null
-        return self._kind(self, Span(self.design, selected, known.span), known)
+            span = Span(self.design, selected, self._null.span)
+            return self._kind.on_basis(self, span, cast(RegressionFit, near))
+        return self._kind.made(self, selected, near if isinstance(near, RegressionFit) else self._null)
 
     def describe(self, selected: Sequence[int], near: Fit | None = None) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
@@ -242,6 +245,24 @@ class RegressionFit:
     """Maximum likelihood on the span of S."""
 
     shares_rows = False  # whether threads share the rows, or the candidates
+    reads_entries = False  # whether scans read columns as they are stored, most of them
+
+    @classmethod
+    def at_once(cls, design: Design) -> int:
+        """How many candidates are evaluated in one go."""
+        if cls.shares_rows:
+            return design.table.n_variables
+        return design.scan_size if cls.reads_entries else design.block_size
+
+    @classmethod
+    def made(cls, model: RegressionModel, selected: Sequence[int], near: RegressionFit | None) -> RegressionFit:
+        """The fit on some variables, whatever kind of fit is best for them."""
+        return cls.on_basis(model, Span(model.design, selected, None if near is None else near.span), near)
+
+    @classmethod
+    def on_basis(cls, model: RegressionModel, span: Span, near: RegressionFit | None) -> RegressionFit:
+        """The fit on an orthonormal basis."""
+        return cls(model, span, near)
 
     def __init__(self, model: RegressionModel, span: Span, near: RegressionFit | None = None) -> None:
         self.model = model
@@ -290,8 +311,7 @@ class RegressionFit:
 
     def _projected(self, near: RegressionFit) -> Floats:
         """Parameters whose predictors are closest to those of another fit."""
-        further = near.parameters[near.columns.size * self.model.likelihood.n_predictors :]
-        return np.concatenate([self._along(near.predictors()).T.ravel(), further])
+        return np.concatenate([self._along(near.predictors()).T.ravel(), near.further()])
 
     def _along(self, predictors: Floats) -> Floats:
         """Coefficients of the columns that come closest to predictors."""
@@ -306,6 +326,10 @@ class RegressionFit:
         """Linear predictors, n × predictors."""
         m, k = self.model.likelihood.n_predictors, self.columns.size
         return self.Z @ self.parameters[: m * k].reshape(m, k).T
+
+    def further(self) -> Floats:
+        """Parameters that are no coefficients."""
+        return self.parameters[self.columns.size * self.model.likelihood.n_predictors :]
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """Score of every row in its predictors, and its variance up to a factor (None: the same for all)."""
@@ -401,10 +425,24 @@ class RegressionFit:
         point = likelihood.at(self.columns, self.parameters[:, None])
         if point.separated()[0]:
             return every(self.parameters)
-        if likelihood.n_further == 0 and likelihood.reach(point) < _MODERATE:
+        if likelihood.n_further == 0 and (likelihood.reach(point) < _MODERATE or self._has_maximum(point)):
             return none(len(self.parameters))
         constraints = likelihood.constraints(self)
         return none(len(self.parameters)) if constraints is None else recession(constraints, self.parameters)
+
+    def _has_maximum(self, point: Any) -> bool:
+        """Whether it is certain that all parameters are finite.
+
+        With z of a Newton step, μ(1 + z) has the moments of the maximum. Where all of it is above 0, whatever moves a
+        row for ever in its favour would change these moments: nothing does.
+        """
+        if not (self.model.likelihood.brackets and getattr(point, "least_probability", 0.0) > _UNCERTAIN):
+            return False
+        gradient, hessian = point.derivatives()
+        step, _ = newton_step(gradient, hessian)
+        m, k = self.model.likelihood.n_predictors, self.columns.size
+        moved = np.stack([self.columns.predict(step[c * k : (c + 1) * k]) for c in range(m)])
+        return bool(np.isfinite(step).all() and point.extremes(moved)[0].min() > -0.5)
 
     def _polish(self) -> None:
         """One more step for the coefficients that people read."""

@@ -100,6 +100,12 @@ class MultinomialPoint:
         np.put_along_axis(out, likeliest, ((rest.sum(axis=0) + np.exp(-self.top)) / total)[None], axis=0)
         return np.asarray(out)
 
+    @property
+    def least_probability(self) -> float:
+        """Of any class in any row."""
+        first = 1.0 - self.probability.sum(axis=0) if self.probability.shape[0] > 1 else self.others[0]
+        return float(min(self.probability.min(), first.min()))
+
     def derivatives(self, columns: Columns | None = None) -> tuple[Floats, Floats]:
         """Blocks [Z x]ᵀ(y_c − p_c) and [Z x]ᵀdiag(p_c(δ_cd − p_d))[Z x]."""
         columns = columns or self.columns

@@ -110,7 +110,6 @@ class CodedFit:
 
     reference = ChiSquare()
     bounds_are_cheap, looks_are_dear = True, False
-    parameters = np.zeros(0)  # none beside those of the predictors
 
     def __init__(
         self,
@@ -165,6 +164,10 @@ class CodedFit:
     def dense(self) -> DenseFit:
         """The same fit by orthogonal columns."""
         return self.model.dense_fit(self.selected, self)
+
+    def further(self) -> Floats:
+        """No parameters beside those of the predictors."""
+        return np.zeros(0)
 
     def predictors(self) -> Floats:
         """Linear predictors without the offset, n × predictors."""
