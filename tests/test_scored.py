@@ -63,6 +63,25 @@ def test_answers_are_those_of_every_column_made_orthogonal(seed, family, kind):
         assert row.statistic == (wanted.statistic and pytest.approx(wanted.statistic, rel=1e-5))
 
 
+@pytest.mark.parametrize("family", ["multinomial", "ordinal", "negative_binomial", "cox"])
+def test_batches_of_other_families_are_those_of_one_column_at_a_time(family, monkeypatch):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(120, 12))
+    latent = X[:, 0] + rng.logistic(size=120)
+    y = {"negative_binomial": rng.poisson(np.exp(0.5 * latent)), "cox": (np.exp(-latent), rng.random(120) < 0.7)}.get(
+        family, np.digitize(latent, [-1.0, 1.0])
+    )
+    if family == "multinomial":
+        y = np.array(["a", "b", "c"])[y]
+    together = fbed.select(X, y, family=family, test="score", alpha=0.2)
+    monkeypatch.setattr("fbed.models.likelihoods.likelihood._BATCH_VALUES", 1)
+    alone = fbed.select(X, y, family=family, test="score", alpha=0.2)
+    assert together.indices.tolist() == alone.indices.tolist()
+    assert [row.statistic for row in together.trace] == [
+        row.statistic and pytest.approx(row.statistic, rel=1e-8) for row in alone.trace
+    ]
+
+
 def test_trials_and_threads():
     rng = np.random.default_rng(3)
     X, trials = rng.normal(size=(400, 30)), rng.integers(1, 6, 400)

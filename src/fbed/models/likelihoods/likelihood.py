@@ -161,8 +161,11 @@ def likelihood_ratio(comparison: Comparison) -> Floats:
 def score(comparison: Comparison) -> Floats:
     """gᵀH⁻¹g at the fit on S: no larger model is fitted."""
     fit, likelihood = comparison.fit, comparison.fit.model.likelihood
-    point = likelihood.at(fit.columns, fit.parameters[:, None])
-    _, decrement = newton_step(*point.derivatives(comparison.columns))
+    if likelihood.n_further:
+        derivatives = likelihood.at(comparison.columns, comparison.start).derivatives()
+    else:  # all models are at the same point
+        derivatives = likelihood.at(fit.columns, fit.parameters[:, None]).derivatives(comparison.columns)
+    _, decrement = newton_step(*derivatives)
     return decrement * likelihood.precision(np.array([comparison.fit.deviance]))
 
 
