@@ -123,9 +123,8 @@ class Problem:
     def design(self) -> Design:
         """The columns as the models see them."""
         by_products = self.kind.name == "gaussian"  # of a few passes, which are exact
-        return Design(
-            self.table, self.weights, thread_count(self.n_jobs), roughly=not by_products, often=not by_products
-        )
+        often = not by_products and self.kind.name != "cox"  # whose rows are put in order of time, as columns
+        return Design(self.table, self.weights, thread_count(self.n_jobs), roughly=not by_products, often=often)
 
     @cached_property
     def model(self) -> Model:
