@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from benchmarks.fresh import best_of_turns, in_fresh_process
 from benchmarks.options import Options
@@ -25,7 +26,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 }
 CHECKED = 12  # columns of which the whole search is compared with fitting every model
 
-Data = tuple[np.ndarray, np.ndarray, str]
+Data = tuple[Any, np.ndarray, str]
 
 
 def correlated(quick: bool) -> Data:
@@ -66,11 +67,39 @@ def ordered(quick: bool) -> Data:
     return X, np.digitize(eta + rng.logistic(size=n), [-2, 0, 1, 3]), "ordinal"
 
 
+def clicks(quick: bool) -> Data:
+    """3 classes beside dummies of categories whose levels are as frequent as words, most of them rare."""
+    X, eta, rng = _dummies(quick)
+    return X, (eta + rng.gumbel(size=eta.shape)).argmax(axis=1), "multinomial"
+
+
+def ordered_clicks(quick: bool) -> Data:
+    """4 classes in order beside the same dummies."""
+    X, eta, rng = _dummies(quick)
+    return X, np.digitize(eta[:, 0] + rng.logistic(size=len(eta)), [-1.0, 0.5, 2.0]), "ordinal"
+
+
+def _dummies(quick: bool) -> tuple[Any, np.ndarray, np.random.Generator]:
+    """A sparse table of dummies, and what some of them do to each of three predictors."""
+    n, sizes = (300, (4, 9)) if quick else (60_000, (10, 30, 100, 300, 1000, 2100))
+    rng = np.random.default_rng(1)
+    columns, eta = [], np.zeros((n, 3))
+    for levels in sizes:
+        frequency = 1.0 / np.arange(1, levels + 1) ** 1.1
+        level = rng.choice(levels, n, p=frequency / frequency.sum())
+        columns.append(sparse.csc_matrix((np.ones(n), (np.arange(n), level)), shape=(n, levels)))
+        eta += (rng.normal(scale=0.7, size=(levels, 3)) * (rng.random(levels) < 0.15)[:, None])[level]
+    X = sparse.hstack(columns).tocsc()
+    return X[:, np.diff(X.indptr) > 1], eta, rng
+
+
 DATA: dict[str, Callable[[bool], Data]] = {
     "26 classes of correlated columns": correlated,
     "11 classes, p ≫ n": wide,
     "digits": digits,
     "ordered, p ≫ n": ordered,
+    "3 classes beside sparse dummies": clicks,
+    "ordered beside sparse dummies": ordered_clicks,
 }
 
 
@@ -92,7 +121,7 @@ def measured(name: str, quick: bool, threads: int, turns: int, limit: float) -> 
 
     warnings.simplefilter("ignore")
     X, y, family = DATA[name](quick)
-    X, results = np.asfortranarray(X), {}
+    X, results = X if sparse.issparse(X) else np.asfortranarray(X), {}
 
     def search(which: str) -> None:
         results[which] = fbed.select(X, y, family=family, time_limit=limit, n_jobs=threads, **SEARCHES[which])
@@ -116,7 +145,7 @@ def _glmnet(name: str, quick: bool, turns: int) -> dict[str, Any] | None:
     if shutil.which("Rscript") is None or family != "multinomial":
         return None
     with tempfile.TemporaryDirectory() as folder:
-        np.asarray(X, dtype=float).T.tofile(Path(folder, "X"))
+        _write(X, Path(folder))
         y.astype(float).tofile(Path(folder, "y"))
         np.array(X.shape, dtype=np.int32).tofile(Path(folder, "shape"))
         call = ["Rscript", str(Path(__file__).with_name("classes.R")), folder]
@@ -126,6 +155,16 @@ def _glmnet(name: str, quick: bool, turns: int) -> dict[str, Any] | None:
         ]
     runs = [run for run in runs if len(run) == 3]
     return {"cpu": min(float(run[0]) for run in runs), "version": runs[0][2]} if runs else None
+
+
+def _write(X: Any, folder: Path) -> None:
+    """The values column after column; of a sparse table the entries, their rows, and where columns begin."""
+    if sparse.issparse(X):
+        X.indices.astype(np.int32).tofile(folder / "rows")
+        X.indptr.astype(np.int32).tofile(folder / "begins")
+        X.data.astype(float).tofile(folder / "X")
+    else:
+        np.asarray(X, dtype=float).T.tofile(folder / "X")
 
 
 def _cell(one: dict[str, Any], which: str) -> str:
