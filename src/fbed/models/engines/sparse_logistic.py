@@ -16,6 +16,7 @@ from scipy import linalg
 from scipy.linalg import lapack
 
 from fbed._kernels import LogisticNull, SparseModel, least_rows
+from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
 from fbed.models.engines.certified import _COARSE, _ENOUGH, FAR, CertifiedLogistic
@@ -27,6 +28,7 @@ _APART = 1e-3  # part of a column's norm² that the other columns of the model m
 _PAYS = 0.25  # operations of a sparse Gram matrix beside those of a dense one, up to which it is quicker
 _SMALLEST = 8  # variables of a model; on fewer, a dense matrix is as quick
 MANY_COLUMNS = 100  # of a model from which a look at the rows that a column moves takes less time than a fit without it
+_ROWS_AT_ONCE = 2**13  # of an orthonormal basis that is made
 _HALFWAY = 0.025  # part of the null deviance that Newton's step promises where a fit towards infinity is half way there
 
 
@@ -53,10 +55,10 @@ class SparseSpan(Span):
     @cached_property
     def Q(self) -> Floats:  # type: ignore[override]  # noqa: N802
         """The orthonormal basis, by Gram matrices: pivots are clear of 0, so that the second leaves rounding only."""
-        columns = self.columns.moved(np.asfortranarray(np.eye(self.rank))) * self.root[:, None]
-        nearly = linalg.solve_triangular(self.factor, columns.T, lower=True, check_finite=False)
-        again = linalg.cholesky(nearly @ nearly.T, lower=True, check_finite=False)
-        return np.asarray(linalg.solve_triangular(again, nearly, lower=True, check_finite=False).T)
+        nearly = self.columns.moved(np.asfortranarray(np.eye(self.rank))) * self.root[:, None]
+        _divide(nearly, self.factor)
+        _divide(nearly, linalg.cholesky(nearly.T @ nearly, lower=True, check_finite=False))
+        return nearly
 
     def coefficients_of(self, predictor: Floats) -> Floats:
         """The linear predictor of this model that is nearest to a given one."""
@@ -308,3 +310,11 @@ class SparseLogistic(CertifiedLogistic):
         out = np.ones(len(self.predictor), dtype=bool)
         out[least_rows(self.row_deviance, _COARSE)] = False
         return out
+
+
+def _divide(columns: Floats, factor: Floats) -> None:
+    """Columns over the transpose of a triangle, in place, some rows at a time."""
+    for start in range(0, len(columns), _ROWS_AT_ONCE):
+        check_time()
+        some = columns[start : start + _ROWS_AT_ONCE]
+        some[:] = linalg.solve_triangular(factor, some.T, lower=True, check_finite=False).T

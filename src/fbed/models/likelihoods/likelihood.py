@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.models.likelihoods.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
@@ -415,7 +416,9 @@ class RegressionFit:
         """Coefficients and standard errors on the scale of the user's data."""
         model, likelihood = self.model, self.model.likelihood
         self._polish()
+        check_time()
         covariance = model.covariance(self) if with_errors else None
+        check_time()
         raw = on_users_scale(self.span, likelihood, self.parameters, covariance, self.recession)
         return likelihood.present(raw).fitted(model.name, self.deviance, model.null_deviance)
 
@@ -430,7 +433,9 @@ class RegressionFit:
             return every(self.parameters)
         if likelihood.n_further == 0 and (likelihood.reach(point) < _MODERATE or self._has_maximum(point)):
             return none(len(self.parameters))
+        check_time()
         constraints = likelihood.constraints(self)
+        check_time()
         return none(len(self.parameters)) if constraints is None else recession(constraints, self.parameters)
 
     def _has_maximum(self, point: Any) -> bool:
@@ -450,6 +455,7 @@ class RegressionFit:
     def _polish(self) -> None:
         """One more step for the coefficients that people read."""
         if self.deviance != 0.0 and self.parameters.size:
+            check_time()
             found = Maximum(self.parameters[:, None], np.array([self.deviance]), np.ones(1, dtype=bool))
             self.parameters = polished(self.model.likelihood, self.columns, found)[:, 0]
 
@@ -459,6 +465,7 @@ def inverse_information(fit: RegressionFit) -> Floats | None:
     if not fit.parameters.size:
         return np.zeros((0, 0))
     _, hessian = fit.model.likelihood.at(fit.columns, fit.parameters[:, None]).derivatives()
+    check_time()
     inverse = inverse_of_finite(hessian[0], fit.recession)
     return None if inverse is None else inverse / fit.model.likelihood.precision(np.array([fit.deviance]))[0]
 
