@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import mmap
+from pathlib import Path
 
 import pytest
 
 from fbed import memory
+
+pytestmark = pytest.mark.skipif(not Path("/proc/meminfo").exists(), reason="this system does not tell in /proc")
 
 
 @pytest.fixture
