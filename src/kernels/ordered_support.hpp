@@ -73,6 +73,7 @@ public:
         for (int64_t i = 0; i < s.n; ++i)
             for (int edge = 0; edge < 2; ++edge) {
                 const double part = missed[2 * i + edge];
+                if (!(part > 0)) continue;  // certain, or no such edge, which has no threshold either
                 add_slope(i, edge, a[i] * part, gradient);
                 add_block(i, edge, a[i] * part * (1.0 - part), H);
             }
