@@ -68,7 +68,8 @@ def small_types(rng: np.random.Generator) -> Case:
 
 
 def with_offset(rng: np.random.Generator) -> Case:
-    case = words(rng)
+    """Tables of any kind, beside offsets that may decide more than any word."""
+    case = (words, nearly_pure, doubled, with_forced)[rng.integers(4)](rng)
     return replace(case, offset=rng.choice([0.0, 1.0, 5.0]) * rng.normal(size=len(case.y)))
 
 

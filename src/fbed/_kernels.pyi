@@ -91,11 +91,19 @@ class SparseModel:
     def part(self, rows: Which, columns: Which) -> SparseModel:
         """Some of its columns on some of its rows."""
     def fit(
-        self, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float
+        self, weight: Floats, y: Floats, starts: Floats, tolerance: float, enough: float, offset: Floats | None = None
     ) -> tuple[Floats, Floats, float, float, float, bool, int]:
         """As `fit_logistic`, with coefficients on the columns."""
     def least_without(
-        self, weight: Floats, y: Floats, told: Flags, places: Which, starts: Floats, tolerance: float, enough: Floats
+        self,
+        weight: Floats,
+        y: Floats,
+        told: Flags,
+        places: Which,
+        starts: Floats,
+        tolerance: float,
+        enough: Floats,
+        offset: Floats | None = None,
     ) -> Floats:
         """What models without each of some columns leave unexplained at least, or more than enough.
 
@@ -278,7 +286,13 @@ class LogisticNull:
         """The rows whose weight in `active` is not 0; upper bounds pay `idle_cost` for the others."""
     @staticmethod
     def of_sparse_fit(
-        columns: SparseModel, weight: Floats, y: Floats, eta: Floats, coefficients: Floats, deviance: float
+        columns: SparseModel,
+        weight: Floats,
+        y: Floats,
+        eta: Floats,
+        coefficients: Floats,
+        deviance: float,
+        offset: Floats | None = None,
     ) -> LogisticNull:
         """As `of_fit`."""
     @staticmethod
@@ -290,6 +304,7 @@ class LogisticNull:
         active: Floats,
         deviance: float,
         idle_cost: float,
+        offset: Floats | None = None,
     ) -> LogisticNull:
         """As `of_rows`."""
     def brackets(

@@ -132,16 +132,18 @@ struct SparseModel {
         return SparseModel(std::make_shared<SparseTerms>(terms->part(place, static_cast<int64_t>(rows.shape(0)), kept)));
     }
 
-    FitAnswer fit(Vector weight, Vector y, RowMajor starts, double tolerance, double enough) const {
-        return fit_terms(*terms, weight, y, starts, tolerance, enough, std::nullopt);
+    FitAnswer fit(Vector weight, Vector y, RowMajor starts, double tolerance, double enough, MaybeVector offset) const {
+        return fit_terms(*terms, weight, y, starts, tolerance, enough, offset);
     }
 
     // What models without each of some columns leave unexplained at least, of the rows that are told and those that the column
     // moves: fits end where that is certain to be more than enough. Each begins at the best of its starts, which are given one
     // after another; what they say of its own column counts for nothing.
-    OutVector least_without(Vector weight, Vector y, Flags told, Which places, RowMajor starts, double tolerance, Vector enough) const {
+    OutVector least_without(Vector weight, Vector y, Flags told, Which places, RowMajor starts, double tolerance, Vector enough,
+                            MaybeVector offset) const {
         const size_t n = static_cast<size_t>(terms->n), r = static_cast<size_t>(terms->r), count = places.shape(0);
         require(weight.shape(0) == n && y.shape(0) == n && told.shape(0) == n, "one value a row");
+        require(!offset || offset->shape(0) == n, "one offset a row");
         require(enough.shape(0) == count && starts.shape(1) == r && count > 0 && starts.shape(0) % count == 0, "starts of every column");
         check_range(places, terms->r);
         const size_t each = starts.shape(0) / count;
@@ -150,24 +152,25 @@ struct SparseModel {
         OutVector out = new_vector(count, least);
         nb::gil_scoped_release release;
         for (size_t j = 0; j < count; ++j)
-            least[j] = least_without(weight.data(), y.data(), told.data(), places.data()[j], starts.data() + j * each * r, each,
-                                     tolerance, enough.data()[j]);
+            least[j] = least_without(weight.data(), y.data(), offset ? offset->data() : nullptr, told.data(), places.data()[j],
+                                     starts.data() + j * each * r, each, tolerance, enough.data()[j]);
         return out;
     }
 
-    double least_without(const double* weight, const double* y, const bool* told, int64_t column, const double* starts, size_t count,
-                         double tolerance, double enough) const {
+    double least_without(const double* weight, const double* y, const double* offset, const bool* told, int64_t column,
+                         const double* starts, size_t count, double tolerance, double enough) const {
         const int64_t n = terms->n, r = terms->r;
         std::vector<char> there(told, told + n);
         for (int64_t e = terms->column_start[column]; e < terms->column_start[column + 1]; ++e)
             if (terms->by_column[e] != 0.0) there[terms->row_of[e]] = 1;
         std::vector<int32_t> place(n, -1);
-        std::vector<double> own_weight, sign;
+        std::vector<double> own_weight, sign, own_offset;
         for (int64_t i = 0; i < n; ++i) {
             if (!there[i]) continue;
             place[i] = static_cast<int32_t>(sign.size());
             own_weight.push_back(weight[i]);
             sign.push_back(y[i] > 0.5 ? 1.0 : -1.0);
+            if (offset) own_offset.push_back(offset[i]);
         }
         std::vector<int64_t> others = terms->all();
         others.erase(others.begin() + column);
@@ -177,7 +180,7 @@ struct SparseModel {
         const int64_t rows = static_cast<int64_t>(sign.size());
         const SparseTerms rest = terms->part(place, rows, others);
         Null f;
-        f.n = rows, f.r = r - 1, f.sign = sign.data(), f.weight = own_weight.data();
+        f.n = rows, f.r = r - 1, f.sign = sign.data(), f.weight = own_weight.data(), f.offset = offset ? own_offset.data() : nullptr;
         std::vector<double> beta(r), eta(rows);
         return Fitter<SparseTerms>(f, rest, beta.data(), eta.data(), tolerance, enough).run(begin.data(), count).certain;
     }
@@ -428,20 +431,21 @@ NB_MODULE(_kernels, m) {
         .def("with_column", &SparseModel::with_column<DenseColumns>)
         .def("column", &SparseModel::column)
         .def("part", &SparseModel::part)
-        .def("fit", &SparseModel::fit)
+        .def("fit", &SparseModel::fit, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a, "offset"_a = nb::none())
         .def("crossed", &SparseModel::crossed<SparseColumns>)
-        .def("least_without", nb::overload_cast<Vector, Vector, Flags, Which, RowMajor, double, Vector>(&SparseModel::least_without, nb::const_))
+        .def("least_without", nb::overload_cast<Vector, Vector, Flags, Which, RowMajor, double, Vector, MaybeVector>(&SparseModel::least_without, nb::const_),
+             "weight"_a, "y"_a, "told"_a, "places"_a, "starts"_a, "tolerance"_a, "enough"_a, "offset"_a = nb::none())
         .def("gram", &SparseModel::gram)
         .def("products", &SparseModel::products)
         .def("moved", &SparseModel::moved);
     nb::class_<LogisticNull>(m, "LogisticNull")
-        .def_static("of_sparse_fit", [](const SparseModel& s, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance) {
-            return LogisticNull::of_fit(Model(s.terms, weight, y, eta), coefficients, deviance);
-        })
+        .def_static("of_sparse_fit", [](const SparseModel& s, Vector weight, Vector y, Vector eta, Vector coefficients, double deviance, MaybeVector offset) {
+            return LogisticNull::of_fit(Model(s.terms, weight, y, eta, offset), coefficients, deviance);
+        }, "columns"_a, "weight"_a, "y"_a, "eta"_a, "coefficients"_a, "deviance"_a, "offset"_a = nb::none())
         .def_static("of_sparse_rows", [](const SparseModel& s, Vector weight, Vector y, Vector eta, Vector active, double deviance,
-                                         double idle_cost) {
-            return LogisticNull::of_rows(Model(s.terms, weight, y, eta), active, deviance, idle_cost);
-        })
+                                         double idle_cost, MaybeVector offset) {
+            return LogisticNull::of_rows(Model(s.terms, weight, y, eta, offset), active, deviance, idle_cost);
+        }, "columns"_a, "weight"_a, "y"_a, "eta"_a, "active"_a, "deviance"_a, "idle_cost"_a, "offset"_a = nb::none())
         .def_static("of_fit", nb::overload_cast<ColumnMajor, Vector, Vector, Vector, Vector, double, MaybeVector, double>(&LogisticNull::of_fit), "Z"_a, "weight"_a, "y"_a, "eta"_a, "coefficients"_a, "deviance"_a,
                     "offset"_a = nb::none(), "rounding"_a = 1.0)
         .def_static("of_rows", nb::overload_cast<ColumnMajor, Vector, Vector, Vector, Vector, double, double, MaybeVector, double>(&LogisticNull::of_rows), "Z"_a, "weight"_a, "y"_a, "eta"_a, "active"_a, "deviance"_a,

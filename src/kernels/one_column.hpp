@@ -280,7 +280,7 @@ struct OneColumn : Prepared {
         made.assign(alone.size() * f.stride, 0.0);
         std::vector<MovedRow> out;
         for (int64_t row : alone) {
-            double *g = made.data() + out.size() * f.stride, eta = 0;
+            double *g = made.data() + out.size() * f.stride, eta = all_offsets.empty() ? 0.0 : all_offsets[row];
             for (int64_t p = terms.row_start[row]; p < terms.row_start[row + 1]; ++p) {
                 const int64_t other = terms.column_of[p];
                 eta += terms.by_row[p] * rest[other];

@@ -30,16 +30,12 @@ struct Model {
     Model(ColumnMajor Z_, Vector weight_, Vector y_, Vector eta_, const MaybeVector& offset_, double rounding_ = 1.0)
         : n(static_cast<int64_t>(Z_.shape(0))), r(static_cast<int64_t>(Z_.shape(1))), Z(Z_.data()), weight(weight_.data()),
           y(y_.data()), eta(eta_.data()), rounding(rounding_) {
-        const size_t rows = Z_.shape(0);
-        require(weight_.shape(0) == rows && y_.shape(0) == rows && eta_.shape(0) == rows, "one value a row");
-        require(!offset_ || offset_->shape(0) == rows, "one offset a row");
-        if (offset_) offset = offset_->data();
+        check(weight_, y_, eta_, offset_);
     }
 
-    Model(std::shared_ptr<const SparseTerms> columns, Vector weight_, Vector y_, Vector eta_)
+    Model(std::shared_ptr<const SparseTerms> columns, Vector weight_, Vector y_, Vector eta_, const MaybeVector& offset_)
         : n(columns->n), r(columns->r), terms(std::move(columns)), weight(weight_.data()), y(y_.data()), eta(eta_.data()) {
-        const size_t rows = static_cast<size_t>(n);
-        require(weight_.shape(0) == rows && y_.shape(0) == rows && eta_.shape(0) == rows, "one value a row");
+        check(weight_, y_, eta_, offset_);
     }
 
     Whitened whitened(const double* c) const { return terms ? terms->whitened(c) : whiten(Z, n, r, c, nullptr, weak()); }
@@ -51,6 +47,14 @@ struct Model {
         return terms ? terms->sum(k, value) : DenseTerms{Z, n, r}.sum(k, value);
     }
     void add(const double* c, double* out) const { terms ? terms->add(c, out) : add_columns(Z, n, r, c, out); }
+
+   private:
+    void check(Vector weight_, Vector y_, Vector eta_, const MaybeVector& offset_) {
+        const size_t rows = static_cast<size_t>(n);
+        require(weight_.shape(0) == rows && y_.shape(0) == rows && eta_.shape(0) == rows, "one value a row");
+        require(!offset_ || offset_->shape(0) == rows, "one offset a row");
+        if (offset_) offset = offset_->data();
+    }
 };
 
 // Rows of a sparse model that are kept side by side: all of them are looked at otherwise, which costs little.
@@ -65,7 +69,7 @@ struct Prepared {
     std::optional<SparseBasis> sparse;
     std::optional<RowsOnDemand> demanded;
     std::shared_ptr<const SparseTerms> own_terms;  // all columns of the model, on all rows of the data
-    std::vector<double> all_signs, all_weights;  // of these rows
+    std::vector<double> all_signs, all_weights, all_offsets;  // of these rows; no offsets where there are none
     mutable std::vector<int32_t> free_ways;  // how many directions move a row that have no part in the basis
     mutable std::once_flag counted;
     mutable Sorted by_norm;
@@ -166,6 +170,7 @@ struct Prepared {
     void keep_all_rows(const Model& model) {
         own_terms = model.terms;
         all_weights.assign(model.weight, model.weight + model.n);
+        if (model.offset) all_offsets.assign(model.offset, model.offset + model.n);
         for (int64_t row = 0; row < model.n; ++row) all_signs.push_back(model.y[row] > 0.5 ? 1.0 : -1.0);
     }
 

@@ -67,7 +67,7 @@ class Binomial(CodedModel):
         grown = near.grown if isinstance(near, CertifiedBinomialFit) else None
         if grown is not None and grown.span.selected == tuple(selected):
             return CertifiedBinomialFit.of_engine(self, grown)
-        sparse = sparse_span(self.design, selected, known) if self.certified and self.offset is None else None
+        sparse = sparse_span(self.design, selected, known) if self.certified else None
         return self.dense_fit(selected, near) if sparse is None else CertifiedBinomialFit(self, sparse, _hints(near))
 
     def dense_fit(self, selected: Sequence[int], near: object = None) -> BinomialFit:

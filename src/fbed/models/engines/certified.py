@@ -79,8 +79,11 @@ class CertifiedLogistic:
         self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.Z, starts)
         apart = self._apart(self.Z, self.coefficients, span.selected)
         if apart is not None and abs(apart.deviance - self.deviance) > _ROUGH:
-            self.coefficients = np.asarray(self.Z.T @ (model.design.weights * apart.predictor) / model.n)
-            self.predictor, self.deviance = self.Z @ self.coefficients, apart.deviance
+            moved = model.without_offset(apart.predictor)
+            self.coefficients = np.asarray(self.Z.T @ (model.design.weights * moved) / model.n)
+            self.predictor, self.deviance = self._moved(self.coefficients), apart.deviance
+            if model.offset is not None:
+                self.predictor = self.predictor + model.offset
 
     @cached_property
     def Z(self) -> Floats:  # noqa: N802
@@ -99,7 +102,7 @@ class CertifiedLogistic:
         The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
         """
         found = self._tried(Z, np.array(starts), tolerance, enough)
-        for elsewhere in (self._by_linear_program, lambda *_: starts[-1], self._by_slower_steps):
+        for elsewhere in (lambda *_: starts[-1], self._by_linear_program, self._by_slower_steps):  # quickest first
             if not (found[4] > _CONVERGED and not found[5] and found[3] <= enough):
                 break  # it did not get stuck
             begin = elsewhere(self._side_by_side(Z, len(found[0])), found[0])
@@ -108,10 +111,8 @@ class CertifiedLogistic:
 
     def _apart(self, Z: Floats, coefficients: Floats, variables: Sequence[int]) -> Apart | None:
         """The model of variables with the basis Z, where rounding of the basis may have told rows apart."""
-        if self.model.offset is not None:
-            return None
         terms = float(largest_terms(Z, None, coefficients[:, None])[0])
-        return without_rounding(self.model.design, variables, self.model.y, Z, terms)
+        return without_rounding(self.model.design, variables, self.model.y, Z, terms, self.model.offset)
 
     def _tried(
         self, Z: Any, starts: Floats, tolerance: float, enough: float
@@ -184,9 +185,12 @@ class CertifiedLogistic:
 
     def _fitted_on(self, rows: Indices, weights: Floats, tolerance: float) -> Floats:
         """Linear predictors of some rows, of the model that fits them best."""
-        offset = None if self.model.offset is None else self.model.offset[rows]
         Z, y = np.take(self.Z.T, rows, axis=1).T, self.model.y[rows]
-        return fit_logistic(Z, weights, y, self.coefficients[None], tolerance, np.inf, offset)[1]
+        return fit_logistic(Z, weights, y, self.coefficients[None], tolerance, np.inf, self._offset(rows))[1]
+
+    def _offset(self, rows: Indices) -> Floats | None:
+        """What some rows have that no coefficient moves, where there is such a thing."""
+        return None if self.model.offset is None else self.model.offset[rows]
 
     def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:
         weights, y, offset = self.model.design.weights, self.model.y, self.model.offset

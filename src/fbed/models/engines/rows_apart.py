@@ -22,6 +22,8 @@ from scipy import special
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.engines.logistic_newton import maximise
+from fbed.models.likelihoods import newton
+from fbed.models.likelihoods.glm import BINOMIAL, Glm
 from fbed.models.recession import unit_rows_moved
 from fbed.rules.p_values import Floats
 
@@ -70,18 +72,19 @@ class Apart:
     predictor: Floats
 
 
-def fitted_apart(columns: Floats, y: Floats, weights: Floats) -> Apart | None:
+def fitted_apart(columns: Floats, y: Floats, weights: Floats, offset: Floats | None = None) -> Apart | None:
     """The model of columns as they are, a constant among them; None where it cannot be shown that this is its best."""
+    fixed = np.zeros(len(y)) if offset is None else offset
     stages = _stages(columns, 2.0 * y - 1.0)
     left = stages[-1].left if stages else np.arange(len(y))
     coefficients, value = np.zeros(columns.shape[1]), 0.0
     if len(left):
         basis = _Basis.of(columns[left])
-        found = _fitted(basis, y[left], weights[left])
+        found = _fitted(basis, y[left], weights[left], fixed[left])
         if found is None:
             return None
         coefficients, value = basis.change @ found[0] * np.sqrt(len(left)), found[1]
-    predictor = _far_out(columns, 2.0 * y - 1.0, coefficients, stages)
+    predictor = _far_out(columns, 2.0 * y - 1.0, coefficients, stages, fixed)
     reached = 2.0 * float(weights @ np.logaddexp(0.0, (1.0 - 2.0 * y) * predictor))
     return Apart(value, predictor) if reached <= value + _SAME * max(1.0, value) else None
 
@@ -117,29 +120,39 @@ def _predicted(columns: Floats, coefficients: Floats) -> Floats:
     return out.astype(np.float64)
 
 
-def _fitted(basis: _Basis, y: Floats, weights: Floats) -> tuple[Floats, float] | None:
+def _fitted(basis: _Basis, y: Floats, weights: Floats, offset: Floats) -> tuple[Floats, float] | None:
     """Coefficients and deviance of a model that has a maximum nearby; None where it seems to have none."""
     Z = basis.columns * np.sqrt(len(y))
-    found = maximise(Z, None, np.zeros((Z.shape[1], 1)), y, weights)
-    coefficients = found.coefficients[:, 0]
-    if largest_terms(Z, None, found.coefficients)[0] * _ROUNDING > _SEEN * basis.part:
+    parameters, deviance = _maximum(Z, y, weights, offset)
+    coefficients = parameters[:, 0]
+    if largest_terms(Z, None, parameters)[0] * _ROUNDING > _SEEN * basis.part:
         return None
-    mean = special.expit(Z @ coefficients)
+    mean = special.expit(Z @ coefficients + offset)
     gradient = Z.T @ (weights * (y - mean))
     information = (Z * (weights * mean * (1.0 - mean))[:, None]).T @ Z
     step = np.linalg.lstsq(information, gradient, rcond=None)[0]
-    return (coefficients, float(found.deviance[0])) if gradient @ step <= _ARRIVED else None
+    return (coefficients, deviance) if gradient @ step <= _ARRIVED else None
 
 
-def _far_out(columns: Floats, sign: Floats, coefficients: Floats, stages: list[_Stage]) -> Floats:
+def _maximum(Z: Floats, y: Floats, weights: Floats, offset: Floats) -> tuple[Floats, float]:
+    """Where the steps of every model end, beside an offset those of the engine of all families."""
+    start = np.zeros((Z.shape[1], 1))
+    if not offset.any():
+        plain = maximise(Z, None, start, y, weights)
+        return plain.coefficients, float(plain.deviance[0])
+    found = newton.maximise(Glm(BINOMIAL, y, weights, offset), newton.Columns(Z), start)
+    return found.parameters, float(found.deviance[0])
+
+
+def _far_out(columns: Floats, sign: Floats, coefficients: Floats, stages: list[_Stage], offset: Floats) -> Floats:
     """Predictors with rows that were separated far out: those of the first stage last, since later ones move them."""
-    out = _predicted(columns, coefficients)
+    out = _predicted(columns, coefficients) + offset
     for stage in reversed(stages):
         moves = _predicted(columns, stage.way)
         with np.errstate(divide="ignore", invalid="ignore"):
             needed = (_CERTAIN - (sign * out)[stage.moved]) / (sign * moves)[stage.moved]
         coefficients = coefficients + max(0.0, float(needed.max())) * stage.way
-        out = _predicted(columns, coefficients)
+        out = _predicted(columns, coefficients) + offset
     return out
 
 
@@ -162,7 +175,9 @@ def largest_terms(Z: Floats, x: Floats | None, coefficients: Floats) -> Floats:
     return np.asarray(terms.max(axis=0, initial=0.0))
 
 
-def without_rounding(design: Design, variables: Sequence[int], y: Floats, Z: Floats, terms: float) -> Apart | None:
+def without_rounding(
+    design: Design, variables: Sequence[int], y: Floats, Z: Floats, terms: float, offset: Floats | None = None
+) -> Apart | None:
     """The model of variables whose basis is Z, where rounding of the basis may be seen in predictors of such terms.
 
     None where it may not, or where nothing better is to be had. A basis of columns of which one keeps a part of its
@@ -174,4 +189,4 @@ def without_rounding(design: Design, variables: Sequence[int], y: Floats, Z: Flo
     along = Z.T @ (design.weights[:, None] * columns) / design.n
     size = np.linalg.norm(along, axis=0)
     part = np.linalg.svd(along / np.where(size > 0.0, size, 1.0), compute_uv=False)[-1]
-    return fitted_apart(columns, y, design.weights) if terms * _ROUNDING > _SEEN * part else None
+    return fitted_apart(columns, y, design.weights, offset) if terms * _ROUNDING > _SEEN * part else None

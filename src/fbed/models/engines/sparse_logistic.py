@@ -117,17 +117,18 @@ class SparseLogistic(CertifiedLogistic):
     grown: SparseLogistic | None = None  # with one variable more, where that had to be fitted
 
     def _begin(self, start: Sequence[Floats]) -> None:
-        starts = [self.span.coefficients_of(eta) for eta in start]
+        starts = [self.span.coefficients_of(self.model.without_offset(eta)) for eta in start]
         self.coefficients, self.predictor, self.deviance, _ = self._fitted(self.span.columns, starts)
 
     def on_basis(self) -> Floats:
         """Coefficients on the orthonormal basis."""
-        return np.asarray(self.span.Q.T @ (self.span.root * self.predictor) / np.sqrt(self.model.n))
+        moved = self.model.without_offset(self.predictor)
+        return np.asarray(self.span.Q.T @ (self.span.root * moved) / np.sqrt(self.model.n))
 
     def _tried(
         self, columns: SparseModel, starts: Floats, tolerance: float, enough: float
     ) -> tuple[Floats, Floats, float, float, float, bool, int]:
-        return columns.fit(self.model.design.weights, self.model.y, starts, tolerance, enough)
+        return columns.fit(self.model.design.weights, self.model.y, starts, tolerance, enough, self.model.offset)
 
     @staticmethod
     def _side_by_side(columns: SparseModel, size: int) -> Floats:
@@ -138,18 +139,18 @@ class SparseLogistic(CertifiedLogistic):
         """All rows but the saturated ones; of those only the ones that the model can move on its own, if it can."""
         weights, y = self.model.design.weights, self.model.y
         kernel = LogisticNull.of_sparse_fit(
-            self.span.columns, weights, y, self.predictor, self.coefficients, self.deviance
+            self.span.columns, weights, y, self.predictor, self.coefficients, self.deviance, self.model.offset
         )
         self.deviance = kernel.deviance
         return Null(kernel)
 
     def _fitted_on(self, rows: Indices, weights: Floats, tolerance: float) -> Floats:
         part = self.span.columns.part(rows, np.arange(self.span.rank))
-        return part.fit(weights, self.model.y[rows], self.coefficients[None], tolerance, np.inf)[1]
+        return part.fit(weights, self.model.y[rows], self.coefficients[None], tolerance, np.inf, self._offset(rows))[1]
 
     def _in_the_limit(self, columns: SparseModel, found: tuple[Floats, Floats, float, float]) -> float:
-        weights, y = self.model.design.weights, self.model.y
-        null = LogisticNull.of_sparse_fit(columns, weights, y, found[1], found[0], found[2])
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        null = LogisticNull.of_sparse_fit(columns, weights, y, found[1], found[0], found[2], offset)
         return self._limit(null, columns, found[0])
 
     def _limit(self, null: LogisticNull, columns: SparseModel, coefficients: Floats) -> float:
@@ -161,11 +162,13 @@ class SparseLogistic(CertifiedLogistic):
         if not 0 < len(rows) < len(y):
             return null.deviance
         rest = columns.part(rows, np.arange(columns.size))
-        return min(null.deviance, rest.fit(weights[rows], y[rows], coefficients[None], _ENOUGH, np.inf)[2])
+        found = rest.fit(weights[rows], y[rows], coefficients[None], _ENOUGH, np.inf, self._offset(rows))
+        return min(null.deviance, found[2])
 
     def _null_of(self, predictor: Floats, active: Floats, cost: float) -> LogisticNull:
-        weights, y = self.model.design.weights, self.model.y
-        return LogisticNull.of_sparse_rows(self.span.columns, weights, y, predictor, active, self.deviance, cost)
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        how = active, self.deviance, cost, offset
+        return LogisticNull.of_sparse_rows(self.span.columns, weights, y, predictor, *how)
 
     def _moved(self, coefficients: Floats) -> Floats:
         return self.span.columns.moved(np.asfortranarray(coefficients))
@@ -257,8 +260,8 @@ class SparseLogistic(CertifiedLogistic):
         if told.sum() < self.span.rank:
             told = np.ones_like(told)
         starts = np.ascontiguousarray(starts.reshape(-1, self.span.rank))
-        weights, y = self.model.design.weights, self.model.y
-        return self.span.columns.least_without(weights, y, told, places, starts, _ENOUGH, enough)
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        return self.span.columns.least_without(weights, y, told, places, starts, _ENOUGH, enough, offset)
 
     def _starts_nearby(self, places: Indices) -> tuple[Indices, Floats]:
         """Which models without a column are at the end of a step from here; columns × starts × coefficients."""
@@ -291,10 +294,11 @@ class SparseLogistic(CertifiedLogistic):
     @cached_property
     def _halfway(self) -> tuple[Floats, Floats]:
         """Coefficients of a fit that was stopped on its way to infinity, and a root of the inverse curvature there."""
-        weights, y, columns = self.model.design.weights, self.model.y, self.span.columns
-        tolerance = _HALFWAY * self.model.null_deviance
-        found = columns.fit(weights, y, self._centre()[None], tolerance, np.inf)
-        return found[0], LogisticNull.of_sparse_fit(columns, weights, y, found[1], found[0], found[2]).whitener
+        weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
+        columns, tolerance = self.span.columns, _HALFWAY * self.model.null_deviance
+        found = columns.fit(weights, y, self._centre()[None], tolerance, np.inf, offset)
+        null = LogisticNull.of_sparse_fit(columns, weights, y, found[1], found[0], found[2], offset)
+        return found[0], null.whitener
 
     def _least_without(self, place: int, kept: Indices, starts: Sequence[Floats], enough: float) -> float:
         """What the model without a column leaves unexplained at least of the rows that have most of the deviance, and
@@ -302,7 +306,8 @@ class SparseLogistic(CertifiedLogistic):
         """
         rows = np.flatnonzero(self._unexplained | (self.span.columns.column(place) != 0.0))
         weights, y = self.model.design.weights[rows], self.model.y[rows]
-        return self.span.columns.part(rows, kept).fit(weights, y, np.array(starts), _ENOUGH, enough)[3]
+        part = self.span.columns.part(rows, kept)
+        return part.fit(weights, y, np.array(starts), _ENOUGH, enough, self._offset(rows))[3]
 
     @cached_property
     def _unexplained(self) -> NDArray[np.bool_]:
