@@ -130,7 +130,8 @@ def _race(known: Intervals, rows: Indices, lower: Floats, upper: Floats, value: 
 
 
 def _contest(known: Intervals, rows: Indices, lower: Floats, upper: Floats, value: Value) -> None:
-    """The same for several df: whoever leads first, then those who may still be better, until nobody is."""
+    """The same for several df: those of each df among themselves, then whoever may still be better than the leader."""
+    _race_by_df(known, rows, lower, upper, value)
     unseen = lower < upper
     while True:
         low, high = value(lower), value(upper)
@@ -140,6 +141,23 @@ def _contest(known: Intervals, rows: Indices, lower: Floats, upper: Floats, valu
         i = unknown[[int(np.argmax(low[unknown]))]]
         lower[i], upper[i] = known.fit.contest(known.candidates[rows[i]], lower[i], upper[i], False)
         unseen[i] = False
+
+
+def _race_by_df(known: Intervals, rows: Indices, lower: Floats, upper: Floats, value: Value) -> None:
+    """Narrow intervals until the best of each df is known, the most promising df first: who loses to somebody of the
+    same df need not be known to the end. Where df differ, the larger statistic may be the lesser one.
+    """
+    df = known.df[rows]
+    low = value(lower)
+    kinds = np.unique(df)
+    for kind in kinds[np.argsort([-low[df == kind].max() for kind in kinds], kind="stable")]:
+        alike = np.flatnonzero((df == kind) & (value(upper) >= _near(float(value(lower).max()))))
+        contenders = alike[upper[alike] >= _near(float(lower[alike].max(initial=0.0)))]
+        if len(contenders) < 2 or not (lower[contenders] < upper[contenders]).any():
+            continue
+        contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
+        found = known.fit.contest(known.candidates[rows[contenders]], lower[contenders], upper[contenders], True)
+        lower[contenders], upper[contenders] = found
 
 
 def _near(best: float) -> float:
