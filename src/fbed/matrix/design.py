@@ -57,7 +57,8 @@ class Design:
     center, scale, low, high : of each column of the table's matrix; scale 0 marks a constant one.
     stored : number of values of each that are not 0.
     mostly_zero : which columns of the matrix have few values that are not 0.
-    by_support : whether nearly all columns of a sparse matrix have.
+    is_scattered : whether nearly all columns have.
+    by_support : the same of a sparse matrix.
     """
 
     def __init__(
@@ -77,7 +78,8 @@ class Design:
         # heavy rows can bring the centre far from 0, where sums over the other rows would cancel
         few = self.stored < _MOSTLY_ZERO * self.n_rows
         self.mostly_zero: NDArray[np.bool_] = few & (np.abs(self.center) <= self.scale)
-        self.by_support = self.is_sparse and int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
+        self.is_scattered = int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
+        self.by_support = self.is_sparse and self.is_scattered
         self._name_columns()
 
     def _name_columns(self) -> None:
@@ -153,6 +155,32 @@ class Design:
         columns = self.table.columns(variable)
         factor = self.table.factors.get(columns[0]) if len(columns) == 1 else None
         return None if factor is None else (factor.codes, len(factor.levels))
+
+    def scattered(self, variable: int) -> list[tuple[Any, int, float]]:
+        """The design columns of one variable without their zeros: a matrix, which of its columns, and its scale."""
+        found: list[tuple[Any, int, float]] = []
+        for j in self.table.columns(variable):
+            if j in self.table.factors:
+                levels, scale = self._levels(j), self._factor_moments(j)[1].tolist()
+                found += [(levels, place, one) for place, one in enumerate(scale)]
+            else:
+                found += [(self.matrix, place, float(self.scale[place])) for place in self._places(j).tolist()]
+        return found
+
+    def _levels(self, j: int) -> SparseColumns:
+        """Indicators of every level of a category but the first."""
+        if j not in self._known_levels:
+            codes = self.table.factors[j].codes
+            rows = np.argsort(codes, kind="stable").astype(np.int32)
+            count = np.bincount(codes, minlength=len(self.table.factors[j].levels))
+            ends = (np.cumsum(count) - count[0]).astype(np.int32)
+            rows = rows[count[0] :]
+            self._known_levels[j] = SparseColumns(ends, rows, np.ones(len(rows)), self.n_rows)
+        return self._known_levels[j]
+
+    @cached_property
+    def _known_levels(self) -> dict[int, SparseColumns]:
+        return {}
 
     def _column(self, j: int) -> Floats:
         """Design columns of one column of the table."""

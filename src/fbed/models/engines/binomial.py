@@ -59,16 +59,18 @@ class Binomial(CodedModel):
         """Maximise the likelihood on a set of variables; the fit nearby may be the one."""
         if isinstance(near, BinomialFit | CodedFit) and near.selected == tuple(selected):
             return near
-        if self.certified and is_worth_coding(self, selected):
-            coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)), near)
-            if coded is not None:
-                return coded
-        known = near.span if isinstance(near, BinomialFit) else None
+        if not self.certified:
+            return self.dense_fit(selected, near)
         grown = near.grown if isinstance(near, CertifiedBinomialFit) else None
         if grown is not None and grown.span.selected == tuple(selected):
             return CertifiedBinomialFit.of_engine(self, grown)
-        sparse = sparse_span(self.design, selected, known) if self.certified else None
-        return self.dense_fit(selected, near) if sparse is None else CertifiedBinomialFit(self, sparse, _hints(near))
+        sparse = sparse_span(self.design, selected, near.span if isinstance(near, BinomialFit) else None)
+        if sparse is not None:
+            return CertifiedBinomialFit(self, sparse, _hints(near))
+        coded = None
+        if is_worth_coding(self, selected):
+            coded = coded_fit(self, selected, self.starts(tuple(selected), _hints(near)), near)
+        return self.dense_fit(selected, near) if coded is None else coded
 
     def dense_fit(self, selected: Sequence[int], near: object = None) -> BinomialFit:
         """The same on a basis of orthogonal columns."""

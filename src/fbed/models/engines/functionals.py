@@ -53,6 +53,10 @@ class Functionals:
 class OwnFunctionals(Functionals):
     """Those of coefficients of the columns themselves."""
 
+    def of(self, variable: int) -> Floats:
+        """Those that pick the coefficients of a variable's columns."""
+        return self.single[:, self.span.place(variable)]
+
     @cached_property
     def single(self) -> Floats:
         """Each picks the coefficient of one column."""

@@ -26,7 +26,8 @@ from fbed.rules.p_values import Floats
 
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
 _PAYS = 0.25  # operations of a sparse Gram matrix beside those of a dense one, up to which it is quicker
-_SMALLEST = 8  # variables of a model; on fewer, a dense matrix is as quick
+_SMALLEST = 8  # columns of a model; with fewer, a dense matrix is as quick
+_MOST_OF_GROUPS = 128  # columns of categories and groups together
 MANY_COLUMNS = 100  # of a model from which a look at the rows that a column moves takes less time than a fit without it
 _ROWS_AT_ONCE = 2**13  # of an orthonormal basis that is made
 _HALFWAY = 0.025  # part of the null deviance that Newton's step promises where a fit towards infinity is half way there
@@ -38,14 +39,14 @@ class SparseSpan(Span):
     def __init__(self, design: Design, selected: Sequence[int], columns: SparseModel, factor: Floats) -> None:
         self.design = design
         self.selected = tuple(map(int, selected))
-        self.rank_of = dict.fromkeys(self.selected, 1)
+        self.rank_of = {variable: int(design.width[variable]) for variable in self.selected}
         self.columns, self.least_part = columns, float(np.sqrt(_APART))
         self.factor = factor  # lower, of the Gram matrix under the frequency weights
 
     @property
     def rank(self) -> int:
         """Dimension, intercept included."""
-        return 1 + len(self.selected)
+        return self.columns.size
 
     @cached_property
     def root(self) -> Floats:  # type: ignore[override]
@@ -71,16 +72,22 @@ def sparse_span(design: Design, selected: Sequence[int], near: Span | None = Non
     if isinstance(near, SparseSpan) and near.selected == tuple(selected[:-1]):
         return _with_one_more(near, int(selected[-1]))
     chosen = np.asarray(selected, dtype=np.intp)
-    if len(chosen) < _SMALLEST or not design.varying[chosen].all():
+    single = design.varying[chosen]
+    if design.width[chosen].sum() < _SMALLEST or not (single.all() or _are_few(design, chosen)):
         return None
-    which, most = design.positions(chosen), _PAYS * design.n_rows * (1 + len(chosen)) ** 2
+    which, most = design.positions(chosen[single]), _PAYS * design.n_rows * (1 + design.width[chosen].sum()) ** 2
     if (design.n_rows + design.stored[which].sum()) ** 2 > most * design.n_rows:  # as many pairs at least
         return None
-    columns = SparseModel(design.matrix, which, design.scale)
+    columns = SparseModel(design.matrix, which if single.all() else which[:0], design.scale)
+    for variable in () if single.all() else chosen.tolist():
+        for column in design.scattered(variable):
+            columns = columns.with_column(*column)
     if columns.pairs > most:
         return None
     gram = columns.gram(design.weights)
     size = np.sqrt(np.diag(gram))
+    if not size.min() > 0.0:
+        return None
     try:
         factor = linalg.cholesky(gram / size / size[:, None], lower=True, check_finite=False)
     except linalg.LinAlgError:
@@ -90,23 +97,38 @@ def sparse_span(design: Design, selected: Sequence[int], near: Span | None = Non
     return SparseSpan(design, selected, columns, np.asfortranarray(factor * size[:, None]))
 
 
+def _are_few(design: Design, variables: NDArray[np.intp]) -> bool:
+    """Whether categories and groups beside words have few columns together: of many levels, most are better eliminated,
+    and beside other columns there is nothing to be gained.
+    """
+    wide = variables[~design.varying[variables]]
+    return design.is_scattered and bool((design.width[wide] > 0).all() and design.width[wide].sum() <= _MOST_OF_GROUPS)
+
+
 def _with_one_more(span: SparseSpan, variable: int) -> SparseSpan | None:
-    """A row more of the factor."""
-    design = span.design
-    if not design.varying[variable]:
+    """As many columns more as the variable has."""
+    design, columns, factor = span.design, span.columns, span.factor
+    selected = (*span.selected, variable)
+    if not (design.varying[variable] or _are_few(design, np.array(selected, dtype=np.intp))):
         return None
-    position = int(design.positions([variable])[0])
-    columns = span.columns.with_column(design.matrix, position, float(design.scale[position]))
-    if columns.pairs > _PAYS * design.n_rows * columns.size**2:
-        return None
-    along = columns.products(design.weights * columns.column(span.rank))
-    row = lapack.dtrtrs(span.factor, along[:-1], lower=1)[0]
+    for column in design.scattered(variable):
+        columns = columns.with_column(*column)
+        grown = _with_row(factor, columns.products(design.weights * columns.column(columns.size - 1)))
+        if grown is None:
+            return None
+        factor = grown
+    return SparseSpan(design, selected, columns, factor) if columns.pairs <= _PAYS * design.n_rows * columns.size**2 else None
+
+
+def _with_row(factor: Floats, along: Floats) -> Floats | None:
+    """A row more of the factor of a Gram matrix, given its last column; None where that is next to the others."""
+    row = lapack.dtrtrs(factor, along[:-1], lower=1)[0]
     pivot = float(along[-1] - row @ row)
     if not pivot > _APART * along[-1]:
         return None
-    factor = np.zeros((columns.size, columns.size), order="F")
-    factor[:-1, :-1], factor[-1, :-1], factor[-1, -1] = span.factor, row, np.sqrt(pivot)
-    return SparseSpan(design, (*span.selected, variable), columns, factor)
+    out = np.zeros((len(along), len(along)), order="F")
+    out[:-1, :-1], out[-1, :-1], out[-1, -1] = factor, row, np.sqrt(pivot)
+    return out
 
 
 class SparseLogistic(CertifiedLogistic):
@@ -212,6 +234,8 @@ class SparseLogistic(CertifiedLogistic):
 
     def deviance_without(self, variable: int, enough: float) -> tuple[float, float]:
         """Deviance of the model without one variable, from a start close by; or an interval that is above `enough`."""
+        if self.span.rank_of[variable] > 1:
+            return self._dense.deviance_without(variable, enough)
         place = self.span.place(variable).start
         kept = np.array([k for k in range(self.span.rank) if k != place])
         near = self._shortest_way_without(variable) if self.deviance > 0.0 else None
@@ -229,19 +253,29 @@ class SparseLogistic(CertifiedLogistic):
     def least_losses(self, variables: Indices, enough: float) -> Floats:
         """What removing each variable costs at least, or more than enough, from its own rows; 0 where it is not told.
 
-        By steps that begin where a part of a variable's coefficient is taken off them, the fewest rows first.
+        By steps that begin where a part of a variable's coefficient is taken off them, the fewest rows first. Nothing is
+        told of categories and groups.
         """
-        if not self.deviance > 0.0:
-            return np.zeros(len(variables))
-        design = self.model.design
-        order = np.argsort(design.stored[design.positions(variables)], kind="stable")
+        design, out = self.model.design, np.zeros(len(variables))
+        single = np.flatnonzero(design.varying[variables])
+        if not self.deviance > 0.0 or len(single) == 0:
+            return out
+        order = single[np.argsort(design.stored[design.positions(variables[single])], kind="stable")]
         places = np.array([self.span.place(int(v)).start for v in variables[order]], dtype=np.int64)
-        out = np.empty(len(variables))
         out[order] = self.null.kernel.losses(places, self.coefficients, enough)
         return np.maximum(out, 0.0)
 
     def least_deviances_without(self, variables: Indices, enough: Floats) -> Floats:
-        """What the models without each of some variables leave unexplained at least, or more than enough of it."""
+        """What the models without each of some variables leave unexplained at least, or more than enough of it.
+
+        Nothing is told of categories and groups.
+        """
+        single = self.model.design.varying[variables]
+        if not single.all():
+            left = np.zeros(len(variables))
+            if single.any():
+                left[single] = self.least_deviances_without(variables[single], enough[single])
+            return left
         places, out = np.array([self.span.place(int(v)).start for v in variables]), np.zeros(len(variables))
         far = np.ones(len(places), dtype=bool)
         if self.deviance > 0.0:
