@@ -11,11 +11,13 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -120,19 +122,33 @@ def fingerprints(rng: np.random.Generator) -> Case:
     return Case(X, y, rng.integers(1, 4, n).astype(float) if rng.random() < 0.3 else None)
 
 
+def beside_categories(rng: np.random.Generator) -> Case:
+    """With one to three categories that the classes depend on, some of whose levels are rare, pure or never seen."""
+    case = (words, nearly_pure, doubled, with_offset)[rng.integers(4)](rng)
+    X = case.X.toarray() if sparse.issparse(case.X) else case.X
+    table = pd.DataFrame(X.astype(float), columns=[f"w{j}" for j in range(X.shape[1])])
+    for name in "abc"[: rng.integers(1, 4)]:
+        n_levels, noise = int(rng.choice([3, 4, 8, 20])), rng.choice([0.2, 1.0, 3.0])
+        order = np.argsort(np.argsort(case.y + noise * rng.normal(size=len(X)))) / len(X)
+        codes = np.floor(n_levels * order ** rng.choice([1.0, 2.0, 4.0])).astype(int)
+        levels = [f"l{code:02}" for code in range(n_levels + int(rng.random() < 0.1))]
+        table.insert(int(rng.integers(table.shape[1])), name, pd.Categorical.from_codes(codes, categories=levels))
+    return replace(case, X=table, forced=())
+
+
 KINDS = (words, doubled, small_types, with_offset, with_forced, outliers, nearly_pure, in_a_dense_table)
 
 
-def drawn(seed: int) -> tuple[Case, Any, dict[str, Any]]:
+def drawn(seed: int, kinds: Sequence[Callable[[np.random.Generator], Case]] = KINDS) -> tuple[Case, Any, dict[str, Any]]:
     """A case, a criterion and an algorithm."""
     rng = np.random.default_rng([99, seed])
-    case = KINDS[seed % len(KINDS)](rng)
+    case = kinds[seed % len(kinds)](rng)
     return case, CRITERIA[rng.integers(len(CRITERIA))], ALGORITHMS[rng.integers(len(ALGORITHMS))]
 
 
-def trails(seed: int) -> list[Any]:
+def trails(seed: int, kinds: Sequence[Callable[[np.random.Generator], Case]] = KINDS) -> list[Any]:
     """The search by fitting every model, and by bounds."""
-    case, criterion, algorithm = drawn(seed)
+    case, criterion, algorithm = drawn(seed, kinds)
     return [trail_of(case, "binomial", criterion, engine, **algorithm) for engine in ("exhaustive", "certified")]
 
 
@@ -142,19 +158,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--categories", action="store_true", help="words beside categories instead of all other kinds")
     asked = parser.parse_args()
     sparse_logistic._SMALLEST, sparse_logistic._PAYS, binomial.MANY_COLUMNS = 1, np.inf, 1
-    failed = 0
+    failed, kinds = 0, (beside_categories,) if asked.categories else KINDS
     for seed in range(asked.first, asked.first + asked.cases):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                assert_same(*trails(seed))
+                assert_same(*trails(seed, kinds))
             except InvalidInput:  # a class of a single row, for example
                 continue
             except AssertionError as error:
                 failed += 1
-                print(seed, *drawn(seed)[1:], KINDS[seed % len(KINDS)].__name__, str(error)[:200], flush=True)
+                print(seed, *drawn(seed, kinds)[1:], kinds[seed % len(kinds)].__name__, str(error)[:200], flush=True)
     print(f"{asked.cases} cases, {failed} differ")
     return 1 if failed else 0
 

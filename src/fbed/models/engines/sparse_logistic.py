@@ -27,7 +27,7 @@ from fbed.rules.p_values import Floats
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
 _PAYS = 0.25  # operations of a sparse Gram matrix beside those of a dense one, up to which it is quicker
 _SMALLEST = 8  # columns of a model; with fewer, a dense matrix is as quick
-_MOST_OF_GROUPS = 128  # columns of categories and groups together
+_MOST_OF_GROUPS = 256  # columns of categories and groups together
 MANY_COLUMNS = 100  # of a model from which a look at the rows that a column moves takes less time than a fit without it
 _ROWS_AT_ONCE = 2**13  # of an orthonormal basis that is made
 _HALFWAY = 0.025  # part of the null deviance that Newton's step promises where a fit towards infinity is half way there

@@ -34,6 +34,7 @@ MANY_LEVELS = 16
 
 _SATURATED = 1e-6  # part of the null deviance below which nothing is left to explain
 _MOST_PAIRS = 2**24  # of levels of two categories
+_STRAY = 1e-6  # part of a predictor that may be rounding
 
 
 def is_worth_coding(model: CodedModel, selected: Sequence[int]) -> bool:
@@ -345,7 +346,26 @@ class CodedFit:
     ) -> tuple[Floats, Floats, NDArray[np.bool_]] | None:
         """Intervals for deviances without each of some variables, from the rows of the fit; None if these do not do."""
         places = [self._places[variable] for variable in variables]
-        return self._null.enclose_without(places, self._coefficients, settled) if places else None
+        found = self._null.enclose_without(places, self._coefficients, settled) if places else None
+        if found is None:
+            return None
+        least, most, told, ends = found
+        strays = self._strays(places, ends)
+        return np.where(strays, 0.0, least), np.where(strays, np.inf, most), told & ~strays
+
+    def _strays(self, places: Sequence[slice], ends: Floats) -> NDArray[np.bool_]:
+        """Which predictors are not those of a model without the columns at each of some places.
+
+        Beside rows that are as good as certain, steps are long, and what rounding has left in them grows.
+        """
+        moved = ends if self.model.offset is None else ends - self.model.offset[:, None]
+        there, own = self.weight > 0, np.zeros((self.columns.size, len(places)))
+        for j, place in enumerate(places):
+            own[place, j] = self._by_weight.coefficients(moved[:, j])[place]
+        no_levels = np.zeros((len(self._by_weight.inverse), len(places)))
+        rest = self._by_weight.without_model(moved) + self.columns.predict(no_levels, own)
+        size = np.maximum(1.0, np.abs(moved[there]).max(axis=0, initial=0.0))
+        return ~np.asarray(np.abs(rest[there]).max(axis=0, initial=0.0) <= _STRAY * size)
 
     def _without(self, variable: int) -> Arrangement | None:
         if variable not in self._smaller:
@@ -383,7 +403,12 @@ class CodedFit:
         """Of the columns beside the levels; every row counts alike, since those that are certain may be the ones that
         tell them.
         """
-        return Projection.of(self.columns, self.weight).coefficients(self.model.without_offset(self.predictor))
+        return self._by_weight.coefficients(self.model.without_offset(self.predictor))
+
+    @cached_property
+    def _by_weight(self) -> Projection:
+        """Every row that is not explained by its level counts as it is weighted."""
+        return Projection.of(self.columns, self.weight)
 
     @cached_property
     def _places(self) -> dict[int, slice]:

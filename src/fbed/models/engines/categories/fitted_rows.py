@@ -269,9 +269,9 @@ class FittedRows:
 
     def enclose_without(
         self, places: Sequence[slice], coefficients: Floats, settled: AllSettled
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]] | None:
-        """Deviances without the columns of each of several variables, given the coefficients of all; and which of them
-        are settled. None where a fit is needed to tell.
+    ) -> tuple[Floats, Floats, NDArray[np.bool_], Floats] | None:
+        """Deviances without the columns of each of several variables, given the coefficients of all; which of them
+        are settled, and the predictors where that was found, one a column. None where a fit is needed to tell.
 
         What the model has of its own in some columns X are directions G of its span, with GᵀwX = 1 and Gᵀwz = 0 for all
         other columns z. Those have the coefficients GᵀwG, so that G(GᵀwG)⁻¹ times theirs is what is to be taken away.
@@ -292,7 +292,7 @@ class FittedRows:
         beside = Without(np.hstack(parts), owner, len(places))
         walks = self._walks(beside, np.asfortranarray(start), np.zeros(len(places)), np.inf)
         walks.go(settled)
-        return walks.least, walks.most, walks.settled
+        return walks.least, walks.most, walks.settled, walks.predictor
 
     def _enclosed_one(
         self, beside: Beside, start: Floats, least: Floats, most: float, settled: Settled
