@@ -71,10 +71,10 @@ def test_what_cannot_be_written_down_is_not_taken():
     assert found is None or found.deviance == pytest.approx(honest, abs=1e-3)
 
 
-@pytest.mark.parametrize("seed", [40329, 40401, 41239, 41353, 41361, 41415])
+@pytest.mark.parametrize("seed", [4803, 40329, 40401, 41239, 41353, 41361, 41415])
 @pytest.mark.parametrize("kept_sparse", [False, True])
 def test_searches_beside_near_copies_agree(seed, kept_sparse, monkeypatch):
-    """Where both engines have been wrong, each in its way: rows were told apart that are equal."""
+    """Where engines have been wrong, each in its way: rows were told apart that are equal, beside an offset too."""
     if kept_sparse:
         monkeypatch.setattr(sparse_logistic, "_SMALLEST", 1)
         monkeypatch.setattr(sparse_logistic, "_PAYS", np.inf)

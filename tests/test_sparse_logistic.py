@@ -5,7 +5,10 @@ The engine takes models of many variables only, so that it is told here to take 
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
+import pandas as pd
 import pytest
 from benchmarks.words import Corpus, documents
 from scipy import sparse
@@ -18,7 +21,7 @@ from fbed.models.engines.binomial import CertifiedBinomialFit
 from problem_cases import read_problem
 from test_certified import assert_same, combination
 from test_kernels import Fitted
-from word_cases import fingerprints, outliers, trails
+from word_cases import beside_categories, drawn, fingerprints, outliers, trails
 
 N_SEEDS = 6
 
@@ -28,6 +31,7 @@ def always(monkeypatch):
     """Every model of a sparse matrix by the sparse engine, unless its columns nearly depend on each other."""
     monkeypatch.setattr(sparse_logistic, "_SMALLEST", 1)
     monkeypatch.setattr(sparse_logistic, "_PAYS", np.inf)
+    monkeypatch.setattr(sparse_logistic, "_BESIDE_WORDS", False)
     monkeypatch.setattr(binomial, "MANY_COLUMNS", 1)
     made = []
     begin = sparse_logistic.SparseLogistic._begin
@@ -59,6 +63,64 @@ def test_hostile_data_equal_exhaustive(kind, seed, always):
         pytest.skip("has categories")
     criterion, algorithm = combination(number)
     assert_same(*(trail_of(case, "binomial", criterion, engine, **algorithm) for engine in ("exhaustive", "certified")))
+
+
+@pytest.mark.parametrize("seed", range(3, 83, 8))
+def test_offsets_equal_exhaustive(seed, always):
+    assert drawn(seed)[0].offset is not None
+    assert_same(*trails(seed))
+
+
+@pytest.mark.parametrize("seed", [*range(8), 87])
+@pytest.mark.filterwarnings("ignore")
+def test_words_beside_categories_equal_exhaustive(seed, always):
+    """Levels that are rare, pure or never seen among them; the last one had a removal that left its model."""
+    assert_same(*trails(seed, (beside_categories,)))
+
+
+def test_categories_and_groups_are_columns_like_others(always):
+    words, y = documents(Corpus(200, 30, 9.0), seed=3)
+    table = pd.DataFrame(words.toarray(), columns=[f"w{j}" for j in range(words.shape[1])])
+    table["place"] = pd.Categorical.from_codes(np.random.default_rng(1).integers(0, 5, len(y)), list("abcde"))
+    options = {"family": "binomial", "groups": {"pair": ["w3", "w4"]}}
+    problem = read_problem(table, y, [fbed.BIC()], **options)
+    place, pair = problem.table.names.index("place"), 3  # a group is where its first column is
+    span = problem.model.fit([5, place, pair, 7]).span
+    assert isinstance(span, sparse_logistic.SparseSpan)
+    assert span.rank == 1 + 1 + 4 + 2 + 1
+    found = span.columns.moved(np.asfortranarray(np.eye(span.rank)))[:, span.place(place)]
+    wanted = problem.design.columns(place)
+    np.testing.assert_allclose(found - found.mean(axis=0), wanted, atol=1e-12)
+    dense = problem.model.dense_fit([5, place, pair, 7])
+    assert problem.model.fit([5, place, pair, 7]).deviance == pytest.approx(dense.deviance, rel=1e-10)
+
+
+@pytest.mark.parametrize("k", [0, 1])
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_of_words_equal_exhaustive(seed, k, always):
+    X, y = documents(Corpus(150, 60, 10.0, topics=2), seed)
+    groups = {f"g{j}": [3 * j, 3 * j + 1] for j in range(8)}
+    one, other = (fbed.select(X, y, k=k, groups=groups, engine=engine) for engine in ("certified", "exhaustive"))
+    assert (one.selected, one.n_tests) == (other.selected, other.n_tests)
+    assert one.model.deviance == pytest.approx(other.model.deviance, rel=1e-8)
+    assert any(later - rank == 2 for rank, later in itertools.pairwise(always))  # a pair entered
+
+
+def test_those_of_one_df_race_each_other(monkeypatch):
+    """Where df differ, contenders of the same df are not fitted to the end one by one."""
+    X, y = documents(Corpus(400, 300, 20.0), seed=5)
+    asked = []
+    contest = CertifiedBinomialFit.contest
+
+    def counted(self, candidates, lower, upper, race):
+        asked.append((len(candidates), race))
+        return contest(self, candidates, lower, upper, race)
+
+    monkeypatch.setattr(CertifiedBinomialFit, "contest", counted)
+    result = fbed.select(X, y, k=0, groups={"pair": [0, 1], "three": [2, 3, 4]})
+    scans = sum(row.phase == "forward" for row in result.trace)
+    assert any(race and count > 1 for count, race in asked)
+    assert sum(not race for _, race in asked) <= 2 * scans
 
 
 def test_the_engine_is_asked(always):

@@ -139,7 +139,9 @@ def beside_categories(rng: np.random.Generator) -> Case:
 KINDS = (words, doubled, small_types, with_offset, with_forced, outliers, nearly_pure, in_a_dense_table)
 
 
-def drawn(seed: int, kinds: Sequence[Callable[[np.random.Generator], Case]] = KINDS) -> tuple[Case, Any, dict[str, Any]]:
+def drawn(
+    seed: int, kinds: Sequence[Callable[[np.random.Generator], Case]] = KINDS
+) -> tuple[Case, Any, dict[str, Any]]:
     """A case, a criterion and an algorithm."""
     rng = np.random.default_rng([99, seed])
     case = kinds[seed % len(kinds)](rng)
@@ -161,6 +163,7 @@ def main() -> int:
     parser.add_argument("--categories", action="store_true", help="words beside categories instead of all other kinds")
     asked = parser.parse_args()
     sparse_logistic._SMALLEST, sparse_logistic._PAYS, binomial.MANY_COLUMNS = 1, np.inf, 1
+    sparse_logistic._BESIDE_WORDS = False
     failed, kinds = 0, (beside_categories,) if asked.categories else KINDS
     for seed in range(asked.first, asked.first + asked.cases):
         with warnings.catch_warnings():

@@ -27,7 +27,8 @@ from fbed.rules.p_values import Floats
 _APART = 1e-3  # part of a column's norm² that the other columns of the model must leave of it
 _PAYS = 0.25  # operations of a sparse Gram matrix beside those of a dense one, up to which it is quicker
 _SMALLEST = 8  # columns of a model; with fewer, a dense matrix is as quick
-_MOST_OF_GROUPS = 256  # columns of categories and groups together
+_MOST_OF_GROUPS = 256  # columns of categories and groups together,
+_BESIDE_WORDS = True  # and only where nearly all other columns are mostly 0
 MANY_COLUMNS = 100  # of a model from which a look at the rows that a column moves takes less time than a fit without it
 _ROWS_AT_ONCE = 2**13  # of an orthonormal basis that is made
 _HALFWAY = 0.025  # part of the null deviance that Newton's step promises where a fit towards infinity is half way there
@@ -101,8 +102,8 @@ def _are_few(design: Design, variables: NDArray[np.intp]) -> bool:
     """Whether categories and groups beside words have few columns together: of many levels, most are better eliminated,
     and beside other columns there is nothing to be gained.
     """
-    wide = variables[~design.varying[variables]]
-    return design.is_scattered and bool((design.width[wide] > 0).all() and design.width[wide].sum() <= _MOST_OF_GROUPS)
+    width = design.width[variables[~design.varying[variables]]]
+    return (design.is_scattered or not _BESIDE_WORDS) and bool((width > 0).all() and width.sum() <= _MOST_OF_GROUPS)
 
 
 def _with_one_more(span: SparseSpan, variable: int) -> SparseSpan | None:
@@ -117,7 +118,11 @@ def _with_one_more(span: SparseSpan, variable: int) -> SparseSpan | None:
         if grown is None:
             return None
         factor = grown
-    return SparseSpan(design, selected, columns, factor) if columns.pairs <= _PAYS * design.n_rows * columns.size**2 else None
+    return (
+        SparseSpan(design, selected, columns, factor)
+        if columns.pairs <= _PAYS * design.n_rows * columns.size**2
+        else None
+    )
 
 
 def _with_row(factor: Floats, along: Floats) -> Floats | None:
