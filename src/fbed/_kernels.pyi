@@ -518,6 +518,14 @@ class CoxBrackets:
 def settle_cox(fits: CoxFits, X: Floats, predictor: Floats) -> tuple[float, float]:
     """The interval of a model's least deviance, from some linear predictor of it; open where nothing can be told."""
 
+def wald_intervals(
+    Q: Floats, weight: Floats, y: Floats, eta: Floats, counts: bool, x: Floats, line: Floats, width: float
+) -> tuple[Floats, Floats]:
+    """Ends of intervals of the Wald statistics of the columns of x, each beside a model.
+
+    The model has the columns Q, orthonormal under its curvatures at the predictor `eta`, offset and all. Intervals are
+    below their lines, or above and no wider than `width` times their ends; [0, ∞) where that needs more care."""
+
 def fit_logistic(
     Z: Floats,
     weight: Floats,

@@ -1,0 +1,211 @@
+"""Wald tests without fitting a model for every candidate.
+
+*Additions.* At the fit on S let x be a candidate, x̃ what the model leaves of it under the curvatures w of the rows, U = Σrx̃,
+I = Σwx̃² and s = U²/I its score statistic. In logistic and Poisson models a row's curvature changes by no more than a
+factor eᵐ while its predictor moves by m. With ℓ the largest zᵀH⁻¹z of a row of [Z x̃] and ρ = √(sℓ) < 1, the larger model
+has a maximum, no predictor is further from it than m = −log(1 − ρ), and
+
+    s·[m/(eᵐ − 1)]²·e⁻ᵐ  ≤  Wald  ≤  s·[m/(1 − e⁻ᵐ)]²·eᵐ,
+
+since β̂ = U/Ī with Ī between I(1 − e⁻ᵐ)/m and I(eᵐ − 1)/m, and the information at the maximum is e^±m·I (Bach 2010, Electronic
+Journal of Statistics 4). All of that are sums that score tests make too. Whom it does not tell apart from the critical
+value is taken some steps towards his own maximum, where the same argument encloses his statistic more tightly
+(`wald_intervals`), and what hangs on less than rounding is fitted as if there were no bounds.
+
+*Removals.* The larger model is the one that is fitted: with coefficients b and H its curvature, the statistic of columns j
+is bⱼᵀ[(H⁻¹)ⱼⱼ]⁻¹bⱼ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from fbed._kernels import wald_intervals
+from fbed.clock import check_time
+from fbed.matrix.row_blocks import RowBlocks
+from fbed.models.base import Bounds, Indices, single_columns
+from fbed.models.engines.scored import AT_ONCE, Place, ScoredFit
+from fbed.models.likelihoods.glm import POISSON, Glm
+from fbed.models.likelihoods.likelihood import RegressionFit, evidence
+from fbed.models.likelihoods.newton import Maximum, polished
+from fbed.rules.criteria import Evidence
+from fbed.rules.p_values import ChiSquare, Floats
+from fbed.threads import spread
+
+_ROUNDING = 1e-8  # what bounds are widened by: what is left of sums after cancellation has more digits
+_NOISE = 4e-15  # rounding of a sum, beside the sum of sizes
+_CLOSE = 1e-6  # width of an interval, beside its end, that tells who is best unless somebody is as good
+_FIRST = 8  # contenders of whom the best is found before the others are looked at
+_MODERATE = 15.0  # predictors beyond may be on their way to infinity
+_INDEPENDENT = 1e-4  # part of its length that a column must have kept beside those before it
+_BATCH_VALUES = 2**17  # float64 values of columns that are looked at in one go
+
+
+class WaldFit(ScoredFit):
+    """A fit of a model of two classes, trials or counts whose candidates are tested by their coefficients."""
+
+    reference = ChiSquare()
+    bounds_are_cheap, looks_are_dear = True, False
+
+    def prepare(self, n_candidates: int = 0, critical: float = np.inf) -> None:
+        """Nothing: what candidates share is made when the first of them asks."""
+
+    def gains(self, candidates: Indices) -> Evidence:
+        """Evidence for adding each candidate, all of them fitted."""
+        return RegressionFit.gains(self, candidates)
+
+    def gain_bounds(self, candidates: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Intervals from sums, from a few steps where these are not clear of the critical value, or statistics."""
+        lower, upper, df = np.zeros(len(candidates)), np.full(len(candidates), np.inf), np.zeros(len(candidates))
+        line = float(critical(np.ones(1))[0])
+        single = np.flatnonzero(self.model.design.varying[candidates])
+        for start in range(0, len(single) if self._is_moderate else 0, AT_ONCE):
+            some = single[start : start + AT_ONCE]
+            lower[some], upper[some], known = self._from_sums(candidates[some])
+            df[some[known]] = 1.0
+        unsure = np.flatnonzero((df > 0) & _unclear(lower, upper, line))
+        lower[unsure], upper[unsure] = self._narrowed(candidates[unsure], lower[unsure], upper[unsure], line, np.inf)
+        rest = np.flatnonzero((df == 0) | _unclear(lower, upper, line))
+        if len(rest):
+            careful = self.gains(candidates[rest])
+            lower[rest] = upper[rest] = careful.statistic
+            df[rest] = careful.df
+        return Bounds(lower, upper, df, self.reference)
+
+    @cached_property
+    def _is_moderate(self) -> bool:
+        """Whether no predictor may be on its way to infinity, and the model has curvature in every direction."""
+        return self.deviance > 0.0 and float(np.abs(self.predictors()).max()) < _MODERATE and self._place is not None
+
+    @cached_property
+    def _basis(self) -> Floats:
+        """Columns of the model that are orthonormal under the curvatures of its rows."""
+        return np.asfortranarray(solve_triangular(cast(Place, self._place).root, self.Z.T, lower=True).T)
+
+    @cached_property
+    def _leverage(self) -> float:
+        """The largest zᵀH⁻¹z of a row."""
+        return float(np.einsum("ij,ij->i", self._basis, self._basis).max())
+
+    def _from_sums(self, candidates: Indices) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Intervals of single columns, and who may be looked at closer."""
+        place, blocks = cast(Place, self._place), RowBlocks(self.model.design)
+        beside = self._beside(place, candidates, blocks.products)
+        left = np.where(beside.known, beside.left, 1.0)
+        furthest = blocks.reach(candidates) + np.sqrt(self._leverage * np.maximum(beside.own - left, 0.0))
+        noise = _NOISE * float(np.abs(place.vectors[:, 0]).sum()) * furthest / np.sqrt(left)
+        slope = np.abs(beside.slope) / np.sqrt(left)
+        length = np.sqrt(place.before @ place.before + slope**2) + noise
+        lower, upper = enclosed(slope, length, self._leverage + furthest**2 / left, noise)
+        return np.where(beside.known, lower, 0.0), np.where(beside.known, upper, np.inf), beside.known
+
+    def _narrowed(
+        self, candidates: Indices, lower: Floats, upper: Floats, line: float, width: float
+    ) -> tuple[Floats, Floats]:
+        """Intervals after a few steps: below the line, or above it and of that width relative to their ends."""
+        glm, design = cast(Glm, self.model.likelihood), self.model.design
+        size = max(1, _BATCH_VALUES // design.n_rows)
+        batches = [candidates[start : start + size] for start in range(0, len(candidates), size)]
+
+        def look(some: Indices) -> tuple[Floats, Floats]:
+            check_time()
+            x = np.asfortranarray(single_columns(design, some))
+            counts, lines = glm.distribution is POISSON, np.full(len(some), line)
+            return wald_intervals(self._basis, glm.weights, glm.y, self._predictor, counts, x, lines, width)
+
+        found = list(spread(look, batches, design.n_threads))
+        if not found:
+            return lower, upper
+        low, high = (np.concatenate([part[end] for part in found]) for end in (0, 1))
+        return np.maximum(lower, low), np.minimum(upper, high)
+
+    @cached_property
+    def _predictor(self) -> Floats:
+        """The linear predictor, offset and all."""
+        offset = cast(Glm, self.model.likelihood).offset
+        return np.ascontiguousarray((self.predictors() if offset is None else self.predictors() + offset)[:, 0])
+
+    def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
+        """Statistics; in a race of those only who are not behind the best after some steps."""
+        lower, upper = lower.copy(), upper.copy()
+        if race:
+            self._race(candidates, lower, upper)
+        last = np.flatnonzero((lower < upper) & (upper >= (lower.max(initial=0.0) * (1.0 - _CLOSE) if race else 0.0)))
+        if len(last):
+            lower[last] = upper[last] = self.gains(candidates[last]).statistic
+        return lower, upper
+
+    def _race(self, candidates: Indices, lower: Floats, upper: Floats) -> None:
+        """Narrow the intervals of the first few, then of those who may be better."""
+        if not self._is_moderate:
+            return
+        for first in (True, False):
+            best = float(lower.max(initial=0.0)) * (1.0 - _CLOSE)
+            open_ = (upper - lower > _CLOSE * upper) & (upper >= best) & self.model.design.varying[candidates]
+            some = np.flatnonzero(open_)[: _FIRST if first else None]
+            if len(some) > 1 or not first:
+                lower[some], upper[some] = self._narrowed(candidates[some], lower[some], upper[some], best, _CLOSE)
+
+    def losses(self, variables: Indices) -> Evidence:
+        """Evidence against removing each variable."""
+        found = self._removals
+        if found is None:
+            return super().losses(variables)
+        df = np.array([float(self.span.rank_of[int(v)]) for v in variables])
+        return evidence(np.array([found[int(v)] for v in variables]), df)
+
+    @cached_property
+    def _removals(self) -> dict[int, float] | None:
+        """Statistics of all variables of the model; None where some of them have to be fitted."""
+        sound = self.span.full_rank and self.span.least_part > _INDEPENDENT
+        if not (sound and self._is_moderate):
+            return None
+        likelihood = self.model.likelihood
+        found = Maximum(self.parameters[:, None], np.array([self.deviance]), np.ones(1, dtype=bool))
+        parameters = polished(likelihood, self.columns, found)
+        _, hessian = likelihood.at(self.columns, parameters).derivatives()
+        triangle = self.span.triangle()
+        b = solve_triangular(triangle, parameters[:, 0])
+        root = solve_triangular(triangle, np.linalg.inv(np.linalg.cholesky(hessian[0])).T)  # H⁻¹ in the units of b
+        scale = float(likelihood.precision(np.array([self.deviance]))[0])
+        return {v: scale * _wald(b, root, self.span.place(v)) for v in self.span.selected}
+
+    def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
+        """Statistics: they cost no more than bounds."""
+        found = self.losses(variables)
+        return Bounds(found.statistic, found.statistic, found.df, self.reference)
+
+    def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
+        """The statistic of one variable."""
+        loss = float(self.losses(np.array([variable], dtype=np.intp)).statistic[0])
+        return loss, loss
+
+
+def enclosed(slope: Floats, length: Floats, leverage: Floats, noise: Floats | float = 0.0) -> tuple[Floats, Floats]:
+    """Wald statistics of columns of information 1, of length `length` of the gradient and `slope` of it along the column."""
+    rho = length * np.sqrt(leverage)
+    inside = rho < 1.0
+    rho = np.where(inside, rho, 0.5)
+    m = -np.log1p(-rho)
+    low, high = (np.where(m > 1e-9, m / np.where(m > 1e-9, by, 1.0), 1.0) for by in (np.expm1(m), rho))
+    middle, half = 0.5 * (low + high) * slope, 0.5 * (high - low) * length + noise
+    lower = np.maximum(middle - half, 0.0) ** 2 * np.exp(-m) * (1.0 - _ROUNDING)
+    upper = (middle + half) ** 2 * np.exp(m) * (1.0 + _ROUNDING)
+    return np.where(inside, lower, 0.0), np.where(inside, upper, np.inf)
+
+
+def _unclear(lower: Floats, upper: Floats, line: float) -> NDArray[np.bool_]:
+    """Whose interval may hold the line."""
+    return np.asarray((lower < upper) & (lower <= line * (1.0 + _ROUNDING)) & (upper > line * (1.0 - _ROUNDING)))
+
+
+def _wald(b: Floats, root: Floats, place: slice) -> float:
+    """bⱼᵀ[(RRᵀ)ⱼⱼ]⁻¹bⱼ."""
+    own = root[place]
+    return float(b[place] @ np.linalg.solve(own @ own.T, b[place]))

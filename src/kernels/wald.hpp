@@ -1,0 +1,281 @@
+// Wald statistics of columns that join a model of two classes, of trials or of counts, each enclosed as far as somebody asks.
+//
+// On columns B = [Q x̂] that are orthonormal under the curvatures w⁰ of the model's fit, the curvature of the larger model is
+// H⁰ = I there. Rows have |w'| ≤ w: where no predictor has moved by more than m₁, e^−m₁·H⁰ ≤ H ≤ e^m₁·H⁰. At a point with
+// gradient g and coefficient b of x̂, let ℓ be the largest |B_i|² of a row and ρ = e^m₁·|g|·√ℓ. Where ρ < 1, the maximum
+// exists, no predictor is further from it than m = −log(1 − ρ), the step to it is A⁻¹g with
+//
+//     e^−m₁·(1 − e^−m)/m  ≤  A  ≤  e^m₁·(e^m − 1)/m,
+//
+// and the information of the coefficient there is e^±m times that of the point. The same with H of the point in the place of
+// H⁰, where it is computed, has m₁ in ℓ only. The interval narrows with the square of the step: two or three steps do.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include "arrays.hpp"
+#include "linear.hpp"
+#include "pause.hpp"
+#include "rows.hpp"
+
+namespace fbed {
+
+struct WaldInterval {
+    double lower, upper;
+};
+
+// Residual and information of every row at its predictor; returns the sum of the residuals' sizes.
+FBED_HOT inline double logistic_scores(int64_t n, const double* eta, const double* y, const double* a, double* residual, double* curvature) {
+    double size = 0;
+#pragma omp simd reduction(+ : size)
+    for (int64_t i = 0; i < n; ++i) {
+        const double t = eta[i], e = exp_of_negative(t < 0.0 ? t : -t), one = 1.0 / (1.0 + e);
+        const double left = a[i] * (y[i] - (t < 0.0 ? e * one : one));
+        residual[i] = left;
+        curvature[i] = a[i] * (e * one * one);
+        size += std::abs(left);
+    }
+    return size;
+}
+
+FBED_HOT inline double poisson_scores(int64_t n, const double* eta, const double* y, const double* a, double* residual, double* curvature) {
+    double size = 0;
+#pragma omp simd reduction(+ : size)
+    for (int64_t i = 0; i < n; ++i) {
+        const double mean = exp_in_range(eta[i]), left = a[i] * (y[i] - mean);
+        residual[i] = left;
+        curvature[i] = a[i] * mean;
+        size += std::abs(left);
+    }
+    return size;
+}
+
+// x times a factor, and the largest h_i + x_i² after that.
+FBED_HOT inline double scaled(double* x, int64_t n, double factor, const double* h) {
+    double most = 0;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < n; ++i) {
+        x[i] *= factor;
+        most = std::max(most, h[i] + x[i] * x[i]);
+    }
+    return most;
+}
+
+FBED_HOT inline void times(const double* a, const double* b, int64_t n, double* out) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = a[i] * b[i];
+}
+
+// eta += size·move; returns how far it is from where it began.
+FBED_HOT inline double advanced(double* eta, int64_t n, double size, const double* move, const double* began) {
+    double most = 0;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < n; ++i) {
+        eta[i] += size * move[i];
+        most = std::max(most, std::abs(eta[i] - began[i]));
+    }
+    return most;
+}
+
+FBED_HOT inline double largest_size(const double* v, int64_t n) {
+    double most = 0;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < n; ++i) most = std::max(most, std::abs(v[i]));
+    return most;
+}
+
+class WaldModel {
+   public:
+    static constexpr int kSteps = 20;            // far more than a maximum that exists needs
+    static constexpr double kFar = 1.5;          // a step that moves a predictor by more is shortened, as for |w'| ≤ w it has to be
+    static constexpr double kRounding = 1e-8;    // what intervals are widened by, relative: sums of a million terms lose less
+    static constexpr double kNoise = 4e-15;      // rounding of a sum, beside the sum of sizes
+    static constexpr double kPulledApart = 1e-2; // of an infinite coefficient: 0, and what iterations that end somewhere make of it
+    static constexpr double kAlike = 1e-3;       // rows that are separated by less, beside others, are reached too late to be sure of that
+
+    // Q is n × k and orthonormal under the curvatures at eta, offset and all.
+    WaldModel(const double* Q, int64_t n, int64_t k, const double* weight, const double* y, const double* eta, bool counts)
+        : Q_(Q), n_(n), k_(k), a_(weight), y_(y), began_(eta), counts_(counts), residual0_(n), curvature0_(n), leverage_(n), residual_(n),
+          curvature_(n), x_(n), eta_(n), move_(n), weighted_(n), at_(k + 1), gradient0_(k), gradient_(k + 1), cross_(k), step_(k + 1),
+          H_((k + 1) * (k + 1)) {
+        size0_ = scores(began_, residual0_.data(), curvature0_.data());
+        products(Q_, n_, k_, residual0_.data(), gradient0_.data());
+        for (int64_t j = 0; j < k_; ++j)
+            for (int64_t i = 0; i < n_; ++i) leverage_[i] += Q_[j * n_ + i] * Q_[j * n_ + i];
+    }
+
+    // The statistic of x: an interval that is below the line, or above it and no wider than a part of its end; [0, ∞) where that is
+    // not to be had without care.
+    WaldInterval enclose(const double* x, double line, double width) {
+        const WaldInterval unknown{0.0, std::numeric_limits<double>::infinity()};
+        const Pulled pulled = pulled_apart(x);
+        if (pulled != Pulled::no) return pulled == Pulled::surely && line > kPulledApart ? WaldInterval{0.0, kPulledApart} : unknown;
+        if (!orthonormal(x)) return unknown;
+        std::copy(began_, began_ + n_, eta_.begin());
+        std::fill(at_.begin(), at_.end(), 0.0);
+        found_ = unknown;
+        moved_ = 0;
+        for (int step = 0; step < kSteps; ++step) {
+            look(step == 0);
+            if (is_enough(line, width)) return found_;
+            if (!solve(step == 0)) return unknown;
+            if (is_enough(line, width)) return found_;
+            advance();
+        }
+        return unknown;
+    }
+
+   private:
+    enum class Pulled { no, surely, maybe };
+
+    double scores(const double* eta, double* residual, double* curvature) const {
+        return counts_ ? poisson_scores(n_, eta, y_, a_, residual, curvature) : logistic_scores(n_, eta, y_, a_, residual, curvature);
+    }
+
+    bool may_rise(int64_t i) const { return !counts_ && y_[i] == 1.0; }  // the likelihood of the row, for ever, with its predictor
+
+    // Whether x alone puts rows on their sides of some value, so that its coefficient is infinite: rows that like to fall not above
+    // it, rows that like to rise not below it, all others at it.
+    Pulled pulled_apart(const double* x) const {
+        double low[2] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+        double high[2] = {-low[0], -low[1]};
+        for (int64_t i = 0; i < n_; ++i) {
+            if (!may_rise(i)) low[0] = std::min(low[0], x[i]), high[0] = std::max(high[0], x[i]);
+            if (y_[i] != 0.0) low[1] = std::min(low[1], x[i]), high[1] = std::max(high[1], x[i]);
+            if (high[0] > low[1] && high[1] > low[0]) return Pulled::no;
+        }
+        const double from = high[0] <= low[1] ? high[0] : high[1], to = high[0] <= low[1] ? low[1] : low[0];
+        const double border = 0.5 * (from + to);
+        double least = std::numeric_limits<double>::infinity(), most = 0;
+        for (int64_t i = 0; i < n_; ++i) {
+            const double distance = std::abs(x[i] - border);
+            most = std::max(most, distance);
+            if (distance > 0.0) least = std::min(least, distance);
+        }
+        return least > kAlike * most ? Pulled::surely : Pulled::maybe;
+    }
+
+    // x without what Q has of it, of length 1 under the curvatures of the fit.
+    bool orthonormal(const double* x) {
+        std::copy(x, x + n_, x_.begin());
+        for (int time = 0; time < 2; ++time) {  // twice is enough
+            times(x_.data(), curvature0_.data(), n_, weighted_.data());
+            products(Q_, n_, k_, weighted_.data(), cross_.data());
+            for (double& c : cross_) c = -c;
+            add_columns(Q_, n_, k_, cross_.data(), x_.data());
+        }
+        times(x_.data(), curvature0_.data(), n_, weighted_.data());
+        const double left = dot(x_.data(), weighted_.data(), static_cast<size_t>(n_));
+        if (!(left > 0.0) || !std::isfinite(left)) return false;
+        largest_ = scaled(x_.data(), n_, 1.0 / std::sqrt(left), leverage_.data());
+        return std::isfinite(largest_);
+    }
+
+    // What sums over the rows say of the maximum, without the curvature of the model.
+    void look(bool first) {
+        double size = size0_;
+        if (first) {
+            std::copy(residual0_.begin(), residual0_.end(), residual_.begin());
+            std::copy(gradient0_.begin(), gradient0_.end(), gradient_.begin());
+            std::fill(cross_.begin(), cross_.end(), 0.0);
+            own_ = 1.0;
+        } else {
+            size = scores(eta_.data(), residual_.data(), curvature_.data());
+            products(Q_, n_, k_, residual_.data(), gradient_.data());
+            times(x_.data(), curvature_.data(), n_, weighted_.data());
+            products(Q_, n_, k_, weighted_.data(), cross_.data());
+            own_ = dot(x_.data(), weighted_.data(), static_cast<size_t>(n_));
+        }
+        gradient_[k_] = dot(x_.data(), residual_.data(), static_cast<size_t>(n_));
+        noise_ = kNoise * size * std::sqrt(largest_);
+        double square = 0, lost = 0;
+        for (double g : gradient_) square += g * g;
+        for (double c : cross_) lost += c * c;
+        const double stretch = std::exp(moved_);
+        keep({gradient_[k_], std::sqrt(square) + noise_, 1.0, stretch, stretch}, own_ - stretch * lost, own_ - lost / stretch);
+    }
+
+    // Newton's step, and what the curvature says that belongs to it.
+    bool solve(bool first) {
+        step_ = gradient_;
+        if (first) return true;  // the curvature is 1
+        const int64_t k = k_ + 1;
+        gram(Q_, n_, k_, x_.data(), curvature_.data(), H_.data());
+        if (!(cholesky(H_.data(), k) > kSound)) return false;
+        cholesky_solve(H_.data(), k, step_.data());
+        const double information = H_[k * k - 1] * H_[k * k - 1];  // the last pivot is what the others leave
+        double decrement = 0;
+        for (int64_t j = 0; j < k; ++j) decrement += step_[j] * gradient_[j];
+        const double stretch = std::exp(0.5 * moved_), size = std::sqrt(std::max(decrement, 0.0)) + stretch * noise_;
+        keep({step_[k_], size, 1.0 / std::sqrt(information), 1.0, stretch}, information, information);
+        return std::isfinite(decrement);
+    }
+
+    // A step under some metric: what it adds to the coefficient, its length, the most that a step of length 1 adds to the
+    // coefficient, by what factor the curvature of the point may differ from the metric, and √ℓ over that of the fit.
+    struct Step {
+        double along, length, unit, stretch, lifted;
+    };
+
+    // Narrow the interval by a step from a point where the coefficient has so much information, at least and at most.
+    void keep(const Step& step, double least, double most) {
+        const double rho = step.length * std::sqrt(largest_) * step.lifted;
+        if (!(rho < 1.0) || !(least > 0.0)) return;
+        const double m = -std::log1p(-rho);
+        const double low = (m > 1e-9 ? m / std::expm1(m) : 1.0 - 0.5 * m) / step.stretch;
+        const double high = (m > 1e-9 ? m / rho : 1.0 + 0.5 * m) * step.stretch;
+        const double middle = std::abs(at_[k_] + 0.5 * (low + high) * step.along);
+        const double half = (0.5 * (high - low) * step.length + noise_) * step.unit;
+        const double near = std::max(middle - half, 0.0), far = middle + half;
+        found_.lower = std::max(found_.lower, near * near * least * std::exp(-m) * (1.0 - kRounding));
+        found_.upper = std::min(found_.upper, far * far * most * std::exp(m) * (1.0 + kRounding));
+    }
+
+    bool is_enough(double line, double width) const {
+        if (!(found_.lower <= found_.upper)) return false;
+        if (found_.upper < line * (1.0 - kRounding)) return true;
+        return found_.lower > line * (1.0 + kRounding) && found_.upper - found_.lower <= width * found_.upper;
+    }
+
+    void advance() {
+        for (int64_t i = 0; i < n_; ++i) move_[i] = step_[k_] * x_[i];
+        add_columns(Q_, n_, k_, step_.data(), move_.data());
+        const double furthest = largest_size(move_.data(), n_), size = furthest > kFar ? std::log1p(furthest) / furthest : 1.0;
+        for (int64_t j = 0; j <= k_; ++j) at_[j] += size * step_[j];
+        moved_ = advanced(eta_.data(), n_, size, move_.data(), began_);
+    }
+
+    const double* Q_;
+    int64_t n_, k_;
+    const double *a_, *y_, *began_;
+    bool counts_;
+    std::vector<double> residual0_, curvature0_, leverage_, residual_, curvature_, x_, eta_, move_, weighted_;
+    std::vector<double> at_, gradient0_, gradient_, cross_, step_, H_;
+    double size0_ = 0, largest_ = 0, own_ = 0, noise_ = 0, moved_ = 0;
+    WaldInterval found_{0, 0};
+};
+
+// Ends of the intervals of Wald statistics of the columns of x; see `WaldModel`.
+inline std::tuple<OutVector, OutVector> wald_intervals(ColumnMajor Q, Vector weight, Vector y, Vector eta, bool counts, ColumnMajor x,
+                                                       Vector line, double width) {
+    const size_t n = Q.shape(0), count = x.shape(1);
+    require(weight.shape(0) == n && y.shape(0) == n && eta.shape(0) == n && x.shape(0) == n, "one value a row");
+    require(line.shape(0) == count, "one value a column");
+    double *lower, *upper;
+    std::tuple<OutVector, OutVector> out{new_vector(count, lower), new_vector(count, upper)};
+    nb::gil_scoped_release release;
+    WaldModel model(Q.data(), static_cast<int64_t>(n), static_cast<int64_t>(Q.shape(1)), weight.data(), y.data(), eta.data(), counts);
+    for (size_t j = 0; j < count; ++j) {
+        look_up();
+        const WaldInterval found = model.enclose(x.data() + j * n, line.data()[j], width);
+        lower[j] = found.lower, upper[j] = found.upper;
+    }
+    return out;
+}
+
+}  // namespace fbed
