@@ -42,7 +42,7 @@ _ROUNDING = 1e-8  # what bounds are widened by: what is left of sums after cance
 _NOISE = 4e-15  # rounding of a sum, beside the sum of sizes
 _CLOSE = 1e-6  # width of an interval, beside its end, that tells who is best unless somebody is as good
 _FIRST = 8  # contenders of whom the best is found before the others are looked at
-_MODERATE = 15.0  # predictors beyond may be on their way to infinity
+_ARRIVED = 1e-4  # how far from its maximum the predictors of a fit may be: two more steps take it to the last digit
 _INDEPENDENT = 1e-4  # part of its length that a column must have kept beside those before it
 _BATCH_VALUES = 2**17  # float64 values of columns that are looked at in one go
 
@@ -65,7 +65,7 @@ class WaldFit(ScoredFit):
         lower, upper, df = np.zeros(len(candidates)), np.full(len(candidates), np.inf), np.zeros(len(candidates))
         line = float(critical(np.ones(1))[0])
         single = np.flatnonzero(self.model.design.varying[candidates])
-        for start in range(0, len(single) if self._is_moderate else 0, AT_ONCE):
+        for start in range(0, len(single) if self._is_maximum else 0, AT_ONCE):
             some = single[start : start + AT_ONCE]
             lower[some], upper[some], known = self._from_sums(candidates[some])
             df[some[known]] = 1.0
@@ -79,9 +79,11 @@ class WaldFit(ScoredFit):
         return Bounds(lower, upper, df, self.reference)
 
     @cached_property
-    def _is_moderate(self) -> bool:
-        """Whether no predictor may be on its way to infinity, and the model has curvature in every direction."""
-        return self.deviance > 0.0 and float(np.abs(self.predictors()).max()) < _MODERATE and self._place is not None
+    def _is_maximum(self) -> bool:
+        """Whether it is certain that the model has a maximum, next to where the fit is, and not at infinity."""
+        if self.deviance == 0.0 or self._place is None:
+            return False
+        return float(np.linalg.norm(self._place.before)) * np.sqrt(self._leverage) < _ARRIVED
 
     @cached_property
     def _basis(self) -> Floats:
@@ -143,7 +145,7 @@ class WaldFit(ScoredFit):
 
     def _race(self, candidates: Indices, lower: Floats, upper: Floats) -> None:
         """Narrow the intervals of the first few, then of those who may be better."""
-        if not self._is_moderate:
+        if not self._is_maximum:
             return
         for first in (True, False):
             best = float(lower.max(initial=0.0)) * (1.0 - _CLOSE)
@@ -164,11 +166,13 @@ class WaldFit(ScoredFit):
     def _removals(self) -> dict[int, float] | None:
         """Statistics of all variables of the model; None where some of them have to be fitted."""
         sound = self.span.full_rank and self.span.least_part > _INDEPENDENT
-        if not (sound and self._is_moderate):
+        if not (sound and self._is_maximum):
             return None
         likelihood = self.model.likelihood
-        found = Maximum(self.parameters[:, None], np.array([self.deviance]), np.ones(1, dtype=bool))
-        parameters = polished(likelihood, self.columns, found)
+        parameters = self.parameters[:, None]
+        for _ in range(2):
+            here = Maximum(parameters, np.array([self.deviance]), np.ones(1, dtype=bool))
+            parameters = polished(likelihood, self.columns, here)
         _, hessian = likelihood.at(self.columns, parameters).derivatives()
         triangle = self.span.triangle()
         b = solve_triangular(triangle, parameters[:, 0])
