@@ -519,11 +519,19 @@ def settle_cox(fits: CoxFits, X: Floats, predictor: Floats) -> tuple[float, floa
     """The interval of a model's least deviance, from some linear predictor of it; open where nothing can be told."""
 
 def wald_intervals(
-    Q: Floats, weight: Floats, y: Floats, eta: Floats, counts: bool, x: Floats, line: Floats, width: float
+    Q: Floats,
+    weight: Floats,
+    y: Floats,
+    eta: Floats,
+    counts: bool,
+    x: Floats,
+    line: Floats,
+    width: float,
+    offset: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Ends of intervals of the Wald statistics of the columns of x, each beside a model.
 
-    The model has the columns Q, orthonormal under its curvatures at the predictor `eta`, offset and all. Intervals are
+    The model has the columns Q, orthonormal under its curvatures at the predictor `eta`, to which `offset` belongs. Intervals are
     below their lines, or above and no wider than `width` times their ends; [0, ∞) where that needs more care."""
 
 def fit_logistic(

@@ -82,29 +82,27 @@ FBED_HOT inline double advanced(double* eta, int64_t n, double size, const doubl
     return most;
 }
 
-FBED_HOT inline double largest_size(const double* v, int64_t n) {
-    double most = 0;
-#pragma omp simd reduction(max : most)
-    for (int64_t i = 0; i < n; ++i) most = std::max(most, std::abs(v[i]));
-    return most;
-}
-
 class WaldModel {
    public:
-    static constexpr int kSteps = 20;            // far more than a maximum that exists needs
-    static constexpr double kFar = 1.5;          // a step that moves a predictor by more is shortened, as for |w'| ≤ w it has to be
+    static constexpr int kSteps = 12;            // more than a maximum that exists needs
+    static constexpr double kOvershoot = 0.5;    // part of its slope with which a step may come down on the other side
     static constexpr double kRounding = 1e-8;    // what intervals are widened by, relative: sums of a million terms lose less
     static constexpr double kNoise = 4e-15;      // rounding of a sum, beside the sum of sizes
+    static constexpr double kSolved = 1e-10;     // pivots above this leave steps with digits,
+    static constexpr double kInformed = 1e-6;    // and an information with as many as intervals have
+    static constexpr double kNear = 1e-3;        // length of a step that is worth to know the leverage of the rows where it begins
+    static constexpr double kApart = 1e-9;       // margin of rows, beside the largest predictor, that is more than rounding
     static constexpr double kPulledApart = 1e-2; // of an infinite coefficient: 0, and what iterations that end somewhere make of it
     static constexpr double kAlike = 1e-3;       // rows that are separated by less, beside others, are reached too late to be sure of that
 
     // Q is n × k and orthonormal under the curvatures at eta, offset and all.
-    WaldModel(const double* Q, int64_t n, int64_t k, const double* weight, const double* y, const double* eta, bool counts)
-        : Q_(Q), n_(n), k_(k), a_(weight), y_(y), began_(eta), counts_(counts), residual0_(n), curvature0_(n), leverage_(n), residual_(n),
-          curvature_(n), x_(n), eta_(n), move_(n), weighted_(n), at_(k + 1), gradient0_(k), gradient_(k + 1), cross_(k), step_(k + 1),
+    WaldModel(const double* Q, int64_t n, int64_t k, const double* weight, const double* y, const double* eta, const double* offset, bool counts)
+        : Q_(Q), n_(n), k_(k), a_(weight), y_(y), began_(eta), offset_(offset), counts_(counts), residual0_(n), curvature0_(n), leverage_(n), residual_(n),
+          curvature_(n), x_(n), eta_(n), trial_(n), move_(n), weighted_(n), at_(k + 1), gradient0_(k), row_(k + 1), gradient_(k + 1), cross_(k), step_(k + 1),
           H_((k + 1) * (k + 1)) {
         size0_ = scores(began_, residual0_.data(), curvature0_.data());
         products(Q_, n_, k_, residual0_.data(), gradient0_.data());
+        for (int64_t i = 0; i < n_; ++i) single_ = single_ && (y_[i] == 0.0 || y_[i] == 1.0);
         for (int64_t j = 0; j < k_; ++j)
             for (int64_t i = 0; i < n_; ++i) leverage_[i] += Q_[j * n_ + i] * Q_[j * n_ + i];
     }
@@ -125,7 +123,8 @@ class WaldModel {
             if (is_enough(line, width)) return found_;
             if (!solve(step == 0)) return unknown;
             if (is_enough(line, width)) return found_;
-            advance();
+            if (!advance()) return unknown;
+            if (line > kPulledApart && is_separated()) return {0.0, kPulledApart};
         }
         return unknown;
     }
@@ -185,7 +184,7 @@ class WaldModel {
             std::fill(cross_.begin(), cross_.end(), 0.0);
             own_ = 1.0;
         } else {
-            size = scores(eta_.data(), residual_.data(), curvature_.data());
+            size = size_;
             products(Q_, n_, k_, residual_.data(), gradient_.data());
             times(x_.data(), curvature_.data(), n_, weighted_.data());
             products(Q_, n_, k_, weighted_.data(), cross_.data());
@@ -206,14 +205,38 @@ class WaldModel {
         if (first) return true;  // the curvature is 1
         const int64_t k = k_ + 1;
         gram(Q_, n_, k_, x_.data(), curvature_.data(), H_.data());
-        if (!(cholesky(H_.data(), k) > kSound)) return false;
+        if (!(cholesky(H_.data(), k) > kSolved)) return false;
         cholesky_solve(H_.data(), k, step_.data());
         const double information = H_[k * k - 1] * H_[k * k - 1];  // the last pivot is what the others leave
+        if (!(information > kInformed * own_)) return false;
         double decrement = 0;
         for (int64_t j = 0; j < k; ++j) decrement += step_[j] * gradient_[j];
-        const double stretch = std::exp(0.5 * moved_), size = std::sqrt(std::max(decrement, 0.0)) + stretch * noise_;
-        keep({step_[k_], size, 1.0 / std::sqrt(information), 1.0, stretch}, information, information);
-        return std::isfinite(decrement);
+        if (!std::isfinite(decrement)) return false;
+        const double stretch = std::exp(0.5 * moved_), length = std::sqrt(std::max(decrement, 0.0)) + stretch * noise_;
+        Step step{step_[k_], length, 1.0 / std::sqrt(information), 1.0, stretch};
+        keep(step, information, information);
+        if (length < kNear && length * std::sqrt(largest_) * stretch > length) {
+            step.lifted = std::sqrt(largest_leverage() / largest_);
+            keep(step, information, information);
+        }
+        return true;
+    }
+
+    // The largest zᵀH⁻¹z of a row where the point is.
+    double largest_leverage() {
+        const int64_t k = k_ + 1;
+        double most = 0;
+        for (int64_t i = 0; i < n_; ++i) {
+            double square = 0;
+            for (int64_t j = 0; j < k; ++j) {
+                double left = j < k_ ? Q_[j * n_ + i] : x_[i];
+                for (int64_t l = 0; l < j; ++l) left -= H_[j * k + l] * row_[l];
+                row_[j] = left / H_[j * k + j];
+                square += row_[j] * row_[j];
+            }
+            most = std::max(most, square);
+        }
+        return most;
     }
 
     // A step under some metric: what it adds to the coefficient, its length, the most that a step of length 1 adds to the
@@ -242,34 +265,62 @@ class WaldModel {
         return found_.lower > line * (1.0 + kRounding) && found_.upper - found_.lower <= width * found_.upper;
     }
 
-    void advance() {
+    // Along the step, not so far that the likelihood falls steeply; says whether there is such a place. Rows are scored there.
+    bool advance() {
+        double promised = 0, size = 1.0;
+        for (int64_t j = 0; j <= k_; ++j) promised += step_[j] * gradient_[j];
         for (int64_t i = 0; i < n_; ++i) move_[i] = step_[k_] * x_[i];
         add_columns(Q_, n_, k_, step_.data(), move_.data());
-        const double furthest = largest_size(move_.data(), n_), size = furthest > kFar ? std::log1p(furthest) / furthest : 1.0;
-        for (int64_t j = 0; j <= k_; ++j) at_[j] += size * step_[j];
-        moved_ = advanced(eta_.data(), n_, size, move_.data(), began_);
+        for (int time = 0; time < kSteps; ++time) {
+            trial_ = eta_;
+            const double moved = advanced(trial_.data(), n_, size, move_.data(), began_);
+            size_ = scores(trial_.data(), residual_.data(), curvature_.data());
+            const double slope = dot(move_.data(), residual_.data(), static_cast<size_t>(n_));
+            if (slope >= -kOvershoot * promised) {
+                for (int64_t j = 0; j <= k_; ++j) at_[j] += size * step_[j];
+                eta_.swap(trial_);
+                moved_ = moved;
+                return true;
+            }
+            const double part = promised / (promised - slope);
+            size *= part > 0.1 ? part : 0.1;
+        }
+        return false;
+    }
+
+    // Whether the columns put every row on its side, by more than rounding.
+    bool is_separated() const {
+        if (counts_ || !single_) return false;
+        double least = std::numeric_limits<double>::infinity(), most = 1.0;
+        for (int64_t i = 0; i < n_; ++i) {
+            const double eta = offset_ ? eta_[i] - offset_[i] : eta_[i], margin = y_[i] == 1.0 ? eta : -eta;
+            if (!(margin > 0.0)) return false;
+            least = std::min(least, margin), most = std::max(most, std::abs(eta_[i]));
+        }
+        return least > kApart * most;
     }
 
     const double* Q_;
     int64_t n_, k_;
-    const double *a_, *y_, *began_;
-    bool counts_;
-    std::vector<double> residual0_, curvature0_, leverage_, residual_, curvature_, x_, eta_, move_, weighted_;
-    std::vector<double> at_, gradient0_, gradient_, cross_, step_, H_;
-    double size0_ = 0, largest_ = 0, own_ = 0, noise_ = 0, moved_ = 0;
+    const double *a_, *y_, *began_, *offset_;
+    bool counts_, single_ = true;
+    std::vector<double> residual0_, curvature0_, leverage_, residual_, curvature_, x_, eta_, trial_, move_, weighted_;
+    std::vector<double> at_, gradient0_, row_, gradient_, cross_, step_, H_;
+    double size0_ = 0, size_ = 0, largest_ = 0, own_ = 0, noise_ = 0, moved_ = 0;
     WaldInterval found_{0, 0};
 };
 
 // Ends of the intervals of Wald statistics of the columns of x; see `WaldModel`.
 inline std::tuple<OutVector, OutVector> wald_intervals(ColumnMajor Q, Vector weight, Vector y, Vector eta, bool counts, ColumnMajor x,
-                                                       Vector line, double width) {
+                                                       Vector line, double width, MaybeVector offset) {
     const size_t n = Q.shape(0), count = x.shape(1);
-    require(weight.shape(0) == n && y.shape(0) == n && eta.shape(0) == n && x.shape(0) == n, "one value a row");
+    require(weight.shape(0) == n && y.shape(0) == n && eta.shape(0) == n && x.shape(0) == n && (!offset || offset->shape(0) == n), "one value a row");
     require(line.shape(0) == count, "one value a column");
     double *lower, *upper;
     std::tuple<OutVector, OutVector> out{new_vector(count, lower), new_vector(count, upper)};
     nb::gil_scoped_release release;
-    WaldModel model(Q.data(), static_cast<int64_t>(n), static_cast<int64_t>(Q.shape(1)), weight.data(), y.data(), eta.data(), counts);
+    WaldModel model(Q.data(), static_cast<int64_t>(n), static_cast<int64_t>(Q.shape(1)), weight.data(), y.data(), eta.data(),
+                    offset ? offset->data() : nullptr, counts);
     for (size_t j = 0; j < count; ++j) {
         look_up();
         const WaldInterval found = model.enclose(x.data() + j * n, line.data()[j], width);

@@ -119,7 +119,8 @@ class WaldFit(ScoredFit):
             check_time()
             x = np.asfortranarray(single_columns(design, some))
             counts, lines = glm.distribution is POISSON, np.full(len(some), line)
-            return wald_intervals(self._basis, glm.weights, glm.y, self._predictor, counts, x, lines, width)
+            offset = None if glm.offset is None else np.ascontiguousarray(glm.offset[:, 0])
+            return wald_intervals(self._basis, glm.weights, glm.y, self._predictor, counts, x, lines, width, offset)
 
         found = list(spread(look, batches, design.n_threads))
         if not found:
