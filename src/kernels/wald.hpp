@@ -215,7 +215,7 @@ class WaldModel {
         const double stretch = std::exp(0.5 * moved_), length = std::sqrt(std::max(decrement, 0.0)) + stretch * noise_;
         Step step{step_[k_], length, 1.0 / std::sqrt(information), 1.0, stretch};
         keep(step, information, information);
-        if (length < kNear && length * std::sqrt(largest_) * stretch > length) {
+        if (length < kNear && length * std::sqrt(largest_) * stretch > kNear) {
             step.lifted = std::sqrt(largest_leverage() / largest_);
             keep(step, information, information);
         }
