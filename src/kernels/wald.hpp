@@ -1,14 +1,19 @@
 // Wald statistics of columns that join a model of two classes, of trials or of counts, each enclosed as far as somebody asks.
 //
 // On columns B = [Q x̂] that are orthonormal under the curvatures w⁰ of the model's fit, the curvature of the larger model is
-// H⁰ = I there. Rows have |w'| ≤ w: where no predictor has moved by more than m₁, e^−m₁·H⁰ ≤ H ≤ e^m₁·H⁰. At a point with
-// gradient g and coefficient b of x̂, let ℓ be the largest |B_i|² of a row and ρ = e^m₁·|g|·√ℓ. Where ρ < 1, the maximum
-// exists, no predictor is further from it than m = −log(1 − ρ), the step to it is A⁻¹g with
+// H⁰ = I there. Rows have |w'| ≤ w: where no predictor has moved by more than m₁, H⁰/S ≤ H ≤ S·H⁰ with S = e^m₁. From a point with
+// gradient g, the way to the maximum is A⁻¹g under that metric, with
 //
-//     e^−m₁·(1 − e^−m)/m  ≤  A  ≤  e^m₁·(e^m − 1)/m,
+//     (1 − e^−m)/(S·m)  ≤  A  ≤  S·(e^m − 1)/m,
 //
-// and the information of the coefficient there is e^±m times that of the point. The same with H of the point in the place of
-// H⁰, where it is computed, has m₁ in ℓ only. The interval narrows with the square of the step: two or three steps do.
+// as long as no predictor moves by more than m on it. A row moves by b_iᵀA⁻¹g, which is not more than c·M + d·L, where c and d
+// are middle and half width of the interval of A⁻¹, M the largest |b_iᵀg| and L = |g|·max|b_i|. Where that is less than m, a
+// maximum exists and nobody moves further: on the way there (gradient (1 − t)g at time t) m would have to be passed. So
+//
+//     e^−m = [1 − S(M + L)/2] / [1 − (L − M)/2S],
+//
+// if that is above 0, encloses the coefficient, and the information about it is e^±m times that at the point. The same holds
+// with S = 1 under the curvature of the point itself, where it is computed. Intervals narrow with the square of the step.
 #pragma once
 
 #include <algorithm>
@@ -82,6 +87,39 @@ FBED_HOT inline double advanced(double* eta, int64_t n, double size, const doubl
     return most;
 }
 
+FBED_HOT inline double largest_size(const double* v, int64_t n) {
+    double most = 0;
+#pragma omp simd reduction(max : most)
+    for (int64_t i = 0; i < n; ++i) most = std::max(most, std::abs(v[i]));
+    return most;
+}
+
+enum class Pulled { no, surely, maybe };
+
+// Rows that are separated by less, beside others, are reached too late to be sure of that.
+constexpr double kTooClose = 1e-3;
+
+// Whether x alone puts rows on their sides of some value, so that its coefficient is infinite: rows that are likelier the smaller
+// their predictor not above it, rows that are likelier the larger it is not below it, all others at it.
+inline Pulled pulled_apart(const double* x, const double* y, int64_t n, bool counts) {
+    double low[2] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+    double high[2] = {-low[0], -low[1]};
+    for (int64_t i = 0; i < n; ++i) {
+        if (counts || y[i] != 1.0) low[0] = std::min(low[0], x[i]), high[0] = std::max(high[0], x[i]);
+        if (y[i] != 0.0) low[1] = std::min(low[1], x[i]), high[1] = std::max(high[1], x[i]);
+        if (high[0] > low[1] && high[1] > low[0]) return Pulled::no;
+    }
+    const bool rises = high[0] <= low[1];
+    const double border = 0.5 * (rises ? high[0] + low[1] : high[1] + low[0]);
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        const double distance = std::abs(x[i] - border);
+        most = std::max(most, distance);
+        if (distance > 0.0) least = std::min(least, distance);
+    }
+    return least > kTooClose * most ? Pulled::surely : Pulled::maybe;
+}
+
 class WaldModel {
    public:
     static constexpr int kSteps = 12;            // more than a maximum that exists needs
@@ -90,10 +128,11 @@ class WaldModel {
     static constexpr double kNoise = 4e-15;      // rounding of a sum, beside the sum of sizes
     static constexpr double kSolved = 1e-10;     // pivots above this leave steps with digits,
     static constexpr double kInformed = 1e-6;    // and an information with as many as intervals have
+    static constexpr double kMuch = 0.5;         // part of a column that is left with all its digits
+    static constexpr double kLastDigits = 1e-10; // width of an interval, beside its end, that says nothing any more
     static constexpr double kNear = 1e-3;        // length of a step that is worth to know the leverage of the rows where it begins
     static constexpr double kApart = 1e-9;       // margin of rows, beside the largest predictor, that is more than rounding
     static constexpr double kPulledApart = 1e-2; // of an infinite coefficient: 0, and what iterations that end somewhere make of it
-    static constexpr double kAlike = 1e-3;       // rows that are separated by less, beside others, are reached too late to be sure of that
 
     // Q is n × k and orthonormal under the curvatures at eta, offset and all.
     WaldModel(const double* Q, int64_t n, int64_t k, const double* weight, const double* y, const double* eta, const double* offset, bool counts)
@@ -105,13 +144,17 @@ class WaldModel {
         for (int64_t i = 0; i < n_; ++i) single_ = single_ && (y_[i] == 0.0 || y_[i] == 1.0);
         for (int64_t j = 0; j < k_; ++j)
             for (int64_t i = 0; i < n_; ++i) leverage_[i] += Q_[j * n_ + i] * Q_[j * n_ + i];
+        double most = 0, square = 0;
+        for (double h : leverage_) most = std::max(most, h);
+        for (double g : gradient0_) square += g * g;
+        before_ = std::sqrt(most * square);
     }
 
     // The statistic of x: an interval that is below the line, or above it and no wider than a part of its end; [0, ∞) where that is
     // not to be had without care.
     WaldInterval enclose(const double* x, double line, double width) {
         const WaldInterval unknown{0.0, std::numeric_limits<double>::infinity()};
-        const Pulled pulled = pulled_apart(x);
+        const Pulled pulled = pulled_apart(x, y_, n_, counts_);
         if (pulled != Pulled::no) return pulled == Pulled::surely && line > kPulledApart ? WaldInterval{0.0, kPulledApart} : unknown;
         if (!orthonormal(x)) return unknown;
         std::copy(began_, began_ + n_, eta_.begin());
@@ -120,9 +163,9 @@ class WaldModel {
         moved_ = 0;
         for (int step = 0; step < kSteps; ++step) {
             look(step == 0);
-            if (is_enough(line, width)) return found_;
+            if (is_enough(line, width)) return answer();
             if (!solve(step == 0)) return unknown;
-            if (is_enough(line, width)) return found_;
+            if (is_enough(line, width)) return answer();
             if (!advance()) return unknown;
             if (line > kPulledApart && is_separated()) return {0.0, kPulledApart};
         }
@@ -130,48 +173,27 @@ class WaldModel {
     }
 
    private:
-    enum class Pulled { no, surely, maybe };
-
     double scores(const double* eta, double* residual, double* curvature) const {
         return counts_ ? poisson_scores(n_, eta, y_, a_, residual, curvature) : logistic_scores(n_, eta, y_, a_, residual, curvature);
-    }
-
-    bool may_rise(int64_t i) const { return !counts_ && y_[i] == 1.0; }  // the likelihood of the row, for ever, with its predictor
-
-    // Whether x alone puts rows on their sides of some value, so that its coefficient is infinite: rows that like to fall not above
-    // it, rows that like to rise not below it, all others at it.
-    Pulled pulled_apart(const double* x) const {
-        double low[2] = {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-        double high[2] = {-low[0], -low[1]};
-        for (int64_t i = 0; i < n_; ++i) {
-            if (!may_rise(i)) low[0] = std::min(low[0], x[i]), high[0] = std::max(high[0], x[i]);
-            if (y_[i] != 0.0) low[1] = std::min(low[1], x[i]), high[1] = std::max(high[1], x[i]);
-            if (high[0] > low[1] && high[1] > low[0]) return Pulled::no;
-        }
-        const double from = high[0] <= low[1] ? high[0] : high[1], to = high[0] <= low[1] ? low[1] : low[0];
-        const double border = 0.5 * (from + to);
-        double least = std::numeric_limits<double>::infinity(), most = 0;
-        for (int64_t i = 0; i < n_; ++i) {
-            const double distance = std::abs(x[i] - border);
-            most = std::max(most, distance);
-            if (distance > 0.0) least = std::min(least, distance);
-        }
-        return least > kAlike * most ? Pulled::surely : Pulled::maybe;
     }
 
     // x without what Q has of it, of length 1 under the curvatures of the fit.
     bool orthonormal(const double* x) {
         std::copy(x, x + n_, x_.begin());
-        for (int time = 0; time < 2; ++time) {  // twice is enough
-            times(x_.data(), curvature0_.data(), n_, weighted_.data());
+        times(x_.data(), curvature0_.data(), n_, weighted_.data());
+        double own = dot(x_.data(), weighted_.data(), static_cast<size_t>(n_)), left = own;
+        for (bool again = true; again;) {  // twice is enough, and once where much is left
             products(Q_, n_, k_, weighted_.data(), cross_.data());
             for (double& c : cross_) c = -c;
             add_columns(Q_, n_, k_, cross_.data(), x_.data());
+            times(x_.data(), curvature0_.data(), n_, weighted_.data());
+            const double before = left;
+            left = dot(x_.data(), weighted_.data(), static_cast<size_t>(n_));
+            again = left < kMuch * before;
         }
-        times(x_.data(), curvature0_.data(), n_, weighted_.data());
-        const double left = dot(x_.data(), weighted_.data(), static_cast<size_t>(n_));
-        if (!(left > 0.0) || !std::isfinite(left)) return false;
+        if (!(left > kInformed * own) || !std::isfinite(left)) return false;
         largest_ = scaled(x_.data(), n_, 1.0 / std::sqrt(left), leverage_.data());
+        longest_ = largest_size(x_.data(), n_);
         return std::isfinite(largest_);
     }
 
@@ -196,13 +218,18 @@ class WaldModel {
         for (double g : gradient_) square += g * g;
         for (double c : cross_) lost += c * c;
         const double stretch = std::exp(moved_);
-        keep({gradient_[k_], std::sqrt(square) + noise_, 1.0, stretch, stretch}, own_ - stretch * lost, own_ - lost / stretch);
+        const double length = std::sqrt(square) + noise_, reach = length * std::sqrt(largest_);
+        const double furthest = first ? std::abs(gradient_[k_]) * longest_ + before_ + noise_ * std::sqrt(largest_) : reach;
+        keep({gradient_[k_], length, 1.0, stretch, std::min(furthest, reach), reach}, own_ - stretch * lost, own_ - lost / stretch);
     }
 
     // Newton's step, and what the curvature says that belongs to it.
     bool solve(bool first) {
         step_ = gradient_;
-        if (first) return true;  // the curvature is 1
+        if (first) {  // the curvature is 1
+            move_rows();
+            return true;
+        }
         const int64_t k = k_ + 1;
         gram(Q_, n_, k_, x_.data(), curvature_.data(), H_.data());
         if (!(cholesky(H_.data(), k) > kSolved)) return false;
@@ -213,13 +240,18 @@ class WaldModel {
         for (int64_t j = 0; j < k; ++j) decrement += step_[j] * gradient_[j];
         if (!std::isfinite(decrement)) return false;
         const double stretch = std::exp(0.5 * moved_), length = std::sqrt(std::max(decrement, 0.0)) + stretch * noise_;
-        Step step{step_[k_], length, 1.0 / std::sqrt(information), 1.0, stretch};
-        keep(step, information, information);
-        if (length < kNear && length * std::sqrt(largest_) * stretch > kNear) {
-            step.lifted = std::sqrt(largest_leverage() / largest_);
-            keep(step, information, information);
-        }
+        move_rows();
+        double reach = length * std::sqrt(largest_) * stretch;
+        if (length < kNear && reach > kNear) reach = length * std::sqrt(largest_leverage());
+        const double furthest = std::min(reach, largest_size(move_.data(), n_) + stretch * noise_ * std::sqrt(largest_) * stretch);
+        keep({step_[k_], length, 1.0 / std::sqrt(information), 1.0, furthest, reach}, information, information);
         return true;
+    }
+
+    // How the step changes the predictors.
+    void move_rows() {
+        for (int64_t i = 0; i < n_; ++i) move_[i] = step_[k_] * x_[i];
+        add_columns(Q_, n_, k_, step_.data(), move_.data());
     }
 
     // The largest zᵀH⁻¹z of a row where the point is.
@@ -240,37 +272,41 @@ class WaldModel {
     }
 
     // A step under some metric: what it adds to the coefficient, its length, the most that a step of length 1 adds to the
-    // coefficient, by what factor the curvature of the point may differ from the metric, and √ℓ over that of the fit.
+    // coefficient, S, M and L.
     struct Step {
-        double along, length, unit, stretch, lifted;
+        double along, length, unit, stretch, furthest, reach;
     };
 
     // Narrow the interval by a step from a point where the coefficient has so much information, at least and at most.
     void keep(const Step& step, double least, double most) {
-        const double rho = step.length * std::sqrt(largest_) * step.lifted;
-        if (!(rho < 1.0) || !(least > 0.0)) return;
-        const double m = -std::log1p(-rho);
+        const double part = 1.0 - 0.5 * step.stretch * (step.furthest + step.reach);
+        if (!(part > 0.0) || !(least > 0.0)) return;
+        const double m = std::max(std::log((1.0 - 0.5 * (step.reach - step.furthest) / step.stretch) / part), 0.0);
         const double low = (m > 1e-9 ? m / std::expm1(m) : 1.0 - 0.5 * m) / step.stretch;
-        const double high = (m > 1e-9 ? m / rho : 1.0 + 0.5 * m) * step.stretch;
+        const double high = (m > 1e-9 ? -m / std::expm1(-m) : 1.0 + 0.5 * m) * step.stretch;
         const double middle = std::abs(at_[k_] + 0.5 * (low + high) * step.along);
         const double half = (0.5 * (high - low) * step.length + noise_) * step.unit;
         const double near = std::max(middle - half, 0.0), far = middle + half;
-        found_.lower = std::max(found_.lower, near * near * least * std::exp(-m) * (1.0 - kRounding));
-        found_.upper = std::min(found_.upper, far * far * most * std::exp(m) * (1.0 + kRounding));
+        found_.lower = std::max(found_.lower, near * near * least * std::exp(-m));
+        found_.upper = std::min(found_.upper, far * far * most * std::exp(m));
+    }
+
+    // What was found, with what rounding may have done; a number where it is known to the last digits.
+    WaldInterval answer() const {
+        if (found_.upper - found_.lower <= kLastDigits * found_.upper) return {0.5 * (found_.lower + found_.upper), 0.5 * (found_.lower + found_.upper)};
+        return {found_.lower * (1.0 - kRounding), found_.upper * (1.0 + kRounding)};
     }
 
     bool is_enough(double line, double width) const {
         if (!(found_.lower <= found_.upper)) return false;
-        if (found_.upper < line * (1.0 - kRounding)) return true;
-        return found_.lower > line * (1.0 + kRounding) && found_.upper - found_.lower <= width * found_.upper;
+        if (found_.upper < line * (1.0 - 2.0 * kRounding)) return true;
+        return found_.lower > line * (1.0 + 2.0 * kRounding) && found_.upper - found_.lower <= width * found_.upper;
     }
 
     // Along the step, not so far that the likelihood falls steeply; says whether there is such a place. Rows are scored there.
     bool advance() {
         double promised = 0, size = 1.0;
         for (int64_t j = 0; j <= k_; ++j) promised += step_[j] * gradient_[j];
-        for (int64_t i = 0; i < n_; ++i) move_[i] = step_[k_] * x_[i];
-        add_columns(Q_, n_, k_, step_.data(), move_.data());
         for (int time = 0; time < kSteps; ++time) {
             trial_ = eta_;
             const double moved = advanced(trial_.data(), n_, size, move_.data(), began_);
@@ -306,7 +342,7 @@ class WaldModel {
     bool counts_, single_ = true;
     std::vector<double> residual0_, curvature0_, leverage_, residual_, curvature_, x_, eta_, trial_, move_, weighted_;
     std::vector<double> at_, gradient0_, row_, gradient_, cross_, step_, H_;
-    double size0_ = 0, size_ = 0, largest_ = 0, own_ = 0, noise_ = 0, moved_ = 0;
+    double size0_ = 0, size_ = 0, before_ = 0, largest_ = 0, longest_ = 0, own_ = 0, noise_ = 0, moved_ = 0;
     WaldInterval found_{0, 0};
 };
 
@@ -325,6 +361,20 @@ inline std::tuple<OutVector, OutVector> wald_intervals(ColumnMajor Q, Vector wei
         look_up();
         const WaldInterval found = model.enclose(x.data() + j * n, line.data()[j], width);
         lower[j] = found.lower, upper[j] = found.upper;
+    }
+    return out;
+}
+
+// Which columns of x pull the rows apart, for sure.
+inline OutFlags columns_pull_apart(ColumnMajor x, Vector y, bool counts) {
+    const size_t n = x.shape(0), count = x.shape(1);
+    require(y.shape(0) == n, "one value a row");
+    bool* found;
+    OutFlags out = new_flags(count, found);
+    nb::gil_scoped_release release;
+    for (size_t j = 0; j < count; ++j) {
+        look_up();
+        found[j] = pulled_apart(x.data() + j * n, y.data(), static_cast<int64_t>(n), counts) == Pulled::surely;
     }
     return out;
 }

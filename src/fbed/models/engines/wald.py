@@ -2,15 +2,16 @@
 
 *Additions.* At the fit on S let x be a candidate, x̃ what the model leaves of it under the curvatures w of the rows, U = Σrx̃,
 I = Σwx̃² and s = U²/I its score statistic. In logistic and Poisson models a row's curvature changes by no more than a
-factor eᵐ while its predictor moves by m. With ℓ the largest zᵀH⁻¹z of a row of [Z x̃] and ρ = √(sℓ) < 1, the larger model
-has a maximum, no predictor is further from it than m = −log(1 − ρ), and
+factor eᵐ while its predictor moves by m. With M = max|x̃|·|U|/I how far a Newton step moves a row, ℓ the largest zᵀH⁻¹z of a
+row of [Z x̃] and L = √(sℓ), M + L < 2 is enough for the larger model to have a maximum, to which no predictor moves by more
+than m = log[(2 + M − L)/(2 − M − L)], and
 
     s·[m/(eᵐ − 1)]²·e⁻ᵐ  ≤  Wald  ≤  s·[m/(1 − e⁻ᵐ)]²·eᵐ,
 
-since β̂ = U/Ī with Ī between I(1 − e⁻ᵐ)/m and I(eᵐ − 1)/m, and the information at the maximum is e^±m·I (Bach 2010, Electronic
-Journal of Statistics 4). All of that are sums that score tests make too. Whom it does not tell apart from the critical
-value is taken some steps towards his own maximum, where the same argument encloses his statistic more tightly
-(`wald_intervals`), and what hangs on less than rounding is fitted as if there were no bounds.
+since β̂ = U/Ī with Ī between I(1 − e⁻ᵐ)/m and I(eᵐ − 1)/m, and the information at the maximum is e^±m·I (`wald.hpp` has the
+argument; M = L is that of Bach 2010, Electronic Journal of Statistics 4). All of that are sums that score tests make too.
+Whom it does not tell apart from the critical value is taken some steps towards his own maximum, where the same argument
+encloses his statistic more tightly, and what hangs on less than rounding is fitted as if there were no bounds.
 
 *Removals.* The larger model is the one that is fitted: with coefficients b and H its curvature, the statistic of columns j
 is bⱼᵀ[(H⁻¹)ⱼⱼ]⁻¹bⱼ.
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from fbed._kernels import wald_intervals
+from fbed._kernels import columns_pull_apart, wald_intervals
 from fbed.clock import check_time
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Bounds, Indices, single_columns
@@ -41,9 +42,11 @@ from fbed.threads import spread
 _ROUNDING = 1e-8  # what bounds are widened by: what is left of sums after cancellation has more digits
 _NOISE = 4e-15  # rounding of a sum, beside the sum of sizes
 _CLOSE = 1e-6  # width of an interval, beside its end, that tells who is best unless somebody is as good
+_EXACT = 1e-10  # width of one that is a number
 _FIRST = 8  # contenders of whom the best is found before the others are looked at
 _ARRIVED = 1e-4  # how far from its maximum the predictors of a fit may be: two more steps take it to the last digit
 _INDEPENDENT = 1e-4  # part of its length that a column must have kept beside those before it
+_INFINITE = 1e-2  # statistic of an infinite coefficient: 0, and what iterations that end somewhere make of it
 _BATCH_VALUES = 2**17  # float64 values of columns that are looked at in one go
 
 
@@ -71,6 +74,10 @@ class WaldFit(ScoredFit):
             df[some[known]] = 1.0
         unsure = np.flatnonzero((df > 0) & _unclear(lower, upper, line))
         lower[unsure], upper[unsure] = self._narrowed(candidates[unsure], lower[unsure], upper[unsure], line, np.inf)
+        if self._is_maximum:
+            strange = single[df[single] == 0]
+            lost = strange[self._are_infinite(candidates[strange], line)]
+            upper[lost], df[lost] = _INFINITE, 1.0
         rest = np.flatnonzero((df == 0) | _unclear(lower, upper, line))
         if len(rest):
             careful = self.gains(candidates[rest])
@@ -100,11 +107,13 @@ class WaldFit(ScoredFit):
         place, blocks = cast(Place, self._place), RowBlocks(self.model.design)
         beside = self._beside(place, candidates, blocks.products)
         left = np.where(beside.known, beside.left, 1.0)
-        furthest = blocks.reach(candidates) + np.sqrt(self._leverage * np.maximum(beside.own - left, 0.0))
-        noise = _NOISE * float(np.abs(place.vectors[:, 0]).sum()) * furthest / np.sqrt(left)
-        slope = np.abs(beside.slope) / np.sqrt(left)
-        length = np.sqrt(place.before @ place.before + slope**2) + noise
-        lower, upper = enclosed(slope, length, self._leverage + furthest**2 / left, noise)
+        most = blocks.reach(candidates) + np.sqrt(self._leverage * np.maximum(beside.own - left, 0.0))
+        most, slope = most / np.sqrt(left), np.abs(beside.slope) / np.sqrt(left)
+        noise = _NOISE * float(np.abs(place.vectors[:, 0]).sum()) * most
+        before = float(np.linalg.norm(place.before))
+        length = np.sqrt(before**2 + slope**2) + noise
+        furthest = before * np.sqrt(self._leverage) + (slope + noise) * most
+        lower, upper = enclosed(slope, length, furthest, length * np.sqrt(self._leverage + most**2), noise)
         return np.where(beside.known, lower, 0.0), np.where(beside.known, upper, np.inf), beside.known
 
     def _narrowed(
@@ -112,8 +121,6 @@ class WaldFit(ScoredFit):
     ) -> tuple[Floats, Floats]:
         """Intervals after a few steps: below the line, or above it and of that width relative to their ends."""
         glm, design = cast(Glm, self.model.likelihood), self.model.design
-        size = max(1, _BATCH_VALUES // design.n_rows)
-        batches = [candidates[start : start + size] for start in range(0, len(candidates), size)]
 
         def look(some: Indices) -> tuple[Floats, Floats]:
             check_time()
@@ -122,11 +129,30 @@ class WaldFit(ScoredFit):
             offset = None if glm.offset is None else np.ascontiguousarray(glm.offset[:, 0])
             return wald_intervals(self._basis, glm.weights, glm.y, self._predictor, counts, x, lines, width, offset)
 
-        found = list(spread(look, batches, design.n_threads))
+        found = list(spread(look, self._cut(candidates), design.n_threads))
         if not found:
             return lower, upper
         low, high = (np.concatenate([part[end] for part in found]) for end in (0, 1))
         return np.maximum(lower, low), np.minimum(upper, high)
+
+    def _are_infinite(self, candidates: Indices, line: float) -> NDArray[np.bool_]:
+        """Who has an infinite coefficient by himself, if the statistic of such a one is below the line."""
+        if len(candidates) == 0 or line <= _INFINITE:
+            return np.zeros(len(candidates), dtype=bool)
+        glm, design = cast(Glm, self.model.likelihood), self.model.design
+
+        def look(some: Indices) -> NDArray[np.bool_]:
+            check_time()
+            x = np.asfortranarray(single_columns(design, some))
+            degenerate = self.span.residuals(x)[1]
+            return columns_pull_apart(x, glm.y, glm.distribution is POISSON) & ~degenerate
+
+        return np.concatenate(list(spread(look, self._cut(candidates), design.n_threads)))
+
+    def _cut(self, candidates: Indices) -> list[Indices]:
+        """Candidates whose columns are looked at in one go."""
+        size = max(1, _BATCH_VALUES // self.model.design.n_rows)
+        return [candidates[start : start + size] for start in range(0, len(candidates), size)]
 
     @cached_property
     def _predictor(self) -> Floats:
@@ -139,10 +165,20 @@ class WaldFit(ScoredFit):
         lower, upper = lower.copy(), upper.copy()
         if race:
             self._race(candidates, lower, upper)
-        last = np.flatnonzero((lower < upper) & (upper >= (lower.max(initial=0.0) * (1.0 - _CLOSE) if race else 0.0)))
+        last = self._last(lower, upper) if race else np.flatnonzero(lower < upper)
+        if race and len(last) == 1 and self._is_maximum and self.model.design.varying[candidates[last]].all():
+            line = float(lower[last[0]]) * (1.0 - _CLOSE)
+            lower[last], upper[last] = self._narrowed(candidates[last], lower[last], upper[last], line, _EXACT)
+            last = last[lower[last] < upper[last]]
         if len(last):
             lower[last] = upper[last] = self.gains(candidates[last]).statistic
         return lower, upper
+
+    def _last(self, lower: Floats, upper: Floats) -> Indices:
+        """Who may be best, and is not known."""
+        best = float(lower.max(initial=0.0)) * (1.0 - _CLOSE)
+        near = np.flatnonzero(upper >= best)
+        return near[lower[near] < upper[near]]
 
     def _race(self, candidates: Indices, lower: Floats, upper: Floats) -> None:
         """Narrow the intervals of the first few, then of those who may be better."""
@@ -192,13 +228,17 @@ class WaldFit(ScoredFit):
         return loss, loss
 
 
-def enclosed(slope: Floats, length: Floats, leverage: Floats, noise: Floats | float = 0.0) -> tuple[Floats, Floats]:
-    """Wald statistics of columns of information 1, of length `length` of the gradient and `slope` of it along the column."""
-    rho = length * np.sqrt(leverage)
-    inside = rho < 1.0
-    rho = np.where(inside, rho, 0.5)
-    m = -np.log1p(-rho)
-    low, high = (np.where(m > 1e-9, m / np.where(m > 1e-9, by, 1.0), 1.0) for by in (np.expm1(m), rho))
+def enclosed(slope: Floats, length: Floats, furthest: Floats, reach: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """Wald statistics of columns of information 1 beside models with gradients of some length and slope along them.
+
+    The step moves no row further than `furthest`, and no step as long moves one further than `reach`.
+    """
+    furthest = np.minimum(furthest, reach)
+    inside = furthest + reach < 2.0
+    apart, together = np.where(inside, reach - furthest, 0.0), np.where(inside, reach + furthest, 0.0)
+    m = np.maximum(np.log1p(-0.5 * apart) - np.log1p(-0.5 * together), 0.0)
+    by = np.where(m > 1e-9, m, 1.0)
+    low, high = (np.where(m > 1e-9, by / np.expm1(by), 1.0), np.where(m > 1e-9, -by / np.expm1(-by), 1.0))
     middle, half = 0.5 * (low + high) * slope, 0.5 * (high - low) * length + noise
     lower = np.maximum(middle - half, 0.0) ** 2 * np.exp(-m) * (1.0 - _ROUNDING)
     upper = (middle + half) ** 2 * np.exp(m) * (1.0 + _ROUNDING)
