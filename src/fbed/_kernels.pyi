@@ -534,9 +534,9 @@ def wald_intervals(
 ) -> tuple[Floats, Floats]:
     """Ends of intervals of the Wald statistics of the columns of x, each beside a model.
 
-    The model has the columns Q, orthonormal under its curvatures at the predictor `eta`, to which `offset` belongs. Intervals are
-    below their lines, or above and no wider than `width` times their ends; points where
-    a statistic is known to the last digits; [0, ∞) where that needs more care."""
+    The model has the columns Q, orthonormal under its curvatures at the predictor `eta`, to which `offset` belongs.
+    Intervals are below their lines, or above and no wider than `width` times their ends; points where a statistic is
+    known to the last digits; [0, ∞) where that needs more care."""
 
 def fit_logistic(
     Z: Floats,

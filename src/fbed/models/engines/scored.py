@@ -42,8 +42,9 @@ Products = Callable[[Indices, Callable[[slice], Floats], int], tuple[Floats, Flo
 
 @dataclass(frozen=True)
 class Place:
-    """A fit as columns beside it see it: residual r, curvature w and wZ of every row, the root of H, g in its units, the
-    trace of H and the largest curvature of a row.
+    """A fit as columns beside it see it.
+
+    Residual r, curvature w and wZ of every row, the root of H, g in its units, the trace of H, the largest curvature.
     """
 
     vectors: Floats
@@ -55,8 +56,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Beside:
-    """Columns beside a model: slope U − cᵀH⁻¹g, Σwx², what the model leaves of that (I), what is typical of it and of
-    the model's own columns, and for whom that is more than rounding.
+    """Columns beside a model.
+
+    Slope U − cᵀH⁻¹g, Σwx², what the model leaves of that (I), what is typical of such sums, and whose I is sound.
     """
 
     slope: Floats

@@ -1,20 +1,21 @@
 """Wald tests without fitting a model for every candidate.
 
-*Additions.* At the fit on S let x be a candidate, x̃ what the model leaves of it under the curvatures w of the rows, U = Σrx̃,
-I = Σwx̃² and s = U²/I its score statistic. In logistic and Poisson models a row's curvature changes by no more than a
-factor eᵐ while its predictor moves by m. With M = max|x̃|·|U|/I how far a Newton step moves a row, ℓ the largest zᵀH⁻¹z of a
-row of [Z x̃] and L = √(sℓ), M + L < 2 is enough for the larger model to have a maximum, to which no predictor moves by more
-than m = log[(2 + M − L)/(2 − M − L)], and
+*Additions.* At the fit on S let x be a candidate, x̃ what the model leaves of it under the curvatures w of the rows,
+U = Σrx̃, I = Σwx̃² and s = U²/I its score statistic. In logistic and Poisson models a row's curvature changes by no more
+than a factor eᵐ while its predictor moves by m. With M = max|x̃|·|U|/I how far a Newton step moves a row, ℓ the largest
+zᵀH⁻¹z of a row of [Z x̃] and L = √(sℓ), M + L < 2 is enough for the larger model to have a maximum, to which no
+predictor moves by more than m = log[(2 + M − L)/(2 − M − L)], and
 
     s·[m/(eᵐ − 1)]²·e⁻ᵐ  ≤  Wald  ≤  s·[m/(1 − e⁻ᵐ)]²·eᵐ,
 
-since β̂ = U/Ī with Ī between I(1 − e⁻ᵐ)/m and I(eᵐ − 1)/m, and the information at the maximum is e^±m·I (`wald.hpp` has the
-argument; M = L is that of Bach 2010, Electronic Journal of Statistics 4). All of that are sums that score tests make too.
-Whom it does not tell apart from the critical value is taken some steps towards his own maximum, where the same argument
-encloses his statistic more tightly, and what hangs on less than rounding is fitted as if there were no bounds.
+since β̂ = U/Ī with Ī between I(1 − e⁻ᵐ)/m and I(eᵐ − 1)/m, and the information at the maximum is e^±m·I (`wald.hpp` has
+the argument; M = L is that of Bach 2010, Electronic Journal of Statistics 4). All of that are sums that score tests
+make too. Whom it does not tell apart from the critical value is taken some steps towards his own maximum, where the
+same argument encloses his statistic more tightly, and what hangs on less than rounding is fitted as if there were no
+bounds.
 
-*Removals.* The larger model is the one that is fitted: with coefficients b and H its curvature, the statistic of columns j
-is bⱼᵀ[(H⁻¹)ⱼⱼ]⁻¹bⱼ.
+*Removals.* The larger model is the one that is fitted: with coefficients b and H its curvature, the statistic of
+columns j is bⱼᵀ[(H⁻¹)ⱼⱼ]⁻¹bⱼ.
 """
 
 from __future__ import annotations
