@@ -8,7 +8,7 @@ import pytest
 
 import fbed
 from fbed._kernels import columns_pull_apart, wald_intervals
-from fbed.models.engines.wald import WaldFit, enclosed
+from fbed.models.engines.wald import WaldFit, enclosed, way
 from fbed.models.likelihoods.likelihood import RegressionFit
 from problem_cases import read_problem
 from test_scored import drawn
@@ -57,18 +57,15 @@ def test_separation(counts):
 
 
 def models(rng):
-    """A model at its maximum, columns beside it, and their Wald statistics by fits; None where one has no maximum."""
-    counts, n = bool(rng.random() < 0.5), int(rng.integers(8, 150))
-    Z = np.column_stack([np.ones(n), rng.normal(size=(n, int(rng.integers(0, 4))))])
+    """A model at its maximum, a column beside it, and the larger model at its own; None without a maximum."""
+    counts, n = bool(rng.random() < 0.5), int(rng.integers(5, 80))
+    Z = np.column_stack([np.ones(n), rng.normal(size=(n, int(rng.integers(0, 3))))])
     x = rng.standard_t(rng.choice([1.5, 3.0, 30.0]), size=n)
     eta = Z[:, 1:].sum(axis=1) + rng.normal() * np.clip(x, -3.0, 3.0)
     y = rng.poisson(np.exp(np.clip(eta, -4.0, 3.0))) if counts else eta + rng.logistic(size=n) > 0
     y, weight = y.astype(float), rng.choice([1.0, 2.0, 0.5], n)
     small, large = maximum(Z, y, weight, counts), maximum(np.column_stack([Z, x]), y, weight, counts)
-    if small is None:
-        return None
-    statistic = None if large is None else large[0][-1] ** 2 / np.linalg.inv(large[1])[-1, -1]
-    return Z, x, y, weight, counts, small, statistic
+    return None if small is None else (Z, x, y, weight, counts, small, large)
 
 
 def maximum(Z, y, weight, counts):
@@ -87,39 +84,69 @@ def maximum(Z, y, weight, counts):
     return None
 
 
-def test_intervals_hold_the_statistic():
-    rng, seen = np.random.default_rng(2), np.zeros(3, dtype=int)
-    for _ in range(600):
-        drawn_model = models(rng)
-        if drawn_model is None:
+def beside(Z, x, y, weight, counts, small):
+    """The model orthonormal under its curvatures, the column so beside it, and the slope along it."""
+    theta, hessian = small
+    Q = np.linalg.solve(np.linalg.cholesky(hessian), Z.T).T
+    mean = np.exp(Z @ theta) if counts else 1.0 / (1.0 + np.exp(-Z @ theta))
+    w = weight * (mean if counts else mean * (1.0 - mean))
+    column = x - Q @ (Q.T @ (w * x))
+    column /= np.sqrt(w @ column**2)
+    return Q, column, np.array([abs(column @ (weight * (y - mean)))])
+
+
+def test_the_maximum_is_where_the_first_step_says():
+    rng, seen = np.random.default_rng(1), 0
+    for _ in range(1500):
+        found = models(rng)
+        if found is None:
             continue
-        Z, x, y, weight, counts, (theta, hessian), statistic = drawn_model
-        Q = np.asfortranarray(np.linalg.solve(np.linalg.cholesky(hessian), Z.T).T)
-        near = 3.8 if statistic is None else statistic
-        for line, width in ((near * 0.7, np.inf), (near * 1.4, np.inf), (0.0, 1e-9)):
-            (low,), (high,) = wald_intervals(
-                Q, weight, y, Z @ theta, counts, np.asfortranarray(x[:, None]), np.array([line]), width
-            )
-            if statistic is None:
+        Z, x, y, weight, counts, small, large = found
+        Q, column, slope = beside(Z, x, y, weight, counts, small)
+        furthest, reach = slope * np.abs(column).max(), slope * np.sqrt((Q**2).sum(axis=1) + column**2).max()
+        (m,), (known,) = way(furthest, reach)
+        if known:
+            assert large is not None  # there is a maximum
+            assert np.abs(np.column_stack([Z, x]) @ large[0] - Z @ small[0]).max() <= m * (1.0 + 1e-7)
+            (low,), (high,) = enclosed(slope, slope, furthest, reach, np.zeros(1))
+            assert low <= statistic_of(large) <= high
+            seen += 1
+    assert seen > 200
+
+
+def test_no_shorter_way_would_do():
+    """One row beside a model that does not move: counts of mean μ, of which y came. log(μ/y) is how far it goes."""
+    for y in (0.9, 0.5, 0.1):
+        step = np.array([1.0 - y])  # in units in which the curvature is 1
+        assert way(step, step)[0][0] == pytest.approx(-np.log(y))
+    assert not way(np.array([1.0]), np.array([1.0]))[1][0]  # y = 0
+
+
+def statistic_of(large):
+    return large[0][-1] ** 2 / np.linalg.inv(large[1])[-1, -1]
+
+
+def test_intervals_hold_the_statistic():
+    rng, seen, closed = np.random.default_rng(2), 0, 0
+    for _ in range(500):
+        found = models(rng)
+        if found is None:
+            continue
+        Z, x, y, weight, counts, small, large = found
+        Q = np.asfortranarray(beside(Z, x, y, weight, counts, small)[0])
+        near = 3.8 if large is None else statistic_of(large)
+        for line, width in ((near * 0.7, np.inf), (near * 1.4, np.inf), (0.0, 0.3), (0.0, 0.03), (0.0, 1e-9)):
+            column, lines = np.asfortranarray(x[:, None]), np.array([line])
+            (low,), (high,) = wald_intervals(Q, weight, y, Z @ small[0], counts, column, lines, width)
+            if large is None:
                 assert low == 0.0
                 assert high == np.inf or high < 0.1
             else:
-                assert low * (1.0 - 1e-9) - 1e-12 <= statistic <= high * (1.0 + 1e-9) + 1e-12
-                seen[1] += high < np.inf
-        seen[2] += 1
-        mean = np.exp(Z @ theta) if counts else 1.0 / (1.0 + np.exp(-Z @ theta))
-        w = weight * (mean if counts else mean * (1.0 - mean))
-        column = x - Q @ (Q.T @ (w * x))
-        column /= np.sqrt(w @ column**2)
-        slope = np.array([abs(column @ (weight * (y - mean)))])
-        reach = slope * np.sqrt((Q**2).sum(axis=1) + column**2).max()
-        low, high = enclosed(slope, slope, slope * np.abs(column).max(), reach, np.zeros(1))
-        if high[0] < np.inf:
-            assert statistic is not None  # a maximum exists
-            assert low[0] - 1e-9 <= statistic <= high[0] + 1e-9
-            seen[0] += 1
-    assert seen[0] > 100
-    assert seen[1] > 2.5 * seen[2]  # hardly anybody is left to fits
+                assert low * (1.0 - 1e-8) - 1e-12 <= near <= high * (1.0 + 1e-8) + 1e-12
+                closed += high < np.inf
+                seen += 1
+    assert seen > 1000
+    assert closed > 0.95 * seen  # hardly anybody is left to fits
 
 
 def test_columns_that_pull_rows_apart():

@@ -41,6 +41,7 @@ from fbed.rules.p_values import ChiSquare, Floats
 from fbed.threads import spread
 
 _ROUNDING = 1e-8  # what bounds are widened by: what is left of sums after cancellation has more digits
+_AT_ONCE_THERE = 1e-9  # a way so short that it does not show
 _NOISE = 4e-15  # rounding of a sum, beside the sum of sizes
 _CLOSE = 1e-6  # width of an interval, beside its end, that tells who is best unless somebody is as good
 _EXACT = 1e-10  # width of one that is a number
@@ -229,17 +230,23 @@ class WaldFit(ScoredFit):
         return loss, loss
 
 
-def enclosed(slope: Floats, length: Floats, furthest: Floats, reach: Floats, noise: Floats) -> tuple[Floats, Floats]:
-    """Wald statistics of columns of information 1 beside models with gradients of some length and slope along them.
+def way(furthest: Floats, reach: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """How far the predictors are from the maximum at most, and where that is known.
 
-    The step moves no row further than `furthest`, and no step as long moves one further than `reach`.
+    The Newton step moves no row further than `furthest`, and no step as long moves one further than `reach`.
     """
     furthest = np.minimum(furthest, reach)
     inside = furthest + reach < 2.0
     apart, together = np.where(inside, reach - furthest, 0.0), np.where(inside, reach + furthest, 0.0)
-    m = np.maximum(np.log1p(-0.5 * apart) - np.log1p(-0.5 * together), 0.0)
-    by = np.where(m > 1e-9, m, 1.0)
-    low, high = (np.where(m > 1e-9, by / np.expm1(by), 1.0), np.where(m > 1e-9, -by / np.expm1(-by), 1.0))
+    return np.log1p(-0.5 * apart) - np.log1p(-0.5 * together), inside
+
+
+def enclosed(slope: Floats, length: Floats, furthest: Floats, reach: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """Wald statistics of columns of information 1 beside models with gradients of some length and slope along them."""
+    m, inside = way(furthest, reach)
+    by = np.where(m > _AT_ONCE_THERE, m, 1.0)
+    low = np.where(m > _AT_ONCE_THERE, by / np.expm1(by), 1.0)
+    high = np.where(m > _AT_ONCE_THERE, -by / np.expm1(-by), 1.0)
     middle, half = 0.5 * (low + high) * slope, 0.5 * (high - low) * length + noise
     lower = np.maximum(middle - half, 0.0) ** 2 * np.exp(-m) * (1.0 - _ROUNDING)
     upper = (middle + half) ** 2 * np.exp(m) * (1.0 + _ROUNDING)
