@@ -90,7 +90,8 @@ class WaldFit(ScoredFit):
     @cached_property
     def _is_maximum(self) -> bool:
         """Whether it is certain that the model has a maximum, next to where the fit is, and not at infinity."""
-        if self.deviance == 0.0 or self._place is None:
+        perfect = self.saturated or self.span.rank + 1 >= self.model.design.n_rows  # no deviance, or one column from it
+        if perfect or self._place is None:
             return False
         return float(np.linalg.norm(self._place.before)) * np.sqrt(self._leverage) < _ARRIVED
 
