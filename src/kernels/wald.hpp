@@ -87,6 +87,14 @@ FBED_HOT inline double advanced(double* eta, int64_t n, double size, const doubl
     return most;
 }
 
+// Pearson's Σ r²/w, infinite where a row is certain of what did not happen.
+FBED_HOT inline double pearson(int64_t n, const double* residual, const double* curvature) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; ++i) sum += residual[i] == 0.0 ? 0.0 : residual[i] * residual[i] / curvature[i];
+    return sum;
+}
+
 FBED_HOT inline double largest_size(const double* v, int64_t n) {
     double most = 0;
 #pragma omp simd reduction(max : most)
@@ -132,6 +140,7 @@ class WaldModel {
     static constexpr double kLastDigits = 1e-10; // width of an interval, beside its end, that says nothing any more
     static constexpr double kNear = 1e-3;        // length of a step that is worth to know the leverage of the rows where it begins
     static constexpr double kApart = 1e-9;       // margin of rows, beside the largest predictor, that is more than rounding
+    static constexpr double kVanished = 1e-8;    // part of Pearson's sum that is as good as nothing
     static constexpr double kPulledApart = 1e-2; // of an infinite coefficient: 0, and what iterations that end somewhere make of it
 
     // Q is n × k and orthonormal under the curvatures at eta, offset and all.
@@ -140,6 +149,7 @@ class WaldModel {
           curvature_(n), x_(n), eta_(n), trial_(n), move_(n), weighted_(n), at_(k + 1), gradient0_(k), row_(k + 1), gradient_(k + 1), cross_(k), step_(k + 1),
           H_((k + 1) * (k + 1)) {
         size0_ = scores(began_, residual0_.data(), curvature0_.data());
+        pearson0_ = pearson(n_, residual0_.data(), curvature0_.data());
         products(Q_, n_, k_, residual0_.data(), gradient0_.data());
         for (int64_t i = 0; i < n_; ++i) single_ = single_ && (y_[i] == 0.0 || y_[i] == 1.0);
         for (int64_t j = 0; j < k_; ++j)
@@ -163,9 +173,9 @@ class WaldModel {
         moved_ = 0;
         for (int step = 0; step < kSteps; ++step) {
             look(step == 0);
-            if (is_enough(line, width)) return answer();
+            if (is_enough(line, width) && leaves_some(step == 0)) return answer();
             if (!solve(step == 0)) return unknown;
-            if (is_enough(line, width)) return answer();
+            if (is_enough(line, width) && leaves_some(step == 0)) return answer();
             if (!advance()) return unknown;
             if (line > kPulledApart && is_separated()) return {0.0, kPulledApart};
         }
@@ -280,6 +290,7 @@ class WaldModel {
     // Narrow the interval by a step from a point where the coefficient has so much information, at least and at most.
     void keep(const Step& step, double least, double most) {
         const double part = 1.0 - 0.5 * step.stretch * (step.furthest + step.reach);
+        perfect_ = std::numeric_limits<double>::infinity();
         if (!(part > 0.0) || !(least > 0.0)) return;
         const double m = std::max(std::log((1.0 - 0.5 * (step.reach - step.furthest) / step.stretch) / part), 0.0);
         const double low = (m > 1e-9 ? m / std::expm1(m) : 1.0 - 0.5 * m) / step.stretch;
@@ -287,8 +298,17 @@ class WaldModel {
         const double middle = std::abs(at_[k_] + 0.5 * (low + high) * step.along);
         const double half = (0.5 * (high - low) * step.length + noise_) * step.unit;
         const double near = std::max(middle - half, 0.0), far = middle + half;
+        perfect_ = std::exp(2.0 * m) * step.stretch * step.length * step.length;
         found_.lower = std::max(found_.lower, near * near * least * std::exp(-m));
         found_.upper = std::min(found_.upper, far * far * most * std::exp(m));
+    }
+
+    // Whether the maximum leaves some deviance, or none because it is at infinity. A way to a perfect fit takes all residuals away:
+    // Pearson's sum would not be more than e^2m times the squared length of the step. Rounding then says what the deviance is.
+    bool leaves_some(bool first) const {
+        if (single_ && !counts_) return true;
+        const double here = first ? pearson0_ : pearson(n_, residual_.data(), curvature_.data());
+        return !(here <= perfect_ + kVanished * pearson0_);
     }
 
     // What was found, with what rounding may have done; a number where it is known to the last digits.
@@ -342,7 +362,7 @@ class WaldModel {
     bool counts_, single_ = true;
     std::vector<double> residual0_, curvature0_, leverage_, residual_, curvature_, x_, eta_, trial_, move_, weighted_;
     std::vector<double> at_, gradient0_, row_, gradient_, cross_, step_, H_;
-    double size0_ = 0, size_ = 0, before_ = 0, largest_ = 0, longest_ = 0, own_ = 0, noise_ = 0, moved_ = 0;
+    double size0_ = 0, pearson0_ = 0, perfect_ = 0, size_ = 0, before_ = 0, largest_ = 0, longest_ = 0, own_ = 0, noise_ = 0, moved_ = 0;
     WaldInterval found_{0, 0};
 };
 

@@ -105,6 +105,13 @@ class WaldFit(ScoredFit):
         """The largest zᵀH⁻¹z of a row."""
         return float(np.einsum("ij,ij->i", self._basis, self._basis).max())
 
+    @cached_property
+    def _pearson(self) -> float:
+        """Σr²/w: a step that is as long explains everything, and the deviance it leaves is rounding."""
+        residual, curvature = cast(Place, self._place).vectors[:, :2].T
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            return float(np.where(residual == 0.0, 0.0, residual**2 / curvature).sum())
+
     def _from_sums(self, candidates: Indices) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Intervals of single columns, and who may be looked at closer."""
         place, blocks = cast(Place, self._place), RowBlocks(self.model.design)
@@ -116,8 +123,10 @@ class WaldFit(ScoredFit):
         before = float(np.linalg.norm(place.before))
         length = np.sqrt(before**2 + slope**2) + noise
         furthest = before * np.sqrt(self._leverage) + (slope + noise) * most
-        lower, upper = enclosed(slope, length, furthest, length * np.sqrt(self._leverage + most**2), noise)
-        return np.where(beside.known, lower, 0.0), np.where(beside.known, upper, np.inf), beside.known
+        reach = length * np.sqrt(self._leverage + most**2)
+        lower, upper = enclosed(slope, length, furthest, reach, noise)
+        sure = beside.known & (self._pearson > (length * np.exp(way(furthest, reach)[0])) ** 2)  # no perfect fit
+        return np.where(sure, lower, 0.0), np.where(sure, upper, np.inf), beside.known
 
     def _narrowed(
         self, candidates: Indices, lower: Floats, upper: Floats, line: float, width: float
