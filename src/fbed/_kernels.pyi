@@ -533,6 +533,26 @@ class CoxBrackets:
 def settle_cox(fits: CoxFits, X: Floats, predictor: Floats) -> tuple[float, float]:
     """The interval of a model's least deviance, from some linear predictor of it; open where nothing can be told."""
 
+def columns_pull_apart(x: Floats, y: Floats, counts: bool) -> Flags:
+    """Which columns by themselves put rows on their sides of some value, so that their coefficients are infinite."""
+
+def wald_intervals(
+    Q: Floats,
+    weight: Floats,
+    y: Floats,
+    eta: Floats,
+    counts: bool,
+    x: Floats,
+    line: Floats,
+    width: float,
+    offset: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    """Ends of intervals of the Wald statistics of the columns of x, each beside a model.
+
+    The model has the columns Q, orthonormal under its curvatures at the predictor `eta`, to which `offset` belongs.
+    Intervals are below their lines, or above and no wider than `width` times their ends; points where a statistic is
+    known to the last digits; [0, ∞) where that needs more care."""
+
 def fit_logistic(
     Z: Floats,
     weight: Floats,

@@ -24,6 +24,7 @@
 #include "rows.hpp"
 #include "score_intervals.hpp"
 #include "transpose.hpp"
+#include "wald.hpp"
 #include "whiten.hpp"
 
 using namespace fbed;
@@ -500,6 +501,9 @@ NB_MODULE(_kernels, m) {
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
           "offset"_a = nb::none());
     m.def("fit_ridge", &fit_ridge, "Z"_a, "weight"_a, "y"_a, "least"_a, "start"_a, "penalties"_a, "steps"_a, "arrived"_a, "smallest"_a,
+          "offset"_a = nb::none());
+    m.def("columns_pull_apart", &columns_pull_apart);
+    m.def("wald_intervals", &wald_intervals, "Q"_a, "weight"_a, "y"_a, "eta"_a, "counts"_a, "x"_a, "line"_a, "width"_a,
           "offset"_a = nb::none());
     m.def("basis_without", &rotated_without);
     m.def("group_gains", &group_gains);

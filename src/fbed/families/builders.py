@@ -34,6 +34,7 @@ from fbed.models.engines.tall.risk_sums import RiskSums, in_order
 from fbed.models.engines.tall.row_sums import RowSums
 from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.engines.trials import Halves, Trials, TrialsByFits
+from fbed.models.engines.wald import WaldFit
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
 from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionFit, RegressionModel
@@ -113,8 +114,9 @@ def _regression(request: Request, likelihood: Regression) -> RegressionModel:
 def _answers(likelihood: Regression, request: Request) -> type[RegressionFit] | None:
     """How scans of a likelihood are answered, if not by a fit for every candidate."""
     if request.test != "lr":
-        by_sums = request.test == "score" and isinstance(likelihood, Glm) and not request.design.is_stored
-        return ScoredFit if by_sums else None
+        if not isinstance(likelihood, Glm) or request.design.is_stored:
+            return None
+        return ScoredFit if request.test == "score" else WaldFit if likelihood.brackets else None
     if isinstance(likelihood, Cox):
         return SurvivalFit
     if isinstance(likelihood, NegativeBinomial):

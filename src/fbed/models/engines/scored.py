@@ -12,6 +12,9 @@ the column is made orthogonal to the model instead, as every column is when all 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -28,10 +31,41 @@ from fbed.rules.criteria import Evidence
 from fbed.rules.p_values import Floats
 
 _EXACT, _CONVERGED = 1e-12, 1e-9  # squared Newton decrements
-_AT_ONCE = 4096  # columns
+AT_ONCE = 4096  # columns
 _CANCELLED = 1e-6  # part of a sum of squares that must be left of it
 _WITHOUT_CURVATURE = 1e-7  # part of what columns have: less is rounding, where rows are as good as explained
 _COLLINEAR = 1e-10  # part of a column, whatever the rows weigh, from which it is certain to be more than rounding
+
+
+Products = Callable[[Indices, Callable[[slice], Floats], int], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A fit as columns beside it see it.
+
+    Residual r, curvature w and wZ of every row, the root of H, g in its units, the trace of H, the largest curvature.
+    """
+
+    vectors: Floats
+    root: Floats
+    before: Floats
+    trace: float
+    most: float
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Columns beside a model.
+
+    Slope U − cᵀH⁻¹g, Σwx², what the model leaves of that (I), what is typical of such sums, and whose I is sound.
+    """
+
+    slope: Floats
+    own: Floats
+    left: Floats
+    typical: Floats
+    known: NDArray[np.bool_]
 
 
 class ScoredFit(RegressionFit):
@@ -54,8 +88,8 @@ class ScoredFit(RegressionFit):
         """Evidence for adding each candidate."""
         statistic, df = np.zeros(len(candidates)), np.zeros(len(candidates))
         single = np.flatnonzero(self.model.design.varying[candidates])
-        for start in range(0, len(single), _AT_ONCE):
-            some = single[start : start + _AT_ONCE]
+        for start in range(0, len(single), AT_ONCE):
+            some = single[start : start + AT_ONCE]
             statistic[some], known = self._scores(candidates[some])
             df[some[known]] = 1.0
         rest = np.flatnonzero(df == 0.0)
@@ -64,35 +98,43 @@ class ScoredFit(RegressionFit):
             statistic[rest], df[rest] = careful.statistic, careful.df
         return evidence(statistic, df)
 
-    def _scores(self, candidates: Indices) -> tuple[Floats, NDArray[np.bool_]]:
-        """Score statistics of single columns, and whose are right."""
-        none = np.zeros(len(candidates)), np.zeros(len(candidates), dtype=bool)
+    @cached_property
+    def _place(self) -> Place | None:
+        """What all candidates share; None where some direction of the model has hardly any curvature."""
         point = cast(GlmPoint, self.model.likelihood.at(self.columns, self.parameters[:, None]))
         residual, curvature = point.residual(), point.curvature()
         weighted = curvature * self.Z
         H = self.Z.T @ weighted
         root = _root(H)
         if root is None:
-            return none
-        vectors = np.hstack([residual, curvature, weighted])
-        blocks = RowBlocks(self.model.design)
-        sums, own = blocks.products_beside_a_constant(candidates, lambda part: vectors[part], vectors.shape[1])
-        return self._joined(sums[:, 0], own, sums[:, 2:], (H, root), self.Z.T @ residual[:, 0], float(curvature.max()))
+            return None
+        before = solve_triangular(root, self.Z.T @ residual[:, 0], lower=True)
+        return Place(
+            np.hstack([residual, curvature, weighted]), root, before, float(np.trace(H)), float(curvature.max())
+        )
 
-    def _joined(
-        self, U: Floats, own: Floats, cross: Floats, of_model: tuple[Floats, Floats], g: Floats, most: float
-    ) -> tuple[Floats, NDArray[np.bool_]]:
-        """Statistics from the sums; the least curvature that a fitted model would be given is added here as well."""
-        H, root = of_model
-        white = solve_triangular(root, cross.T, lower=True)
-        before = solve_triangular(root, g, lower=True)
+    def _scores(self, candidates: Indices) -> tuple[Floats, NDArray[np.bool_]]:
+        """Score statistics of single columns, and whose are right.
+
+        The least curvature that a fitted model would be given is added here as well.
+        """
+        place = self._place
+        if place is None:
+            return np.zeros(len(candidates)), np.zeros(len(candidates), dtype=bool)
+        beside = self._beside(place, candidates, RowBlocks(self.model.design).products_beside_a_constant)
+        own = np.where(beside.known, beside.left + JITTER * beside.typical, 1.0)
+        statistic = place.before @ place.before + beside.slope**2 / own
+        return statistic * self.model.likelihood.precision(np.array([self.deviance])), beside.known
+
+    def _beside(self, place: Place, candidates: Indices, products: Products) -> Beside:
+        """What the model leaves of single columns, from their products with vectors of the rows."""
+        sums, own = products(candidates, lambda part: place.vectors[part], place.vectors.shape[1])
+        white = solve_triangular(place.root, sums[:, 2:].T, lower=True)
         left = own - np.einsum("ij,ij->j", white, white)
-        typical = (np.trace(H) + own) / (len(H) + 1)
+        typical = (place.trace + own) / (len(place.root) + 1)
         known = (left > _CANCELLED * own) & (left > _WITHOUT_CURVATURE * typical)
-        known &= left > _COLLINEAR * most * self.model.design.n
-        slope = U - before @ white
-        statistic = before @ before + slope**2 / np.where(known, left + JITTER * typical, 1.0)
-        return statistic * self.model.likelihood.precision(np.array([self.deviance])), known
+        known &= left > _COLLINEAR * place.most * self.model.design.n
+        return Beside(sums[:, 0] - place.before @ white, own, left, typical, known)
 
 
 def _root(H: Floats) -> Floats | None:

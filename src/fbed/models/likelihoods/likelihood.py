@@ -180,9 +180,17 @@ def wald(comparison: Comparison) -> Floats:
     beta = parameters[~kept].T[:, :, None]
     cross = hessian[:, ~kept][:, :, kept]
     inner = hessian[:, kept][:, :, kept] + 1e-300 * np.eye(int(kept.sum()))
-    own = hessian[:, ~kept][:, :, ~kept] - cross @ np.linalg.solve(inner, cross.transpose(0, 2, 1))
+    own = hessian[:, ~kept][:, :, ~kept] - cross @ _solved(inner, cross.transpose(0, 2, 1))
     statistic = (beta.transpose(0, 2, 1) @ own @ beta)[:, 0, 0]
     return np.where(found.deviance > 0.0, statistic * likelihood.precision(found.deviance), 0.0)
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """A⁻¹B of every model, without the directions in which separation has left no curvature at all."""
+    try:
+        return np.asarray(np.linalg.solve(matrix, right))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(matrix, hermitian=True) @ right)
 
 
 TESTS: dict[str, Test] = {"lr": likelihood_ratio, "score": score, "wald": wald}
