@@ -258,8 +258,8 @@ class SparseLogistic(CertifiedLogistic):
     def least_losses(self, variables: Indices, enough: float) -> Floats:
         """What removing each variable costs at least, or more than enough, from its own rows; 0 where it is not told.
 
-        By steps that begin where a part of a variable's coefficient is taken off them, the fewest rows first. Nothing is
-        told of categories and groups.
+        By steps that begin where a part of a variable's coefficient is taken off them, the fewest rows first. Nothing
+        is told of categories and groups.
         """
         design, out = self.model.design, np.zeros(len(variables))
         single = np.flatnonzero(design.varying[variables])
