@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -22,6 +23,7 @@ def entries(monkeypatch):
     """All models are taken as their entries, however few columns they have."""
     monkeypatch.setattr(spans, "_SMALLEST", 1)
     monkeypatch.setattr(spans, "_PAYS", 1e9)
+    monkeypatch.setattr(spans, "_BESIDE_WORDS", False)
 
 
 @pytest.mark.parametrize("number", range(40))
@@ -141,3 +143,21 @@ def test_null_directions_among_few_are_those_of_all():
     assert np.abs(rows @ few).max() < 1e-13
     whole = np.linalg.svd(rows)[2][-2:].T
     assert few @ few.T == pytest.approx(whole @ whole.T, abs=1e-10)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_groups_and_categories_beside_words(entries, family):
+    """Models with a variable of several columns are those of fitting every model, too."""
+    X, y, *_ = levels(family, seed=3, n=300)
+    table = pd.DataFrame(X if isinstance(X, np.ndarray) else X.toarray()).add_prefix("x")
+    table["kind"] = np.array(list("uvw"))[np.random.default_rng(2).integers(0, 3, len(y))]
+    table.loc[np.asarray(y) == 0, "kind"] = "u"
+    options = {"family": family, "groups": {"pair": ["x0", "x1"]}}
+    models = [read_problem(table, y, [fbed.BIC()], engine=e, **options).model for e in ("certified", "exhaustive")]
+    kind = table.shape[1] - 1
+    for selected in ([5, 7, kind], [5, 7, 0]):  # 0 is the pair
+        one, other = (model.fit(selected, near=model.fit(selected[:-1])) for model in models)
+        assert one.deviance == pytest.approx(other.deviance, rel=1e-8)
+    one, other = (fbed.select(table, y, engine=e, criterion="bic", **options) for e in ("certified", "exhaustive"))
+    assert one.selected == other.selected
+    assert "kind" in one.selected

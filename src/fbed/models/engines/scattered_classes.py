@@ -39,10 +39,10 @@ class ScatteredFit(RacedFit):
             return near.grown
         known = getattr(near, "span", None)
         if isinstance(model.design.matrix, DenseColumns | SparseColumns):
-            span = sparse_span(model.design, selected, known)
+            span = sparse_span(model.design, selected, known, single=True)
             if span is not None:
                 return cls(model, span, near)
-        return cls.on_basis(model, Span(model.design, selected, known), near)
+        return cls.on_basis(model, Span(model.design, selected, known, single=True), near)
 
     @classmethod
     def on_basis(cls, model: RegressionModel, span: Span, near: RegressionFit | None) -> RegressionFit:
@@ -159,7 +159,7 @@ class ScatteredFit(RacedFit):
     def _with(self, variable: int, end: Floats | None) -> ScatteredFit | None:
         """The fit on one variable more, from where a look ended; None where it needs a basis."""
         design = self.model.design
-        span = sparse_span(design, (*self.span.selected, variable), self.span)
+        span = sparse_span(design, (*self.span.selected, variable), self.span, single=True)
         if span is None:
             return None
         m = self.model.likelihood.n_predictors
@@ -181,7 +181,7 @@ class ScatteredFit(RacedFit):
         """The likelihood ratio of a variable against the model without it, or an interval that is above `enough`."""
         others = [s for s in self.span.selected if s != variable]
         bar = self._bar(enough)
-        span = sparse_span(self.model.design, others)
+        span = sparse_span(self.model.design, others, single=True)
         near = None if self._diverges else self
         without = (
             RacedFit(self.model, Span(self.model.design, others), near, bar)

@@ -68,19 +68,26 @@ class SparseSpan(Span):
         return np.asarray(lapack.dpotrs(self.factor, along, lower=1)[0])
 
 
-def sparse_span(design: Design, selected: Sequence[int], near: Span | None = None) -> SparseSpan | None:
-    """S without a basis; None where one is needed, or as quick. A span of all but the last variable is gone on from."""
+def sparse_span(
+    design: Design, selected: Sequence[int], near: Span | None = None, single: bool = False
+) -> SparseSpan | None:
+    """S without a basis; None where one is needed, or as quick. A span of all but the last variable is gone on from.
+
+    Those who can do with single columns only say so.
+    """
+    if single and not design.varying[list(selected)].all():
+        return None
     if isinstance(near, SparseSpan) and near.selected == tuple(selected[:-1]):
         return _with_one_more(near, int(selected[-1]))
     chosen = np.asarray(selected, dtype=np.intp)
-    single = design.varying[chosen]
-    if design.width[chosen].sum() < _SMALLEST or not (single.all() or _are_few(design, chosen)):
+    plain = design.varying[chosen]
+    if design.width[chosen].sum() < _SMALLEST or not (plain.all() or _are_few(design, chosen)):
         return None
-    which, most = design.positions(chosen[single]), _PAYS * design.n_rows * (1 + design.width[chosen].sum()) ** 2
+    which, most = design.positions(chosen[plain]), _PAYS * design.n_rows * (1 + design.width[chosen].sum()) ** 2
     if (design.n_rows + design.stored[which].sum()) ** 2 > most * design.n_rows:  # as many pairs at least
         return None
-    columns = SparseModel(design.matrix, which if single.all() else which[:0], design.scale)
-    for variable in () if single.all() else chosen.tolist():
+    columns = SparseModel(design.matrix, which if plain.all() else which[:0], design.scale)
+    for variable in () if plain.all() else chosen.tolist():
         for column in design.scattered(variable):
             columns = columns.with_column(*column)
     if columns.pairs > most:
