@@ -42,7 +42,7 @@ class ScatteredFit(RacedFit):
             span = sparse_span(model.design, selected, known, single=True)
             if span is not None:
                 return cls(model, span, near)
-        return cls.on_basis(model, Span(model.design, selected, known, single=True), near)
+        return cls.on_basis(model, Span(model.design, selected, known), near)
 
     @classmethod
     def on_basis(cls, model: RegressionModel, span: Span, near: RegressionFit | None) -> RegressionFit:
