@@ -157,7 +157,14 @@ def test_groups_and_categories_beside_words(entries, family):
     kind = table.shape[1] - 1
     for selected in ([5, 7, kind], [5, 7, 0]):  # 0 is the pair
         one, other = (model.fit(selected, near=model.fit(selected[:-1])) for model in models)
+        assert isinstance(one, ScatteredFit)
         assert one.deviance == pytest.approx(other.deviance, rel=1e-8)
+        lost, cost = one.loss_bounds(np.array(selected), lambda df: 0.0 * df), other.losses(np.array(selected))
+        assert lost.df.tolist() == cost.df.tolist()
+        assert (lost.lower <= cost.statistic * (1 + 1e-6) + 1e-6).all()
+        assert (lost.upper >= cost.statistic * (1 - 1e-6) - 1e-6).all()
+        for variable, statistic in zip(selected, cost.statistic.tolist(), strict=True):
+            assert one.resolve_loss(variable, np.inf)[0] == pytest.approx(statistic, rel=1e-6, abs=1e-6)
     one, other = (fbed.select(table, y, engine=e, criterion="bic", **options) for e in ("certified", "exhaustive"))
     assert one.selected == other.selected
     assert "kind" in one.selected

@@ -19,6 +19,7 @@ from fbed.models.engines.categories.row_likelihoods import CountRows
 from fbed.models.engines.categories.softmax_rows import Entries
 from fbed.models.engines.counts import CountsFit
 from fbed.models.engines.scattered_classes import ScatteredFit
+from fbed.models.engines.sparse_logistic import are_few
 from fbed.models.likelihoods.glm import Glm
 from fbed.models.likelihoods.likelihood import Predicted, Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
@@ -104,7 +105,8 @@ class Classes(CodedRegression):
         self.observed: NDArray[np.bool_] = likelihood.codes[:, None] == np.arange(len(likelihood.labels))
         self._whole = Entries(self.observed, np.ones_like(self.observed), design.weights)
         self._alike = likelihood.start(1)
-        self.has_many_levels = self.has_many_levels and len(likelihood.labels) <= _MOST_CLASSES
+        few = are_few(design, np.flatnonzero(design.width))  # whose models are sparse whatever is selected
+        self.has_many_levels = self.has_many_levels and len(likelihood.labels) <= _MOST_CLASSES and not few
 
     def null_predictors(self) -> Floats:
         """Log odds of every class against the first, the same for all rows."""

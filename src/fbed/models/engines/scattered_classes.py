@@ -39,7 +39,7 @@ class ScatteredFit(RacedFit):
             return near.grown
         known = getattr(near, "span", None)
         if isinstance(model.design.matrix, DenseColumns | SparseColumns):
-            span = sparse_span(model.design, selected, known, single=True)
+            span = sparse_span(model.design, selected, known)
             if span is not None:
                 return cls(model, span, near)
         return cls.on_basis(model, Span(model.design, selected, known), near)
@@ -80,8 +80,9 @@ class ScatteredFit(RacedFit):
             out[:m], out[self.span.rank * m :] = start[:m], start[m:]
             return out
         if isinstance(near, ScatteredFit) and near.span.selected == self.span.selected[:-1]:
-            at = near.span.rank * self.model.likelihood.n_predictors
-            return np.insert(near.coefficients, at, np.zeros(self.model.likelihood.n_predictors))
+            m = self.model.likelihood.n_predictors
+            new = np.zeros((self.span.rank - near.span.rank) * m)
+            return np.insert(near.coefficients, near.span.rank * m, new)
         return self._nearest(near.predictors(), near.further())
 
     def _nearest(self, predictors: Floats, further: Floats) -> Floats:
@@ -159,12 +160,12 @@ class ScatteredFit(RacedFit):
     def _with(self, variable: int, end: Floats | None) -> ScatteredFit | None:
         """The fit on one variable more, from where a look ended; None where it needs a basis."""
         design = self.model.design
-        span = sparse_span(design, (*self.span.selected, variable), self.span, single=True)
+        span = sparse_span(design, (*self.span.selected, variable), self.span)
         if span is None:
             return None
         m = self.model.likelihood.n_predictors
         at, begin = self.span.rank * m, None
-        if end is not None and np.isfinite(end).all():
+        if end is not None and np.isfinite(end).all() and design.varying[variable]:
             own = end[self.size :] * design.scale[design.positions([variable])]
             begin = np.insert(self.coefficients + end[: self.size], at, own)
         return ScatteredFit(self.model, span, self, begin=begin)
@@ -172,16 +173,19 @@ class ScatteredFit(RacedFit):
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for removing each variable, from the rows where it is not 0."""
         self.prepare()
-        place = {variable: 1 + i for i, variable in enumerate(self.span.selected)}
-        lower, upper = self.classes.leave(np.array([place[int(v)] for v in variables], dtype=np.int64))
-        df = np.full(len(variables), float(self.model.likelihood.n_predictors))
+        lower, upper = np.zeros(len(variables)), np.full(len(variables), np.inf)
+        single = np.flatnonzero(self.model.design.varying[variables])
+        if len(single):
+            places = [self.span.place(int(v)).start for v in variables[single]]
+            lower[single], upper[single] = self.classes.leave(np.array(places, dtype=np.int64))
+        df = np.array([float(self.span.rank_of[int(v)]) for v in variables]) * self.model.likelihood.n_predictors
         return Bounds(lower, upper, df, self.reference)
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The likelihood ratio of a variable against the model without it, or an interval that is above `enough`."""
         others = [s for s in self.span.selected if s != variable]
         bar = self._bar(enough)
-        span = sparse_span(self.model.design, others, single=True)
+        span = sparse_span(self.model.design, others)
         near = None if self._diverges else self
         without = (
             RacedFit(self.model, Span(self.model.design, others), near, bar)

@@ -68,20 +68,13 @@ class SparseSpan(Span):
         return np.asarray(lapack.dpotrs(self.factor, along, lower=1)[0])
 
 
-def sparse_span(
-    design: Design, selected: Sequence[int], near: Span | None = None, single: bool = False
-) -> SparseSpan | None:
-    """S without a basis; None where one is needed, or as quick. A span of all but the last variable is gone on from.
-
-    Those who can do with single columns only say so.
-    """
-    if single and not design.varying[list(selected)].all():
-        return None
+def sparse_span(design: Design, selected: Sequence[int], near: Span | None = None) -> SparseSpan | None:
+    """S without a basis; None where one is needed, or as quick. A span of all but the last variable is gone on from."""
     if isinstance(near, SparseSpan) and near.selected == tuple(selected[:-1]):
         return _with_one_more(near, int(selected[-1]))
     chosen = np.asarray(selected, dtype=np.intp)
     plain = design.varying[chosen]
-    if design.width[chosen].sum() < _SMALLEST or not (plain.all() or _are_few(design, chosen)):
+    if design.width[chosen].sum() < _SMALLEST or not (plain.all() or are_few(design, chosen)):
         return None
     which, most = design.positions(chosen[plain]), _PAYS * design.n_rows * (1 + design.width[chosen].sum()) ** 2
     if (design.n_rows + design.stored[which].sum()) ** 2 > most * design.n_rows:  # as many pairs at least
@@ -105,7 +98,7 @@ def sparse_span(
     return SparseSpan(design, selected, columns, np.asfortranarray(factor * size[:, None]))
 
 
-def _are_few(design: Design, variables: NDArray[np.intp]) -> bool:
+def are_few(design: Design, variables: NDArray[np.intp]) -> bool:
     """Whether categories and groups beside words have few columns together: of many levels, most are better eliminated,
     and beside other columns there is nothing to be gained.
     """
@@ -117,7 +110,7 @@ def _with_one_more(span: SparseSpan, variable: int) -> SparseSpan | None:
     """As many columns more as the variable has."""
     design, columns, factor = span.design, span.columns, span.factor
     selected = (*span.selected, variable)
-    if not (design.varying[variable] or _are_few(design, np.array(selected, dtype=np.intp))):
+    if not (design.varying[variable] or are_few(design, np.array(selected, dtype=np.intp))):
         return None
     for column in design.scattered(variable):
         columns = columns.with_column(*column)
