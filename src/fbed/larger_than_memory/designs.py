@@ -27,7 +27,7 @@ class DescribedDesign(Design):
         self.weights, self.n_threads = weights, n_threads
         self.unit_weights = bool((weights == 1.0).all())
         self.n, self.n_rows = outline.n, len(weights)
-        self.is_sparse = self.by_support = False
+        self.is_sparse = self.by_support = self.is_scattered = False
         self.center, self.scale, self.low, self.high = outline.center, outline.scale, outline.low, outline.high
         self._count_stored()
         self._name_columns()

@@ -153,8 +153,8 @@ def _race_by_df(known: Intervals, rows: Indices, lower: Floats, upper: Floats, v
     for kind in kinds[np.argsort([-low[df == kind].max() for kind in kinds], kind="stable")]:
         alike = np.flatnonzero((df == kind) & (value(upper) >= _near(float(value(lower).max()))))
         contenders = alike[upper[alike] >= _near(float(lower[alike].max(initial=0.0)))]
-        if len(contenders) < 2 or not (lower[contenders] < upper[contenders]).any():
-            continue
+        if len(contenders) <= FAVOURITES or not (lower[contenders] < upper[contenders]).any():
+            continue  # people look at the best few: their statistics are worth a fit
         contenders = contenders[np.argsort(-lower[contenders], kind="stable")]
         found = known.fit.contest(known.candidates[rows[contenders]], lower[contenders], upper[contenders], True)
         lower[contenders], upper[contenders] = found

@@ -8,7 +8,7 @@ fitting every model would select.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,9 @@ _FIRST = 32  # one in so many of many candidates is asked first whether most of 
 FAR = 20.0  # linear predictors from which a row may be on its way to infinity
 _ARRIVED = 45.0  # and at which there is nothing left of it in float64
 _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inner product
+
+
+Begin = Callable[[Floats, Floats], Floats]
 
 
 class CertifiedLogistic:
@@ -102,12 +105,16 @@ class CertifiedLogistic:
         The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
         """
         found = self._tried(Z, np.array(starts), tolerance, enough)
-        for elsewhere in (lambda *_: starts[-1], self._by_linear_program, self._by_slower_steps):  # quickest first
+        for elsewhere in self._elsewhere(lambda *_: starts[-1]):
             if not (found[4] > _CONVERGED and not found[5] and found[3] <= enough):
                 break  # it did not get stuck
             begin = elsewhere(self._side_by_side(Z, len(found[0])), found[0])
             found = self._tried(Z, begin[None], tolerance, enough)
         return found[:4]
+
+    def _elsewhere(self, safely: Begin) -> tuple[Begin, ...]:
+        """Where to begin again, given columns and where a fit got stuck: on a basis, a safe start may end there, too."""
+        return self._by_linear_program, safely, self._by_slower_steps
 
     def _apart(self, Z: Floats, coefficients: Floats, variables: Sequence[int]) -> Apart | None:
         """The model of variables with the basis Z, where rounding of the basis may have told rows apart."""
