@@ -232,10 +232,15 @@ class CertifiedLogistic:
         if self.coarse is not None and self.coarse.kernel.idle_cost > _TOO_DEAR * spared:
             self.coarse = self._coarse(_LESS * spared) or self.coarse
 
+    @property
+    def _is_sound(self) -> bool:
+        """Whether no direction of the basis is rounding, along which any number may be told."""
+        return self.span.rank == 1 or not self.null.kernel.short > _UNSOUND
+
     def bounds(self, candidates: Indices, critical: float) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Lower and upper bounds for single numeric columns, settled against the critical value; and who is suspect."""
         which = self.model.design.positions(candidates)
-        if self.span.rank > 1 and self.null.kernel.short > _UNSOUND:
+        if not self._is_sound:
             return np.zeros(len(which)), np.full(len(which), self.deviance), np.zeros(len(which), dtype=bool)
         if self.span.rank == 1 and not self.model.design.is_sparse and self.model.offset is None:
             lower, upper = self._first_scan(which)
@@ -392,7 +397,7 @@ class CertifiedLogistic:
         """Bounds on what removing each variable costs; no removal costs more than that of all variables."""
         most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
         lower, upper = np.zeros(len(variables)), np.full(len(variables), most)
-        if self.deviance > 0.0:  # otherwise separated: the coefficients are some point on the way to infinity
+        if self.deviance > 0.0 and self._is_sound:  # if separated, the coefficients are some point on a way to infinity
             lower, upper = self._bounds_by_ways(variables, critical, most)
         unsure = np.flatnonzero(lower <= critical * (1.0 + 2e-9))
         if len(unsure) and self.model.offset is None:  # which would tell rows apart that are equal otherwise
