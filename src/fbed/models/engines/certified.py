@@ -113,7 +113,7 @@ class CertifiedLogistic:
         return found[:4]
 
     def _elsewhere(self, safely: Begin) -> tuple[Begin, ...]:
-        """Where to begin again, given columns and where a fit got stuck: on a basis, a safe start may end there, too."""
+        """Where to begin again, given columns and where a fit got stuck: on a basis, a safe start may end there too."""
         return self._by_linear_program, safely, self._by_slower_steps
 
     def _apart(self, Z: Floats, coefficients: Floats, variables: Sequence[int]) -> Apart | None:
