@@ -79,10 +79,8 @@ def sparse_span(design: Design, selected: Sequence[int], near: Span | None = Non
     which, most = design.positions(chosen[plain]), _PAYS * design.n_rows * (1 + design.width[chosen].sum()) ** 2
     if (design.n_rows + design.stored[which].sum()) ** 2 > most * design.n_rows:  # as many pairs at least
         return None
-    columns = SparseModel(design.matrix, which if plain.all() else which[:0], design.scale)
-    for variable in () if plain.all() else chosen.tolist():
-        for column in design.scattered(variable):
-            columns = columns.with_column(*column)
+    all_plain = bool(plain.all())
+    columns = SparseModel(design.matrix, which, design.scale) if all_plain else _one_by_one(design, chosen.tolist())
     if columns.pairs > most:
         return None
     gram = columns.gram(design.weights)
@@ -96,6 +94,15 @@ def sparse_span(design: Design, selected: Sequence[int], near: Span | None = Non
     if not np.diag(factor).min() ** 2 > _APART:
         return None
     return SparseSpan(design, selected, columns, np.asfortranarray(factor * size[:, None]))
+
+
+def _one_by_one(design: Design, variables: Sequence[int]) -> SparseModel:
+    """The columns of variables of which some have several, which are not all in one matrix."""
+    columns = SparseModel(design.matrix, np.empty(0, dtype=np.int64), design.scale)
+    for variable in variables:
+        for column in design.scattered(variable):
+            columns = columns.with_column(*column)
+    return columns
 
 
 def are_few(design: Design, variables: NDArray[np.intp]) -> bool:
@@ -118,11 +125,9 @@ def _with_one_more(span: SparseSpan, variable: int) -> SparseSpan | None:
         if grown is None:
             return None
         factor = grown
-    return (
-        SparseSpan(design, selected, columns, factor)
-        if columns.pairs <= _PAYS * design.n_rows * columns.size**2
-        else None
-    )
+    if columns.pairs > _PAYS * design.n_rows * columns.size**2:
+        return None
+    return SparseSpan(design, selected, columns, factor)
 
 
 def _with_row(factor: Floats, along: Floats) -> Floats | None:
