@@ -361,3 +361,60 @@ def test_a_search_is_the_same_without_a_look_at_losses_together(monkeypatch, alw
         assert [s.scan.chosen and s.scan.chosen.variable for s in trails_of[0].steps] == [
             s.scan.chosen and s.scan.chosen.variable for s in trails_of[1].steps
         ]
+
+
+def explained_beside_faint_rows(rng):
+    """A model with a column that explains its rows for good, and another that has, beside such rows, some of either class
+    which an offset explains all but for rounding; and a candidate that moves one of those, and others of one class.
+    """
+    n = 60
+    X, y, offset = np.zeros((n, 3)), (rng.random(n) < 0.5).astype(float), np.zeros(n)
+    X[:5, 0], y[:5] = 1.0, 1.0
+    X[[0, 1, 5, 6, 7], 1] = 1.0
+    y[5:8], offset[5:8] = (1.0, 1.0, 0.0), (31.0, 31.0, -31.0)
+    X[[7, 10, 11, 12, 13], 2] = 1.0
+    y[10:14] = 1.0
+    return sparse.csc_matrix(X), y, offset
+
+
+def test_rows_that_are_explained_leave_although_others_hardly_count():
+    """Rows that are all but explained told a column next to nothing, and all that were explained for good had to stay."""
+    X, y, offset = explained_beside_faint_rows(np.random.default_rng(3))
+    n, weights = len(y), np.ones(len(y))
+    columns = SparseColumns(X.indptr, X.indices, X.data, n)
+    model = SparseModel(columns, np.arange(2), np.ones(3))
+    coefficients, eta, deviance = model.fit(weights, y, np.zeros((1, 3)), 1e-12, np.inf, offset)[:3]
+    null = LogisticNull.of_sparse_fit(model, weights, y, eta, coefficients, deviance, offset)
+    np.testing.assert_array_equal(null.rows, np.arange(5, n))
+    asked = columns, np.array([2]), np.zeros(3), np.ones(3), np.array([True])
+    truth = null.deviance - SparseModel(columns, np.arange(3), np.ones(3)).fit(
+        weights, y, np.zeros((1, 4)), 1e-12, np.inf, offset
+    )[2]
+    lower, upper, _ = null.brackets(*asked, 0.5, True, False, False)
+    assert lower[0] <= truth * (1.0 + 1e-8)
+    assert truth <= upper[0] * (1.0 + 1e-8)
+    quick = null.brackets(*asked, 0.5, False, False, False)[0][0]
+    assert 0.5 * truth < quick <= truth * (1.0 + 1e-8)  # nothing was told without a refinement
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_offsets_that_explain_rows_equal_exhaustive(seed, always):
+    """Rows that are explained, by columns or by an offset, and pull either way."""
+    rng = np.random.default_rng([31, seed])
+    X, y = documents(Corpus(120, 60, float(rng.choice([5.0, 12.0])), topics=2, clear=12.0), seed)
+    offset = np.where(rng.random(len(y)) < 0.4, (2.0 * y - 1.0) * rng.uniform(10.0, 32.0, len(y)), 0.0)
+    case = Case(X, y, None, (), offset)
+    criterion, algorithm = fbed.LikelihoodRatio(0.2), {"k": seed % 2}
+    assert_same(*(trail_of(case, "binomial", criterion, engine, **algorithm) for engine in ("exhaustive", "certified")))
+
+
+@pytest.mark.parametrize("seed", [138, 295, 497])
+def test_words_that_explain_rows_beside_faint_ones_equal_exhaustive(seed):
+    """Larger tables than others here: rows that are all but explained come with many words."""
+    rng = np.random.default_rng(seed)
+    size, words, length = int(rng.integers(200, 900)), int(rng.integers(100, 700)), float(rng.choice([8, 15, 30, 60]))
+    first, topics = float(rng.choice([0.5, 0.4, 0.2])), int(rng.integers(1, 6))
+    clear, counts = float(rng.choice([2, 5, 10, 20])), bool(rng.integers(2))
+    X, y = documents(Corpus(size, words, length, first, topics, clear, counts), seed)
+    one, other = (fbed.select(X, y, k=1, alpha=0.2, engine=engine) for engine in ("certified", "exhaustive"))
+    assert (one.selected, one.n_tests) == (other.selected, other.n_tests)

@@ -72,13 +72,19 @@ struct LogisticNull : OneColumn {
         }
         if (some) {
             const Secured secured(model, signs.data(), curvature, idle, coefficients.data());
-            if (secured.any && is_spanned(model, secured.rows)) {
+            std::vector<char> faint(n);
+            if (secured.any && find_faint(model, secured.rows, idle, faint)) {
+                double faint_cost = 0;
+                bool all_tell = true;
                 for (int64_t i = 0; i < n; ++i) {
                     known[i] = !secured.rows[i];
-                    active[i] = known[i] ? active[i] : 0.0;
+                    active[i] = known[i] && !faint[i] ? active[i] : 0.0;
+                    faint_cost += faint[i] ? left[i] : 0.0;
+                    all_tell = all_tell && !faint[i];
                     deviance -= known[i] ? 0.0 : left[i];  // in the supremum those rows are explained
                 }
-                auto null = std::make_unique<LogisticNull>(model, known, active, deviance, 0.0, secured.all_idle ? &secured.basis : nullptr);
+                const Whitened* basis = secured.all_idle && all_tell ? &secured.basis : nullptr;
+                auto null = std::make_unique<LogisticNull>(model, known, active, deviance, faint_cost, basis);
                 if (null->is_sound(model)) {
                     null->keep(model);
                     secured.move(signs.data(), null->all_eta);
@@ -93,16 +99,27 @@ struct LogisticNull : OneColumn {
         return std::make_unique<LogisticNull>(model, known, active, deviance, idle_cost);
     }
 
-    // Whether the rows that are not secured can tell all columns that move them: one that moves only rows which have next to no
-    // curvature would have coefficients in the basis that `is_sound` refuses, and that basis is dear.
-    static bool is_spanned(const Model& model, const std::vector<char>& secured) {
+    // Rows that are not secured may all but fail to tell a column that moves them: if it moves only rows which have next to no
+    // curvature, it would have coefficients in the basis that `is_sound` refuses, and that basis is dear. Such rows are idle, if
+    // the columns have few enough entries for others to stay; false if they cannot be.
+    static bool find_faint(const Model& model, const std::vector<char>& secured, const std::vector<char>& idle, std::vector<char>& faint) {
         std::vector<double> signs(model.n), left(model.n), curvature(model.n);
         look_at(model, signs.data(), left.data(), curvature.data());
         for (int64_t i = 0; i < model.n; ++i)
             if (secured[i]) curvature[i] = 0.0;
-        for (int64_t k = 0; k < model.r; ++k) {
-            const double own = model.square(k, curvature.data());
-            if (own > 0 && !(own * kLarge * kLarge > 1.0)) return false;
+        for (bool found = true; found;) {  // a row less may leave another column with too little
+            found = false;
+            for (int64_t k = 0; k < model.r; ++k) {
+                const double own = model.square(k, curvature.data());
+                if (!(own > 0) || own * kLarge * kLarge > 1.0) continue;
+                if (!model.terms) return false;
+                for (int64_t e = model.terms->column_start[k]; e < model.terms->column_start[k + 1]; ++e) {
+                    const int32_t row = model.terms->row_of[e];
+                    if (curvature[row] == 0.0) continue;
+                    if (!idle[row]) return false;
+                    faint[row] = 1, curvature[row] = 0.0, found = true;
+                }
+            }
         }
         return true;
     }

@@ -176,10 +176,12 @@ struct OneColumn : Prepared {
 
     // The same where sums of what each row has do not settle it.
     Interval closer_look(Support& s, Work& work, const Question& q, double& left, double* predictor, Explained& explained) const {
-        along_support(f, s, work.buffer.data());
+        along_support(f, s, f.a, work.buffer.data());
         left = std::numeric_limits<double>::infinity();
-        if (const double alone = gained_alone(f, s); q.quickly_passed(alone)) return {alone, f.deviance};
+        const double alone = gained_alone(f, s);
+        if (q.quickly_passed(alone)) return {alone, f.deviance};
         Interval out = bracket_support(f, s, q.aim(), work.grad.data());
+        out.lower = std::max(out.lower, std::min(alone, out.upper));
         left = out.upper > q.critical && !q.resolve ? support_norm(s, work) : std::numeric_limits<double>::infinity();
         if (q.settled(out) && !q.contends(out, s.promise)) return out;
         if (q.spare_wide && s.m * f.r > f.n) {

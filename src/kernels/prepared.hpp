@@ -119,7 +119,7 @@ struct Prepared {
     }
     Prepared(const Prepared&) = delete;
 
-    // Whether directions that are free move none of the rows that are known, and the others leave no rounding in them.
+    // Whether directions that are free move none of the rows that are active, and the others leave no rounding in them.
     bool is_sound(const Model& model) const {
         for (double v : basis.M)
             if (!(std::abs(v) < kLarge)) return false;
@@ -129,8 +129,8 @@ struct Prepared {
             for (int64_t k = 0; k < model.r; ++k) direction[k] = basis.free[k * none + j];
             std::fill(moved.begin(), moved.end(), 0.0);
             model.add(direction.data(), moved.data());
-            for (int32_t row : row_of)
-                if (!(std::abs(moved[row]) < kStill)) return false;
+            for (int64_t i = 0; i < f.n; ++i)
+                if (a[i] > 0 && !(std::abs(moved[row_of[i]]) < kStill)) return false;
         }
         return true;
     }

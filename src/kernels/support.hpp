@@ -43,16 +43,16 @@ inline void look_for_purity(const Null& f, Support& s) {
     s.conflict = f.has_idle && s.pure && ((positive && idle_negative) || (negative && idle_positive));
 }
 
-// Maximise the likelihood along x alone: only the rows of T count. The gradient falls in b, so its root is bracketed. It is known
-// whether x is pure.
-FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
+// Maximise the likelihood along x alone: only the rows of T count, by these weights. The gradient falls in b, so its root is
+// bracketed. It is known whether x is pure.
+FBED_HOT inline void along_support(const Null& f, Support& s, const double* weights, double* buffer) {
     s.gain = 0;
     const int64_t size = whole(s.m);
     double *mean = buffer, *eta = buffer + size, *weight = eta + size, *y = weight + size, *x = y + size;
     s.mean = mean;
     if (s.pure) {
         for (int64_t i = 0; i < s.m; ++i) {
-            s.gain += f.a[s.rows[i]] * f.dev[s.rows[i]];
+            s.gain += weights[s.rows[i]] * f.dev[s.rows[i]];
             mean[i] = f.sign[s.rows[i]] > 0 ? 1.0 : 0.0;
         }
         return;
@@ -61,8 +61,8 @@ FBED_HOT inline void along_support(const Null& f, Support& s, double* buffer) {
     for (int64_t i = 0; i < s.m; ++i) {
         const int32_t row = s.rows[i];
         reach = std::max(reach, std::abs(s.x[i]));
-        eta[i] = f.eta[row], weight[i] = f.a[row], y[i] = f.sign[row] > 0 ? 1.0 : 0.0, x[i] = s.x[i];
-        before += f.a[row] * f.dev[row];
+        eta[i] = f.eta[row], weight[i] = weights[row], y[i] = f.sign[row] > 0 ? 1.0 : 0.0, x[i] = s.x[i];
+        before += weights[row] * f.dev[row];
     }
     for (int64_t i = s.m; i < size; ++i) eta[i] = weight[i] = y[i] = x[i] = 0.0;
     double b = 0, low = -std::numeric_limits<double>::infinity(), high = -low, stride = 4.0 / reach;
@@ -104,10 +104,29 @@ inline double idle_step_along(const Null& f, const Support& s) {
     return most;
 }
 
-// What x gains alone, without a look at what refitting the model around it can add.
+// What idle rows of T lose at b; pure ones are explained for good.
+inline double lost_along(const Null& f, const Support& s) {
+    double lost = 0;
+    for (int64_t i = 0; f.has_idle && !s.pure && i < s.m; ++i) {
+        const int64_t row = s.rows[i];
+        if (f.a[row] == 0.0) lost += f.weight[row] * std::max(loss(f.sign[row] * (f.eta[row] + s.b * s.x[i])) - f.dev[row], 0.0);
+    }
+    return lost;
+}
+
+// What x gains alone, without a look at what refitting the model around it can add. Where idle rows would lose by that, or pull
+// the other way, with these counted like all others.
 inline double gained_alone(const Null& f, const Support& s) {
-    if (s.conflict) return 0.0;
-    return std::max(2.0 * s.gain * (1.0 - kSlack) - f.idle_loss(idle_step_along(f, s)), 0.0);
+    constexpr double kLittle = 1e-3;  // of what is gained
+    double gain = s.gain, lost = s.conflict ? 0.0 : lost_along(f, s);
+    if (s.conflict || lost > kLittle * gain) {
+        std::vector<double> buffer(5 * whole(s.m));
+        Support all = s;
+        all.pure = false;
+        along_support(f, all, f.weight, buffer.data());
+        gain = all.gain, lost = 0;
+    }
+    return std::max(2.0 * (gain * (1.0 - kSlack) - lost), 0.0);
 }
 
 // 2KL_T + what refitting the model around it can add; needs the rows of T to hold less than all of its information. An

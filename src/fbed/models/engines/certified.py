@@ -343,15 +343,19 @@ class CertifiedLogistic:
             self._look_coarsely(_COARSE)
         if not crowded or self.coarse is None:
             return self._resolved(candidates, lower, upper, race, first_is_known)
+        lower, upper, leading = lower.copy(), upper.copy(), None
+        if not first_is_known:  # the more is certain of the first, the less it takes to put others below
+            lower[:1], upper[:1], _, leading, _ = self._resolved(candidates[:1], lower[:1], upper[:1], True, False)
         bar = float(lower[0])
         which = self.model.design.positions(candidates[1:])
         coarse = self._brackets(self.coarse, which, bar, ranked=False)[1]
-        lower, upper = lower.copy(), np.append(upper[:1], np.maximum(np.minimum(upper[1:], coarse), lower[1:]))
+        upper[1:] = np.maximum(np.minimum(upper[1:], coarse), lower[1:])
         stay = np.flatnonzero(upper >= bar * (1.0 - 1e-8) - 1e-8)
-        found = self._resolved(candidates[stay], lower[stay], upper[stay], True, first_is_known)
+        found = self._resolved(candidates[stay], lower[stay], upper[stay], True, True)
         is_open = np.zeros(len(lower), dtype=bool)
         lower[stay], upper[stay], is_open[stay] = found[0], found[1], found[4]
-        return lower, upper, int(stay[found[2]]), found[3], is_open
+        best = int(stay[found[2]])
+        return lower, upper, best, found[3] if best > 0 or leading is None else leading, is_open
 
     def _resolved(
         self, candidates: Indices, lower: Floats, upper: Floats, race: bool, first_is_known: bool
