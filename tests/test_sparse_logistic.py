@@ -364,8 +364,8 @@ def test_a_search_is_the_same_without_a_look_at_losses_together(monkeypatch, alw
 
 
 def explained_beside_faint_rows(rng):
-    """A model with a column that explains its rows for good, and another that has, beside such rows, some of either class
-    which an offset explains all but for rounding; and a candidate that moves one of those, and others of one class.
+    """A model with a column that explains its rows for good, and another that has, beside such rows, some of either
+    class which an offset explains all but for rounding; and a candidate that moves one of those, and others of one class.
     """
     n = 60
     X, y, offset = np.zeros((n, 3)), (rng.random(n) < 0.5).astype(float), np.zeros(n)
@@ -378,7 +378,7 @@ def explained_beside_faint_rows(rng):
 
 
 def test_rows_that_are_explained_leave_although_others_hardly_count():
-    """Rows that are all but explained told a column next to nothing, and all that were explained for good had to stay."""
+    """Rows that are all but explained told a column next to nothing, and all that were explained had to stay."""
     X, y, offset = explained_beside_faint_rows(np.random.default_rng(3))
     n, weights = len(y), np.ones(len(y))
     columns = SparseColumns(X.indptr, X.indices, X.data, n)
