@@ -365,7 +365,7 @@ def test_a_search_is_the_same_without_a_look_at_losses_together(monkeypatch, alw
 
 def explained_beside_faint_rows(rng):
     """A model with a column that explains its rows for good, and another that has, beside such rows, some of either
-    class which an offset explains all but for rounding; and a candidate that moves one of those, and others of one class.
+    class which an offset explains all but for rounding; and a candidate that moves one of those and others.
     """
     n = 60
     X, y, offset = np.zeros((n, 3)), (rng.random(n) < 0.5).astype(float), np.zeros(n)
@@ -387,9 +387,10 @@ def test_rows_that_are_explained_leave_although_others_hardly_count():
     null = LogisticNull.of_sparse_fit(model, weights, y, eta, coefficients, deviance, offset)
     np.testing.assert_array_equal(null.rows, np.arange(5, n))
     asked = columns, np.array([2]), np.zeros(3), np.ones(3), np.array([True])
-    truth = null.deviance - SparseModel(columns, np.arange(3), np.ones(3)).fit(
-        weights, y, np.zeros((1, 4)), 1e-12, np.inf, offset
-    )[2]
+    truth = (
+        null.deviance
+        - SparseModel(columns, np.arange(3), np.ones(3)).fit(weights, y, np.zeros((1, 4)), 1e-12, np.inf, offset)[2]
+    )
     lower, upper, _ = null.brackets(*asked, 0.5, True, False, False)
     assert lower[0] <= truth * (1.0 + 1e-8)
     assert truth <= upper[0] * (1.0 + 1e-8)
