@@ -115,13 +115,6 @@ def _change_of_basis(span: Span) -> Floats:
     return change
 
 
-def scaled_to_users_scale(span: Span, coefficients: Floats, recession: Recession) -> Estimates:
-    """The same from coefficients of a constant and columns that were divided by their scales, and not centred."""
-    scale = np.append(1.0, span.design.moments_of(span.selected)[1])
-    terms = ("(intercept)", *(label for variable in span.selected for label in span.design.labels(variable)))
-    return Estimates(terms, coefficients / scale, None, np.diag(1.0 / scale), recession)
-
-
 def standardised_to_users_scale(
     design: Design, selected: Sequence[int], coefficients: Floats, covariance: Floats | None, constant: bool = True
 ) -> Estimates:

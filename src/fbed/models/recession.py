@@ -10,7 +10,9 @@ standard error are those of the model in which the decided rows are left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +37,26 @@ _SHORT = 100.0  # and one with which rounding of the rows is not seen, where it 
 class Constraints:
     """Rows A of A·d ≥ 0, and how far each is from being undecided where the iterations ended (`margin`).
 
-    Rows that may not move at all have margin −inf.
+    Rows that may not move at all have margin −inf. Where they are mostly 0, the rows may be a sparse array.
     """
 
-    rows: Floats
+    rows: Any
     margin: Floats
+
+
+def rows_times(factors: Floats, rows: Any) -> Any:
+    """Every row times a factor, of a matrix or a sparse array."""
+    return sparse.diags_array(factors) @ rows if sparse.issparse(rows) else factors[:, None] * rows
+
+
+def side_by_side(blocks: Sequence[Any]) -> Any:
+    """Matrices, or sparse arrays if any of them is one."""
+    return sparse.hstack(blocks, format="csr") if any(map(sparse.issparse, blocks)) else np.hstack(blocks)
+
+
+def one_below_another(blocks: Sequence[Any]) -> Any:
+    """The same, with all their rows."""
+    return sparse.vstack(blocks, format="csr") if any(map(sparse.issparse, blocks)) else np.vstack(blocks)
 
 
 def held_further(constraints: Constraints, n_further: int) -> Constraints:
@@ -72,7 +89,31 @@ def every(parameters: Floats) -> Recession:
     return Recession(np.eye(len(parameters)), parameters)
 
 
-def recession(constraints: Constraints, parameters: Floats) -> Recession:
+@dataclass(frozen=True)
+class Coordinates:
+    """Constraints are about parameters of other columns, Z·triangle where those asked about are of Z; predictor after
+    predictor, and what else there is is the same.
+    """
+
+    triangle: Floats
+    n_predictors: int = 1
+
+    def of_basis(self, directions: Floats) -> Floats:
+        """What directions of the constraints are for Z."""
+        return self._each(directions, lambda part: self.triangle @ part)
+
+    def of_columns(self, directions: Floats) -> Floats:
+        """The other way round."""
+        return self._each(directions, lambda part: linalg.solve_triangular(self.triangle, part, check_finite=False))
+
+    def _each(self, directions: Floats, change: Callable[[Floats], Floats]) -> Floats:
+        size = len(self.triangle)
+        ends = [size * (j + 1) for j in range(self.n_predictors)]
+        *parts, further = np.split(directions, ends)
+        return np.concatenate([*map(change, parts), further])
+
+
+def recession(constraints: Constraints, parameters: Floats, coordinates: Coordinates | None = None) -> Recession:
     """Directions along which the likelihood never falls, given where the iterations ended."""
     A, margin = _unit_rows(constraints.rows, constraints.margin)
     undecided = margin < UNDECIDED
@@ -81,7 +122,11 @@ def recession(constraints: Constraints, parameters: Floats) -> Recession:
         free = _without(free, _null_space(A))  # what moves no row at all is not identified, not infinite
     if free.shape[1] == 0:
         return none(len(parameters))
-    rows, _ = _unit_rows(A[~undecided] @ free, margin[~undecided])
+    directions = free
+    if coordinates is not None:
+        free = np.linalg.qr(coordinates.of_basis(free))[0]
+        directions = coordinates.of_columns(free)
+    rows, _ = _unit_rows(A[~undecided] @ directions, margin[~undecided])
     found = _interior(rows, free.T @ parameters)
     if found is None:
         return none(len(parameters))
@@ -93,31 +138,34 @@ def recession(constraints: Constraints, parameters: Floats) -> Recession:
     return Recession(span, along if is_one else free @ way)
 
 
-def _unit_rows(rows: Floats, margin: Floats) -> tuple[Floats, Floats]:
+def _unit_rows(rows: Any, margin: Floats) -> tuple[Any, Floats]:
     """Rows of length 1, without those that say nothing."""
-    size = np.linalg.norm(rows, axis=1)
+    size = np.sqrt(rows.power(2).sum(axis=1)) if sparse.issparse(rows) else np.linalg.norm(rows, axis=1)
     kept = size > _DEPENDENT * size.max(initial=0.0)
+    if sparse.issparse(rows):
+        return rows_times(1.0 / size[kept], rows[kept]), margin[kept]
     return rows[kept] / size[kept][:, None], margin[kept]
 
 
-def _null_space(rows: Floats) -> Floats:
+def _null_space(rows: Any) -> Floats:
     """Orthonormal directions that no row moves."""
-    size = rows.shape[1]
-    if len(rows) == 0:
+    count, size = rows.shape
+    if count == 0:
         return np.eye(size)
-    if len(rows) > size:
+    if count > size:
         check_time()
-        values, vectors = np.linalg.eigh(rows.T @ rows)
-        sure = values > _SURE * len(rows)
+        squares = rows.T @ rows
+        values, vectors = np.linalg.eigh(squares.toarray() if sparse.issparse(rows) else squares)
+        sure = values > _SURE * count
         if sure.all():  # nearly always, and cheap
             return np.zeros((size, 0))
         return _moving_none(rows, values[sure], vectors[:, sure], vectors[:, ~sure])
-    _, values, directions = np.linalg.svd(rows)
+    _, values, directions = np.linalg.svd(rows.toarray() if sparse.issparse(rows) else rows)
     rank = int((values > _DEPENDENT * max(1.0, float(values[0]))).sum())
     return np.asarray(directions[rank:].T)
 
 
-def _moving_none(rows: Floats, values: Floats, sure: Floats, doubtful: Floats) -> Floats:
+def _moving_none(rows: Any, values: Floats, sure: Floats, doubtful: Floats) -> Floats:
     """Of directions that move rows by little, those that move none; of the others, `sure`, squared moves are known.
 
     Products of rows with each other have lost what a direction has to be known to: what doubtful ones still move is

@@ -21,11 +21,12 @@ from fbed.models.engines.categories.coded_model import CodedModel, Hints
 from fbed.models.engines.categories.groups import GroupQuestions
 from fbed.models.engines.categories.row_likelihoods import BinaryRows
 from fbed.models.engines.certified import CertifiedLogistic
+from fbed.models.engines.described_entries import logistic_estimates
 from fbed.models.engines.logistic_newton import deviance, maximise
 from fbed.models.engines.rows_apart import FAR, Apart, largest_terms, without_rounding
 from fbed.models.engines.sparse_logistic import MANY_COLUMNS, SparseLogistic, SparseSpan, sparse_span
 from fbed.models.likelihoods.glm import logit_intercept
-from fbed.models.presentation import ONE_PREDICTOR, Estimates, on_users_scale, scaled_to_users_scale
+from fbed.models.presentation import ONE_PREDICTOR, on_users_scale
 from fbed.models.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
@@ -99,12 +100,10 @@ class Binomial(CodedModel):
             if described is not None:
                 return described
             fit = self.dense_fit(fit.selected, fit)
-        known = False
-        if not with_errors and isinstance(fit, CertifiedBinomialFit):
-            told = fit.on_columns()
-            if told is not None:
-                return told.fitted("binomial", fit.deviance, self.null_deviance)
-            known = fit.has_recession
+        known = not with_errors and isinstance(fit, CertifiedBinomialFit) and fit.has_recession
+        if isinstance(fit, CertifiedBinomialFit) and isinstance(fit.engine, SparseLogistic):
+            told = logistic_estimates(fit.engine, with_errors, known)
+            return told.fitted("binomial", fit.deviance, self.null_deviance)
         covariance, found = None, every(fit.coefficients) if known else fit.recession
         if with_errors:
             curvature = self.design.weights * special.expit(fit.predictor) * special.expit(-fit.predictor)
@@ -269,15 +268,6 @@ class CertifiedBinomialFit(BinomialFit):
     def has_recession(self) -> bool:
         """Whether rows that are explained for good tell so, without a search for all directions."""
         return self.deviance > 0.0 and len(self.engine.null.rows) < self.model.design.n_rows
-
-    def on_columns(self) -> Estimates | None:
-        """Estimates of a model without a basis, unless one is needed to tell which of them are infinite."""
-        if not isinstance(self.engine, SparseLogistic):
-            return None
-        coefficients = self.engine.coefficients
-        if self.deviance == 0.0 or self.has_recession:
-            return scaled_to_users_scale(self.span, coefficients, every(coefficients))
-        return scaled_to_users_scale(self.span, coefficients, none(len(coefficients))) if self.is_undecided else None
 
     def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Factor the curvature."""

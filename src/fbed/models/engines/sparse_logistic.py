@@ -62,6 +62,17 @@ class SparseSpan(Span):
         _divide(nearly, linalg.cholesky(nearly.T @ nearly, lower=True, check_finite=False))
         return nearly
 
+    def triangle_of_columns(self) -> Floats:
+        """R with the columns as they are = Z·R."""
+        return np.asarray(self.factor.T / np.sqrt(self.design.n))
+
+    def triangle(self) -> Floats:
+        """The same of standardised columns, without Z."""
+        out = self.triangle_of_columns().copy()
+        center, scale = self.design.moments_of(self.selected)
+        out[0, 1:] -= center / scale
+        return out
+
     def coefficients_of(self, predictor: Floats) -> Floats:
         """The linear predictor of this model that is nearest to a given one."""
         along = self.columns.products(self.design.weights * predictor)

@@ -23,7 +23,7 @@ from fbed.matrix.design import Design
 from fbed.models.base import Fit, FittedModel, Indices, Span, single_columns
 from fbed.models.likelihoods.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
 from fbed.models.presentation import Estimates, on_users_scale
-from fbed.models.recession import Constraints, Recession, every, inverse_of_finite, none, recession
+from fbed.models.recession import Constraints, Coordinates, Recession, every, inverse_of_finite, none, recession
 from fbed.rules.criteria import Evidence
 from fbed.rules.p_values import ChiSquare, Floats
 
@@ -256,6 +256,7 @@ class RegressionModel:
 class RegressionFit:
     """Maximum likelihood on the span of S."""
 
+    coordinates: Coordinates | None = None  # of what constraints are about, where Z is not the basis of the parameters
     shares_rows = False  # whether threads share the rows, or the candidates
     reads_entries = False  # whether scans read columns as they are stored, most of them
 
@@ -444,7 +445,9 @@ class RegressionFit:
         check_time()
         constraints = likelihood.constraints(self)
         check_time()
-        return none(len(self.parameters)) if constraints is None else recession(constraints, self.parameters)
+        if constraints is None:
+            return none(len(self.parameters))
+        return recession(constraints, self.parameters, self.coordinates)
 
     def _has_maximum(self, point: Any) -> bool:
         """Whether it is certain that all parameters are finite.

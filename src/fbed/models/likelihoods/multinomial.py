@@ -16,7 +16,7 @@ from fbed.models.base import harmonic_mean
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit
 from fbed.models.likelihoods.newton import Columns
 from fbed.models.presentation import Estimates
-from fbed.models.recession import Constraints
+from fbed.models.recession import Constraints, one_below_another, rows_times, side_by_side
 from fbed.rules.p_values import Floats
 
 _DECIDED = (
@@ -60,17 +60,15 @@ class Multinomial(Regression):
 
     def constraints(self, fit: RegressionFit) -> Constraints:
         """The predictor of every row's class against that of every other class, the first being 0."""
-        m, k, rows = self.n_predictors, fit.columns.size, np.arange(len(self.codes))
-        eta = np.column_stack([np.zeros(len(rows)), fit.predictors()])
+        eta = np.column_stack([np.zeros(len(self.codes)), fit.predictors()])
         blocks, margins = [], []
-        for other in range(m + 1):
+        for other in range(self.n_predictors + 1):
             some = np.flatnonzero(self.codes != other)
-            block = np.zeros((len(some), m + 1, k))
-            block[np.arange(len(some)), self.codes[some]] = fit.Z[some]
-            block[:, other] -= fit.Z[some]
-            blocks.append(block[:, 1:].reshape(len(some), m * k))
-            margins.append(eta[some, self.codes[some]] - eta[some, other])
-        return Constraints(np.vstack(blocks), np.concatenate(margins))
+            rows, own = fit.Z[some], self.codes[some]
+            ways = [(own == c) * 1.0 - float(other == c) for c in range(1, self.n_predictors + 1)]
+            blocks.append(side_by_side([rows_times(way, rows) for way in ways]))
+            margins.append(eta[some, own] - eta[some, other])
+        return Constraints(one_below_another(blocks), np.concatenate(margins))
 
     def _names(self) -> list[str]:
         return [str(label) for label in self.labels[1:]]

@@ -20,7 +20,7 @@ from fbed.models.base import harmonic_mean
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit
 from fbed.models.likelihoods.newton import Columns
 from fbed.models.presentation import Estimates
-from fbed.models.recession import Constraints
+from fbed.models.recession import Constraints, one_below_another, rows_times, side_by_side
 from fbed.rules.p_values import Floats
 
 
@@ -127,16 +127,16 @@ class Ordinal(Regression):
 
     def constraints(self, fit: RegressionFit) -> Constraints:
         """Every row between the thresholds of its class: the upper one must not come closer, nor the lower one."""
-        point, k = self.at(fit.columns, fit.parameters[:, None]), fit.columns.size
+        point = self.at(fit.columns, fit.parameters[:, None])
         blocks, margins = [], []
         for sign, shift, distance in ((1.0, 0, point.u[:, 0]), (-1.0, -1, -point.l[:, 0])):
             some = np.flatnonzero(np.isfinite(distance))
-            moved = np.zeros((len(some), k + 1 + self.n_further))  # the first threshold is held
-            moved[:, :k] = -sign * fit.Z[some]
-            moved[np.arange(len(some)), k + self.codes[some] + shift] = sign
-            blocks.append(np.delete(moved, k, axis=1))
+            moved = np.zeros((len(some), 1 + self.n_further))
+            moved[np.arange(len(some)), self.codes[some] + shift] = sign
+            of_thresholds = moved[:, 1:]  # the first is held
+            blocks.append(side_by_side([rows_times(np.full(len(some), -sign), fit.Z[some]), of_thresholds]))
             margins.append(-self.link.log_above(distance[some]))
-        return Constraints(np.vstack(blocks), np.concatenate(margins))
+        return Constraints(one_below_another(blocks), np.concatenate(margins))
 
 
 class OrdinalPoint:
