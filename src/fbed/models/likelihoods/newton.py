@@ -263,10 +263,15 @@ def _is_last(likelihood: Likelihood, columns: Columns, step: Floats, decrement: 
 
 
 def polished(likelihood: Likelihood, columns: Columns, found: Maximum) -> Floats:
-    """Parameters after one more Newton step: where the deviance is exact, coefficients still have six digits only."""
+    """Parameters after one more Newton step: where the deviance is exact, coefficients still have six digits only.
+
+    A small step is taken whatever rounding makes of the deviance there, of which large counts leave few digits.
+    """
     step, _ = newton_step(*likelihood.at(columns, found.parameters).derivatives())
     better = likelihood.project(found.parameters + step)
-    return np.where(likelihood.at(columns, better).value <= found.deviance + 1e-9, better, found.parameters)
+    taken = likelihood.at(columns, better).value <= found.deviance + 1e-9
+    small = likelihood.largest_move(columns, step) <= SMALL_STEP
+    return np.where(taken | small, better, found.parameters)
 
 
 def newton_step(gradient: Floats, hessian: Floats) -> tuple[Floats, Floats]:
