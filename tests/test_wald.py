@@ -234,6 +234,20 @@ def test_large_counts_leave_statistics_their_digits(seed):
     assert fitted(X, y, "poisson", sample_weight=weight) == pytest.approx(wanted, rel=1e-11)
 
 
+@pytest.mark.parametrize("seed", [4, 18, 25])
+def test_models_beside_rows_on_their_way_to_infinity(seed):
+    """Levels of one class beside offsets of 30: statistics of others are those of the same fit, not of one like it."""
+    rng = np.random.default_rng([4, seed])
+    X = rng.normal(size=(20, 6))
+    offset = rng.choice([0.0, 0.0, 30.0], 20)
+    y = (X[:, 0] + offset + rng.logistic(size=20) > 0) * 1
+    X[:, 0] = (rng.random(20) < 0.2) * (y == 1)
+    X[:, 1] = (rng.random(20) < 0.2) * (y == 0)
+    weights = 10.0 ** rng.uniform(-3, 3, 20)
+    asked = {"family": "binomial", "include": [0, 1], "alpha": 0.5, "early_dropping": False}
+    same_answers(X, y, offset=offset, sample_weight=weights, **asked)
+
+
 def test_coefficients_are_followed_to_infinity():
     """What makes a near copy different is one row of one class: where steps end for the deviance, 1.5 is left of 0."""
     rng = np.random.default_rng([5, 5])
