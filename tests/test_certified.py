@@ -16,6 +16,7 @@ from scipy import sparse
 
 import fbed
 from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, of_another_family, rare, trail_of, wide
+from fbed.models.engines.certified import CertifiedLogistic
 from fbed.search.memo import Memo
 
 FAMILIES = ("binomial", "gaussian")
@@ -246,3 +247,21 @@ def test_infinitely_many_runs_end():
     case = KINDS[0](np.random.default_rng(14), "binomial")
     trail = trail_of(case, "binomial", fbed.LikelihoodRatio(0.5), "certified", k=math.inf)
     assert trail.status in ("converged", "saturated")
+
+
+def test_where_no_way_arrives_the_closest_is_taken():
+    """Ways to a maximum that rounding hides end here and there: later ones need not be better."""
+    ends = iter([(105.0, 3e-6), (100.0, 2e-6), (140.0, 50.0), (120.0, 40.0)])
+
+    class Stuck(CertifiedLogistic):
+        def __init__(self):
+            pass
+
+        def _tried(self, *_):
+            deviance, decrement = next(ends)
+            return np.zeros(1), np.zeros(2), deviance, 0.0, decrement, False, 200
+
+        def _elsewhere(self, safely):
+            return safely, safely, safely
+
+    assert Stuck()._fitted(np.ones((2, 1)), [np.zeros(1)])[2] == 100.0

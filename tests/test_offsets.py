@@ -221,3 +221,14 @@ def test_a_fit_that_does_not_arrive_is_told():
     with pytest.warns(RuntimeWarning, match="could not be fitted to the end"):
         found = maximise(Endless(), Columns(np.ones((3, 1))), np.zeros((1, 1)))
     assert not found.finished.any()
+
+
+@pytest.mark.parametrize("engine", ["certified", "exhaustive"])
+@pytest.mark.parametrize("groups", [None, {"both": [0, 1]}])
+def test_a_row_that_its_offset_rules_out(groups, engine):
+    """It happened all the same, and its own column takes it out of the model: Newton's first step is 10¹³ long."""
+    X = np.column_stack([np.eye(5)[:, 3], np.zeros(5)])
+    y, offset = np.array([0, 1, 0, 1, 1]), np.where(np.arange(5) == 3, -30.0, 0.0)
+    found = fbed.select(X, y, family="binomial", offset=offset, groups=groups, engine=engine)
+    assert len(found.selected) == 1
+    assert found.model.deviance == pytest.approx(8.0 * np.log(2.0), rel=1e-9)  # of four rows, two of each class

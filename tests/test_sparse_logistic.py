@@ -18,6 +18,7 @@ from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, trail_of
 from fbed._kernels import LogisticNull, SparseColumns, SparseModel, fit_logistic
 from fbed.models.engines import binomial, sparse_logistic
 from fbed.models.engines.binomial import CertifiedBinomialFit
+from fbed.models.engines.categories.coded_fit import CodedFit
 from problem_cases import read_problem
 from test_certified import assert_same, combination
 from test_kernels import Fitted
@@ -93,6 +94,15 @@ def test_categories_and_groups_are_columns_like_others(always):
     np.testing.assert_allclose(found - found.mean(axis=0), wanted, atol=1e-12)
     dense = problem.model.dense_fit([5, place, pair, 7])
     assert problem.model.fit([5, place, pair, 7]).deviance == pytest.approx(dense.deviance, rel=1e-10)
+
+
+def test_categories_without_words_stay_codes():
+    """Nothing is sparse beside them: a table without a column of numbers is none of words."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({name: pd.Categorical(rng.integers(0, 20, 400).astype(str)) for name in "abc"})
+    model = read_problem(table, rng.integers(0, 2, 400), [fbed.LikelihoodRatio(0.05)], family="binomial").model
+    assert not model.design.is_scattered
+    assert isinstance(model.fit([0, 1]), CodedFit)
 
 
 @pytest.mark.parametrize("k", [0, 1])

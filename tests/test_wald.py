@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -184,3 +185,74 @@ def test_threads_change_nothing():
     y = (X[:, :3].sum(axis=1) + rng.logistic(size=150) > 0).astype(int)
     one, two = (fbed.select(X, y, family="binomial", test="wald", n_jobs=jobs) for jobs in (1, 2))
     assert [row.statistic for row in one.trace] == [row.statistic for row in two.trace]
+
+
+def with_many_digits(X, y, weight, counts):
+    """The Wald statistic of the last column of X, by Newton's method in 40 digits."""
+    with mpmath.workdps(40):
+        A = np.vectorize(mpmath.mpf, otypes=[object])(np.column_stack([np.ones(len(y)), X]))
+        A[:, 1:] -= A[:, 1:].sum(axis=0) / len(y)
+        theta = np.array([mpmath.mpf(0)] * A.shape[1])
+        theta[0] = mpmath.log(np.average(y, weights=weight)) if counts else theta[0]
+        for _ in range(60):
+            mean = np.array([mpmath.exp(t) if counts else 1 / (1 + mpmath.exp(-t)) for t in A @ theta])
+            H = A.T @ ((weight * (mean if counts else mean * (1 - mean)))[:, None] * A)
+            gradient = A.T @ (weight * (y - mean))
+            step = np.array(list(mpmath.lu_solve(mpmath.matrix(H.tolist()), mpmath.matrix(list(gradient)))))
+            far = max(abs(np.delete(A, 3, axis=0) @ step))  # the row that may be an outlier goes wherever it goes
+            theta = theta + step / max(far, 1)
+            if gradient @ step < 1e-25:
+                return float(theta[-1] ** 2 / (mpmath.matrix(H.tolist()) ** -1)[len(theta) - 1, len(theta) - 1])
+    raise AssertionError("there is a maximum")
+
+
+def fitted(X, y, family, **options):
+    """The statistic of the last column, by the engine that fits every model."""
+    asked = {"family": family, "test": "wald", "engine": "exhaustive", **options}
+    problem = read_problem(X, y, [fbed.LikelihoodRatio(0.05)], **asked)
+    return problem.model.fit(range(X.shape[1] - 1)).gains(np.array([X.shape[1] - 1])).statistic[0]
+
+
+@pytest.mark.parametrize("seed", [0, 2, 7])
+def test_outliers_leave_statistics_their_digits(seed):
+    """Beside a row that is far off a column is next to constant: 10⁻¹² of its sum of squares tell its coefficient."""
+    rng = np.random.default_rng([1, seed])
+    x = rng.normal(size=30)
+    y = (x + rng.logistic(size=30) > 0) * 1.0
+    x[3], y[3] = 1e6, 1.0
+    wanted = with_many_digits(x[:, None], y, np.ones(30), False)
+    assert fitted(x[:, None], y, "binomial") == pytest.approx(wanted, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_large_counts_leave_statistics_their_digits(seed):
+    rng = np.random.default_rng([3, seed])
+    X = rng.normal(size=(60, 3))
+    y = rng.poisson(1e7 * np.exp(0.3 * X[:, 0] + 1e-4 * X[:, 1] + 0.3 * rng.normal(size=60))) * 1.0
+    weight = np.full(60, 1e3)
+    wanted = with_many_digits(X, y, weight, True)
+    assert fitted(X, y, "poisson", sample_weight=weight) == pytest.approx(wanted, rel=1e-11)
+
+
+@pytest.mark.parametrize("seed", [4, 18, 25])
+def test_models_beside_rows_on_their_way_to_infinity(seed):
+    """Levels of one class beside offsets of 30: statistics of others are those of the same fit, not of one like it."""
+    rng = np.random.default_rng([4, seed])
+    X = rng.normal(size=(20, 6))
+    offset = rng.choice([0.0, 0.0, 30.0], 20)
+    y = (X[:, 0] + offset + rng.logistic(size=20) > 0) * 1
+    X[:, 0] = (rng.random(20) < 0.2) * (y == 1)
+    X[:, 1] = (rng.random(20) < 0.2) * (y == 0)
+    weights = 10.0 ** rng.uniform(-3, 3, 20)
+    asked = {"family": "binomial", "include": [0, 1], "alpha": 0.5, "early_dropping": False}
+    same_answers(X, y, offset=offset, sample_weight=weights, **asked)
+
+
+def test_coefficients_are_followed_to_infinity():
+    """What makes a near copy different is one row of one class: where steps end for the deviance, 1.5 is left of 0."""
+    rng = np.random.default_rng([5, 5])
+    a, other = 1000 * rng.normal(size=60), rng.normal(size=60)
+    y = (a / 1000 + other + rng.logistic(size=60) > 0) * 1.0
+    row = (np.arange(60) == np.flatnonzero(y == 1)[0]) * 1.0
+    X = np.column_stack([a, a + 3 * row + 1e-6 * rng.normal(size=60), other, row])
+    assert fitted(X, y, "binomial") < 0.1

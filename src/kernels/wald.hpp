@@ -172,6 +172,7 @@ class WaldModel {
         found_ = unknown;
         moved_ = 0;
         for (int step = 0; step < kSteps; ++step) {
+            look_up();
             look(step == 0);
             if (is_enough(line, width) && leaves_some(step == 0)) return answer();
             if (!solve(step == 0)) return unknown;
@@ -378,7 +379,6 @@ inline std::tuple<OutVector, OutVector> wald_intervals(ColumnMajor Q, Vector wei
     WaldModel model(Q.data(), static_cast<int64_t>(n), static_cast<int64_t>(Q.shape(1)), weight.data(), y.data(), eta.data(),
                     offset ? offset->data() : nullptr, counts);
     for (size_t j = 0; j < count; ++j) {
-        look_up();
         const WaldInterval found = model.enclose(x.data() + j * n, line.data()[j], width);
         lower[j] = found.lower, upper[j] = found.upper;
     }

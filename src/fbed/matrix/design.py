@@ -57,7 +57,7 @@ class Design:
     center, scale, low, high : of each column of the table's matrix; scale 0 marks a constant one.
     stored : number of values of each that are not 0.
     mostly_zero : which columns of the matrix have few values that are not 0.
-    is_scattered : whether nearly all columns have.
+    is_scattered : whether there are columns, and nearly all have.
     by_support : the same of a sparse matrix.
     """
 
@@ -78,7 +78,8 @@ class Design:
         # heavy rows can bring the centre far from 0, where sums over the other rows would cancel
         few = self.stored < _MOSTLY_ZERO * self.n_rows
         self.mostly_zero: NDArray[np.bool_] = few & (np.abs(self.center) <= self.scale)
-        self.is_scattered = int((~self.mostly_zero).sum()) <= _FEW * len(self.mostly_zero)
+        dense = int((~self.mostly_zero).sum())
+        self.is_scattered = bool(self.mostly_zero.any()) and dense <= _FEW * len(self.mostly_zero)
         self.by_support = self.is_sparse and self.is_scattered
         self._name_columns()
 

@@ -56,6 +56,7 @@ _SHIFTED = 1e3  # a centre this many scales away costs digits in a one-pass inne
 
 
 Begin = Callable[[Floats, Floats], Floats]
+Tried = tuple[Floats, Floats, float, float, float, bool, int]
 
 
 class CertifiedLogistic:
@@ -103,14 +104,20 @@ class CertifiedLogistic:
         """Coefficients, linear predictor and deviance of the model Z, from the best start; the last is a safe one.
 
         The fit ends early when its deviance is certain to be more than `enough`; the last number bounds it from below.
+        Where none of the ways to it arrives, the one that comes closest is taken.
         """
-        found = self._tried(Z, np.array(starts), tolerance, enough)
+
+        def got_stuck(found: Tried) -> bool:
+            return found[4] > _CONVERGED and not found[5] and found[3] <= enough
+
+        found = best = self._tried(Z, np.array(starts), tolerance, enough)
         for elsewhere in self._elsewhere(lambda *_: starts[-1]):
-            if not (found[4] > _CONVERGED and not found[5] and found[3] <= enough):
-                break  # it did not get stuck
+            if not got_stuck(found):
+                return found[:4]
             begin = elsewhere(self._side_by_side(Z, len(found[0])), found[0])
             found = self._tried(Z, begin[None], tolerance, enough)
-        return found[:4]
+            best = min(best, found, key=lambda tried: tried[2])
+        return (best if got_stuck(found) else found)[:4]
 
     def _elsewhere(self, safely: Begin) -> tuple[Begin, ...]:
         """Where to begin again, given columns and where a fit got stuck: on a basis, a safe start may end there too."""
@@ -121,9 +128,7 @@ class CertifiedLogistic:
         terms = float(largest_terms(Z, None, coefficients[:, None])[0])
         return without_rounding(self.model.design, variables, self.model.y, Z, terms, self.model.offset)
 
-    def _tried(
-        self, Z: Any, starts: Floats, tolerance: float, enough: float
-    ) -> tuple[Floats, Floats, float, float, float, bool, int]:
+    def _tried(self, Z: Any, starts: Floats, tolerance: float, enough: float) -> Tried:
         weights, y, offset = self.model.design.weights, self.model.y, self.model.offset
         return fit_logistic(Z, weights, y, starts, tolerance, enough, offset)
 

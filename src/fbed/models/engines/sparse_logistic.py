@@ -19,7 +19,7 @@ from fbed._kernels import LogisticNull, SparseModel, least_rows
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.base import Indices, Span
-from fbed.models.engines.certified import _COARSE, _ENOUGH, FAR, Begin, CertifiedLogistic
+from fbed.models.engines.certified import _COARSE, _ENOUGH, FAR, Begin, CertifiedLogistic, Tried
 from fbed.models.engines.fitted_logistic import Null
 from fbed.models.engines.functionals import OwnFunctionals
 from fbed.rules.p_values import Floats
@@ -172,9 +172,7 @@ class SparseLogistic(CertifiedLogistic):
         """The safe start first: programs of many documents take seconds."""
         return safely, self._by_linear_program, self._by_slower_steps
 
-    def _tried(
-        self, columns: SparseModel, starts: Floats, tolerance: float, enough: float
-    ) -> tuple[Floats, Floats, float, float, float, bool, int]:
+    def _tried(self, columns: SparseModel, starts: Floats, tolerance: float, enough: float) -> Tried:
         return columns.fit(self.model.design.weights, self.model.y, starts, tolerance, enough, self.model.offset)
 
     @staticmethod

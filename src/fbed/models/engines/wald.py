@@ -34,7 +34,7 @@ from fbed.matrix.row_blocks import RowBlocks
 from fbed.models.base import Bounds, Indices, single_columns
 from fbed.models.engines.scored import AT_ONCE, Place, ScoredFit
 from fbed.models.likelihoods.glm import POISSON, Glm
-from fbed.models.likelihoods.likelihood import RegressionFit, evidence
+from fbed.models.likelihoods.likelihood import CERTAIN, RegressionFit, evidence
 from fbed.models.likelihoods.newton import Maximum, polished
 from fbed.rules.criteria import Evidence
 from fbed.rules.p_values import ChiSquare, Floats
@@ -57,6 +57,15 @@ class WaldFit(ScoredFit):
 
     reference = ChiSquare()
     bounds_are_cheap, looks_are_dear = True, False
+
+    def _maximise(self, start: Floats) -> Maximum:
+        """As for score tests; by the steps of every model where rows may be on their way to infinity.
+
+        What others add to such a fit hangs on where it ended.
+        """
+        found = super()._maximise(start)
+        is_far = self.model.likelihood.reach(self.model.likelihood.at(self.columns, found.parameters)) > CERTAIN
+        return RegressionFit._maximise(self, start) if is_far else found
 
     def prepare(self, n_candidates: int = 0, critical: float = np.inf) -> None:
         """Nothing: what candidates share is made when the first of them asks."""

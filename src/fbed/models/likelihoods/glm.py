@@ -115,6 +115,8 @@ GAMMA = Distribution(
 class Glm(Regression):
     """A distribution with data: outcome, prior weights (frequency × trials) and offset of every row."""
 
+    weighs_rows = True
+
     def __init__(self, distribution: Distribution, y: Floats, weights: Floats, offset: Floats | None = None) -> None:
         self.distribution = distribution
         self.name = distribution.name

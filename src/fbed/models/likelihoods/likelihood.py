@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +30,15 @@ from fbed.rules.p_values import ChiSquare, Floats
 SATURATED = 1e-6
 """A deviance below this part of the null deviance leaves nothing to explain."""
 
-_CERTAIN = 18.0  # a linear predictor beyond this may be on its way to infinity
+CERTAIN = 18.0  # a linear predictor beyond this may be on its way to infinity
 _MODERATE = 6.0  # iterations towards infinity do not end before predictors are further apart than twice this
 _UNCERTAIN = 1e-6  # probabilities above this are not on their way to 0, where fits end at 1e-10 or so
 _BATCH_VALUES = 2**17  # float64 values of a batch's predictors: about a megabyte, so that they stay in the cache
 _HESSIAN_VALUES = 2**21
 _RULED_OUT = 20.0  # how far below 0 the predictors of a level start that is at minus infinity
+_CANCELLED = 1e-6  # part of a sum of squares that must be left for it to have digits
+_DEPENDENT = 1e-14  # singular value of columns of length 1 below which it is rounding
+_STEPS_OUT, _STILL = 40, 1e-7  # steps towards infinity, and a change of a statistic, beside it, that is none
 _SAME = 1e-10  # part of a deviance by which two fits of the same model may differ
 
 
@@ -55,6 +58,7 @@ class Regression(Likelihood):
     weights: Floats  # how often every row counts
     least: float = 0.0  # below which no deviance can fall
     brackets: bool = False  # whether its points are `BracketedPoint`s, which enclose likelihood ratios
+    weighs_rows: bool = False  # whether its points are `WeighedRows`
     raced: bool = False  # whether there are kernels that race its candidates
 
     def start(self, size: int) -> Floats:
@@ -148,6 +152,13 @@ class Comparison:
         return np.concatenate([np.tile(one, likelihood.n_predictors), np.ones(likelihood.n_further, dtype=bool)])
 
 
+class WeighedRows(Protocol):
+    """A point whose information, about all its parameters, is a sum over rows, each with a weight."""
+
+    def curvature(self) -> Floats:
+        """The weights, rows × models."""
+
+
 Test = Callable[[Comparison], Floats]
 """A statistic for every model of a comparison."""
 
@@ -171,18 +182,43 @@ def score(comparison: Comparison) -> Floats:
 
 
 def wald(comparison: Comparison) -> Floats:
-    """β̂ᵀ[(H⁻¹)_ββ]⁻¹β̂ = β̂ᵀ(H_ββ − H_βθ H_θθ⁻¹ H_θβ)β̂ at the larger fit; 0 in the limit of separation."""
-    likelihood = comparison.fit.model.likelihood
-    found = likelihood.maximise(comparison.columns, comparison.start)
-    parameters = polished(likelihood, comparison.columns, found)
-    _, hessian = likelihood.at(comparison.columns, parameters).derivatives()
-    kept = comparison.kept
+    """β̂ᵀ[(H⁻¹)_ββ]⁻¹β̂ = β̂ᵀ(H_ββ − H_βθ H_θθ⁻¹ H_θβ)β̂ at the larger fit; 0 in the limit of separation.
+
+    Coefficients on their way to infinity are followed until their statistics no longer change.
+    """
+    likelihood, columns = comparison.fit.model.likelihood, comparison.columns
+    found = likelihood.maximise(columns, comparison.start)
+    deviance, statistic, left = found.deviance, np.empty(len(found.deviance)), np.arange(len(found.deviance))
+    for _ in range(_STEPS_OUT):
+        check_time()
+        parameters = polished(likelihood, columns.only(left), found)
+        statistic[left], change = _of_coefficients(likelihood, columns.only(left), comparison.kept, parameters)
+        on = np.abs(change) > _STILL * np.maximum(1.0, statistic[left])
+        on &= (parameters != found.parameters).any(axis=0)
+        if not on.any():
+            break
+        left, found = left[on], Maximum(parameters[:, on], found.deviance[on], found.finished[on])
+    return np.where(deviance > 0.0, statistic * likelihood.precision(deviance), 0.0)
+
+
+def _of_coefficients(
+    likelihood: Regression, columns: Columns, kept: NDArray[np.bool_], parameters: Floats
+) -> tuple[Floats, Floats]:
+    """Wald statistics of parameters that are not kept, but for the precision, and what a step more would change."""
+    point = likelihood.at(columns, parameters)
+    gradient, hessian = point.derivatives()
+    step = newton_step(gradient, hessian.copy())[0][~kept].T[:, :, None]
     beta = parameters[~kept].T[:, :, None]
     cross = hessian[:, ~kept][:, :, kept]
     inner = hessian[:, kept][:, :, kept] + 1e-300 * np.eye(int(kept.sum()))
     own = hessian[:, ~kept][:, :, ~kept] - cross @ _solved(inner, cross.transpose(0, 2, 1))
-    statistic = (beta.transpose(0, 2, 1) @ own @ beta)[:, 0, 0]
-    return np.where(found.deviance > 0.0, statistic * likelihood.precision(found.deviance), 0.0)
+    both = np.concatenate([beta, 2.0 * step], axis=2)
+    found = (beta.transpose(0, 2, 1) @ own @ both)[:, 0]
+    if likelihood.weighs_rows:
+        for model in np.flatnonzero(_parts_left(hessian) < _CANCELLED):
+            weight = cast(WeighedRows, point).curvature()[:, model]
+            found[model] = _left_of_rows(columns.only(slice(model, model + 1)), weight, both[model])
+    return found[:, 0], found[:, 1]
 
 
 def _solved(matrix: Floats, right: Floats) -> Floats:
@@ -191,6 +227,35 @@ def _solved(matrix: Floats, right: Floats) -> Floats:
         return np.asarray(np.linalg.solve(matrix, right))
     except np.linalg.LinAlgError:
         return np.asarray(np.linalg.pinv(matrix, hermitian=True) @ right)
+
+
+def _parts_left(hessian: Floats) -> Floats:
+    """The least that the other columns of every model leave of a column's sum of squares, as a part of it."""
+    diagonal = np.einsum("bii->bi", hessian)
+    try:
+        part = 1.0 / (diagonal * np.einsum("bii->bi", np.linalg.inv(hessian)))
+    except np.linalg.LinAlgError:
+        return np.zeros(len(hessian))
+    return np.asarray(np.where(part > 0.0, part, 0.0).min(axis=1))
+
+
+def _left_of_rows(columns: Columns, weight: Floats, ways: Floats) -> Floats:
+    """How far some ways of a model's last columns move its rows, as its other columns leave that, times the first way.
+
+    Sums of squares have half the digits. They tell nothing of a column that is next to the others on all rows but those
+    that an outlier or separation has made certain, and rounding of them times a large coefficient may be any statistic.
+    """
+    check_time()
+    root = np.sqrt(weight)
+    rows = np.column_stack([root * columns.column(i)[:, 0] for i in range(columns.size)])
+    others, moved = rows[:, : -len(ways)], rows[:, -len(ways) :] @ ways
+    size = np.linalg.norm(others, axis=0)
+    basis, triangle = np.linalg.qr(others[:, size > 0.0] / size[size > 0.0])
+    U, values, _ = np.linalg.svd(triangle)
+    basis = basis @ U[:, values > _DEPENDENT * values.max(initial=0.0)]
+    for _ in range(2):
+        moved = moved - basis @ (basis.T @ moved)
+    return np.asarray(moved[:, 0] @ moved)
 
 
 TESTS: dict[str, Test] = {"lr": likelihood_ratio, "score": score, "wald": wald}
@@ -382,7 +447,7 @@ class RegressionFit:
 
     @cached_property
     def _diverges(self) -> bool:
-        return self.deviance == 0.0 or bool(np.abs(self.predictors()).max(initial=0.0) > _CERTAIN)
+        return self.deviance == 0.0 or bool(np.abs(self.predictors()).max(initial=0.0) > CERTAIN)
 
     def _single(self, candidates: Indices) -> tuple[Floats, Floats]:
         unit, degenerate = self.span.residuals(single_columns(self.model.design, candidates))

@@ -30,6 +30,7 @@ MAX_ITERATIONS = 100  # under quasi-separation the deviance falls by a factor e 
 _MAX_CAREFUL = 1000
 _HIDDEN = 1e-9  # of a deviance: what may be left where rounding hides the way on
 _FAR = 1e3  # no predictor is moved further than about this by one step of bounded length
+_FURTHER = 100.0  # times that a step may enlarge the parameters
 JITTER = 1e-14  # relative to the mean curvature; changes the path to the optimum, never the optimum
 ROUNDING = 1e-12  # a rise of the deviance below this part of its size is rounding
 LEAST_STEP = 1e-10  # part of a step below which none is taken: where curvature is next to none, steps are far too long
@@ -263,10 +264,15 @@ def _is_last(likelihood: Likelihood, columns: Columns, step: Floats, decrement: 
 
 
 def polished(likelihood: Likelihood, columns: Columns, found: Maximum) -> Floats:
-    """Parameters after one more Newton step: where the deviance is exact, coefficients still have six digits only."""
+    """Parameters after one more Newton step: where the deviance is exact, coefficients still have six digits only.
+
+    A small step is taken whatever rounding makes of the deviance there, of which large counts leave few digits.
+    """
     step, _ = newton_step(*likelihood.at(columns, found.parameters).derivatives())
     better = likelihood.project(found.parameters + step)
-    return np.where(likelihood.at(columns, better).value <= found.deviance + 1e-9, better, found.parameters)
+    taken = likelihood.at(columns, better).value <= found.deviance + 1e-9
+    small = likelihood.largest_move(columns, step) <= SMALL_STEP
+    return np.where(taken | small, better, found.parameters)
 
 
 def newton_step(gradient: Floats, hessian: Floats) -> tuple[Floats, Floats]:
@@ -281,8 +287,13 @@ def newton_step(gradient: Floats, hessian: Floats) -> tuple[Floats, Floats]:
 def _damped(
     likelihood: Likelihood, columns: Columns, parameters: Floats, step: Floats, value: Floats
 ) -> tuple[Floats, Point]:
-    """Halve each step until its deviance falls; a step that rounding keeps from falling is not taken."""
-    size = np.ones(parameters.shape[1])
+    """Halve each step until its deviance falls; a step that rounding keeps from falling is not taken.
+
+    Where all rows that a direction moves are saturated, a step along it is any number, and so large that rounding takes
+    the predictors out of the model's span: no step enlarges the parameters, of columns of unit size, a hundred times.
+    """
+    reach, move = np.linalg.norm(parameters, axis=0), np.linalg.norm(step, axis=0)
+    size = np.minimum(1.0, _FURTHER * np.maximum(1.0, reach) / np.maximum(move, 1e-300))
     allowed = value + ROUNDING * np.maximum(1.0, np.abs(value))
     while True:
         check_time()
