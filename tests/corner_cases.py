@@ -20,7 +20,7 @@ from scipy import sparse
 import fbed
 from fbed.families import builders
 from fbed.matrix import scattered_columns
-from fbed.models.engines import binomial, sparse_logistic
+from fbed.models.engines import binomial, sparse_span
 
 FAMILIES = ("poisson", "binomial", "trials", "cox")
 
@@ -132,8 +132,8 @@ def by_which_engine(seed: int, put: Any = setattr) -> None:
     put(scattered_columns, "_SMALLEST", smallest)
     put(scattered_columns, "_PAYS", pays)
     smallest, pays, many = (1, np.inf, 1) if seed % 2 else (8, 0.25, 100)
-    put(sparse_logistic, "_SMALLEST", smallest)
-    put(sparse_logistic, "_PAYS", pays)
+    put(sparse_span, "_SMALLEST", smallest)
+    put(sparse_span, "_PAYS", pays)
     put(binomial, "MANY_COLUMNS", many)
 
 

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 from scipy import sparse
 
-import fbed.models.engines.sparse_logistic as spans
+import fbed.models.engines.sparse_span as spans
 from engine_cases import ALGORITHMS, CRITERIA, Case, trail_of
 from fbed.errors import InvalidInput
 

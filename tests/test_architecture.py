@@ -36,22 +36,56 @@ def room_of(module):
     return module.split(".")[1]
 
 
-def imported(tree):
-    """Modules of this package that are imported when a module is; methods may ask a later room for a favour."""
-    for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fbed":
-            yield from [node.module] if "." in node.module else [f"fbed.{alias.name}" for alias in node.names]
+FAVOURS = {
+    "result": {"show", "api"},  # what a result draws, writes and explains
+    "show": {"api"},  # paths, for their types
+    "api": {"inference"},  # a level that holds for a whole family of tests
+}
+"""Later rooms that methods may ask for a favour, or name as types."""
+
+
+def names(node):
+    """Modules of this package that a node imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names if alias.name.split(".")[0] == "fbed"]
+    if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "fbed":
+        return [node.module] if "." in node.module else [f"fbed.{alias.name}" for alias in node.names]
+    return []
+
+
+def against_the_flow(path, nodes):
+    """Modules of later rooms that are imported."""
+    room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    if room in EVERYWHERE:
+        return []
+    assert room in FLOW, f"{room} has no place in the flow"
+    later = FLOW[FLOW.index(room) + 1 :]
+    return [module for node in nodes for module in names(node) if "." in module and room_of(module) in later]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_follow_the_flow(path):
+    assert against_the_flow(path, ast.parse(path.read_text()).body) == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_favours_are_few(path):
+    """Imports inside functions, and for types."""
+    asked = against_the_flow(path, ast.walk(ast.parse(path.read_text())))
     room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    if room in EVERYWHERE:
-        return
-    assert room in FLOW, f"{room} has no place in the flow"
-    later = FLOW[FLOW.index(room) + 1 :]
-    against = [module for module in imported(ast.parse(path.read_text())) if room_of(module) in later]
-    assert against == []
+    assert {room_of(module) for module in asked} <= FAVOURS.get(room, set())
+
+
+def test_no_import_is_relative():
+    for path in MODULES:
+        found = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        assert all(node.level == 0 for node in found), path
+
+
+def test_likelihoods_know_no_engine():
+    for path in (SOURCE / "models" / "likelihoods").glob("*.py"):
+        found = [name for node in ast.walk(ast.parse(path.read_text())) for name in names(node)]
+        assert not [name for name in found if name.startswith("fbed.models.engines")], path
 
 
 def test_every_room_says_what_happens_there():

@@ -9,7 +9,7 @@ from scipy import sparse
 
 import fbed
 from fbed.models.base import Span
-from fbed.models.engines import sparse_logistic
+from fbed.models.engines import sparse_logistic, sparse_span
 from fbed.models.engines.binomial import Binomial, BinomialFit
 from problem_cases import read_problem
 from word_cases import doubled, nearly_pure, outliers, words
@@ -19,8 +19,8 @@ KINDS = (words, doubled, nearly_pure, outliers)
 
 @pytest.fixture(autouse=True)
 def always(monkeypatch):
-    monkeypatch.setattr(sparse_logistic, "_SMALLEST", 1)
-    monkeypatch.setattr(sparse_logistic, "_PAYS", np.inf)
+    monkeypatch.setattr(sparse_span, "_SMALLEST", 1)
+    monkeypatch.setattr(sparse_span, "_PAYS", np.inf)
 
 
 def fitted(X, y, weights, selected):

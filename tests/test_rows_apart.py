@@ -9,7 +9,7 @@ import pytest
 from tests import word_cases
 
 import fbed
-from fbed.models.engines import binomial, sparse_logistic
+from fbed.models.engines import binomial, sparse_span
 from fbed.models.engines.logistic_newton import maximise
 from fbed.models.engines.rows_apart import fitted_apart
 from problem_cases import read_problem
@@ -76,8 +76,8 @@ def test_what_cannot_be_written_down_is_not_taken():
 def test_searches_beside_near_copies_agree(seed, kept_sparse, monkeypatch):
     """Where engines have been wrong, each in its way: rows were told apart that are equal, beside an offset too."""
     if kept_sparse:
-        monkeypatch.setattr(sparse_logistic, "_SMALLEST", 1)
-        monkeypatch.setattr(sparse_logistic, "_PAYS", np.inf)
+        monkeypatch.setattr(sparse_span, "_SMALLEST", 1)
+        monkeypatch.setattr(sparse_span, "_PAYS", np.inf)
         monkeypatch.setattr(binomial, "MANY_COLUMNS", 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

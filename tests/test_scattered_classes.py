@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import fbed
-import fbed.models.engines.sparse_logistic as spans
+import fbed.models.engines.sparse_span as spans
 from fbed.models.engines.scattered_classes import ScatteredFit
 from fbed.models.recession import _null_space
 from problem_cases import read_problem

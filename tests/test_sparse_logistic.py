@@ -16,7 +16,7 @@ from scipy import sparse
 import fbed
 from engine_cases import ALGORITHMS, CRITERIA, KINDS, Case, trail_of
 from fbed._kernels import LogisticNull, SparseColumns, SparseModel, fit_logistic
-from fbed.models.engines import binomial, sparse_logistic
+from fbed.models.engines import binomial, sparse_logistic, sparse_span
 from fbed.models.engines.binomial import CertifiedBinomialFit
 from fbed.models.engines.categories.coded_fit import CodedFit
 from problem_cases import read_problem
@@ -30,9 +30,9 @@ N_SEEDS = 6
 @pytest.fixture
 def always(monkeypatch):
     """Every model of a sparse matrix by the sparse engine, unless its columns nearly depend on each other."""
-    monkeypatch.setattr(sparse_logistic, "_SMALLEST", 1)
-    monkeypatch.setattr(sparse_logistic, "_PAYS", np.inf)
-    monkeypatch.setattr(sparse_logistic, "_BESIDE_WORDS", False)
+    monkeypatch.setattr(sparse_span, "_SMALLEST", 1)
+    monkeypatch.setattr(sparse_span, "_PAYS", np.inf)
+    monkeypatch.setattr(sparse_span, "_BESIDE_WORDS", False)
     monkeypatch.setattr(binomial, "MANY_COLUMNS", 1)
     made = []
     begin = sparse_logistic.SparseLogistic._begin
@@ -87,7 +87,7 @@ def test_categories_and_groups_are_columns_like_others(always):
     problem = read_problem(table, y, [fbed.BIC()], **options)
     place, pair = problem.table.names.index("place"), 3  # a group is where its first column is
     span = problem.model.fit([5, place, pair, 7]).span
-    assert isinstance(span, sparse_logistic.SparseSpan)
+    assert isinstance(span, sparse_span.SparseSpan)
     assert span.rank == 1 + 1 + 4 + 2 + 1
     found = span.columns.moved(np.asfortranarray(np.eye(span.rank)))[:, span.place(place)]
     wanted = problem.design.columns(place)

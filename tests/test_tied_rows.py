@@ -11,7 +11,7 @@ from scipy import optimize, sparse
 import fbed
 from engine_cases import Case, trail_of
 from fbed._kernels import SparseColumns, SparseModel, fit_logistic
-from fbed.models.engines import sparse_logistic
+from fbed.models.engines import sparse_logistic, sparse_span
 from fbed.models.engines.fitted_logistic import as_stored
 from fbed.models.recession import way_to_infinity
 from problem_cases import read_problem
@@ -92,8 +92,8 @@ def test_the_way_to_infinity_is_short():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_searches_that_end_there_equal_exhaustive(seed, monkeypatch):
-    monkeypatch.setattr(sparse_logistic, "_SMALLEST", 1)
-    monkeypatch.setattr(sparse_logistic, "_PAYS", np.inf)
+    monkeypatch.setattr(sparse_span, "_SMALLEST", 1)
+    monkeypatch.setattr(sparse_span, "_PAYS", np.inf)
     X, y, weights = tied(seed)
     case = Case(sparse.csc_matrix(X), y, weights, ())
     algorithm = ({"early_dropping": False}, {"k": np.inf}, {"k": 1})[seed % 3]
@@ -154,8 +154,8 @@ def test_a_way_to_infinity_explains_what_can_be_explained(seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_fits_that_get_stuck_go_on_from_a_linear_program(seed, monkeypatch):
     """Newton's steps are made to stop at once: what follows finds the same, and warns of nothing."""
-    monkeypatch.setattr(sparse_logistic, "_SMALLEST", 1)
-    monkeypatch.setattr(sparse_logistic, "_PAYS", np.inf)
+    monkeypatch.setattr(sparse_span, "_SMALLEST", 1)
+    monkeypatch.setattr(sparse_span, "_PAYS", np.inf)
     tried, stopped = sparse_logistic.SparseLogistic._tried, []
 
     def tired(self, columns, starts, tolerance, enough):

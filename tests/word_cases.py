@@ -26,7 +26,7 @@ from benchmarks.words import Corpus, documents
 
 from engine_cases import ALGORITHMS, CRITERIA, Case, mostly_zero, trail_of
 from fbed.errors import InvalidInput
-from fbed.models.engines import binomial, sparse_logistic
+from fbed.models.engines import binomial, sparse_span
 
 
 def words(rng: np.random.Generator) -> Case:
@@ -162,8 +162,8 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--categories", action="store_true", help="words beside categories instead of all other kinds")
     asked = parser.parse_args()
-    sparse_logistic._SMALLEST, sparse_logistic._PAYS, binomial.MANY_COLUMNS = 1, np.inf, 1
-    sparse_logistic._BESIDE_WORDS = False
+    sparse_span._SMALLEST, sparse_span._PAYS, binomial.MANY_COLUMNS = 1, np.inf, 1
+    sparse_span._BESIDE_WORDS = False
     failed, kinds = 0, (beside_categories,) if asked.categories else KINDS
     for seed in range(asked.first, asked.first + asked.cases):
         with warnings.catch_warnings():

@@ -99,15 +99,15 @@ struct LogisticNull : OneColumn {
         return std::make_unique<LogisticNull>(model, known, active, deviance, idle_cost);
     }
 
-    // Rows that are not secured may all but fail to tell a column that moves them: if it moves only rows which have next to no
-    // curvature, it would have coefficients in the basis that `is_sound` refuses, and that basis is dear. Such rows are idle, if
-    // the columns have few enough entries for others to stay; false if they cannot be.
+    // Some columns move only rows, of those that are not secured, which have next to no curvature. In the basis such a column would
+    // have coefficients that `is_sound` refuses, and that basis is dear: its rows are idle instead. False if they cannot be.
     static bool find_faint(const Model& model, const std::vector<char>& secured, const std::vector<char>& idle, std::vector<char>& faint) {
         std::vector<double> signs(model.n), left(model.n), curvature(model.n);
         look_at(model, signs.data(), left.data(), curvature.data());
         for (int64_t i = 0; i < model.n; ++i)
             if (secured[i]) curvature[i] = 0.0;
         for (bool found = true; found;) {  // a row less may leave another column with too little
+            look_up();
             found = false;
             for (int64_t k = 0; k < model.r; ++k) {
                 const double own = model.square(k, curvature.data());

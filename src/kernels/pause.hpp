@@ -1,4 +1,5 @@
-// Long loops look up now and then: whoever called may want them to stop.
+// Long loops look up now and then: whoever called may want them to stop, for a time limit or Ctrl-C. From Python, it is `fbed.clock`
+// that is asked (`ask_python` in bindings.cpp).
 #pragma once
 
 #include <atomic>

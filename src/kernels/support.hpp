@@ -99,7 +99,8 @@ FBED_HOT inline void along_support(const Null& f, Support& s, const double* weig
 // How far b moves idle rows.
 inline double idle_step_along(const Null& f, const Support& s) {
     double most = 0;
-    for (int64_t i = 0; f.has_idle && !s.pure && i < s.m; ++i)
+    if (!f.has_idle || s.pure) return most;
+    for (int64_t i = 0; i < s.m; ++i)
         if (f.a[s.rows[i]] == 0.0) most = std::max(most, std::abs(s.b * s.x[i]));
     return most;
 }
@@ -107,7 +108,8 @@ inline double idle_step_along(const Null& f, const Support& s) {
 // What idle rows of T lose at b; pure ones are explained for good.
 inline double lost_along(const Null& f, const Support& s) {
     double lost = 0;
-    for (int64_t i = 0; f.has_idle && !s.pure && i < s.m; ++i) {
+    if (!f.has_idle || s.pure) return lost;
+    for (int64_t i = 0; i < s.m; ++i) {
         const int64_t row = s.rows[i];
         if (f.a[row] == 0.0) lost += f.weight[row] * std::max(loss(f.sign[row] * (f.eta[row] + s.b * s.x[i])) - f.dev[row], 0.0);
     }

@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from fbed import __version__
-from fbed.api import explain
 from fbed.api.paths import path
 from fbed.api.selection import select
-from fbed.cli import blanket, completion, inference, large, tuning
+from fbed.cli import blanket, completion, explain, inference, large, tuning
 from fbed.cli import report as report
 from fbed.cli.arguments import (
     about_data,

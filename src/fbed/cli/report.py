@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fbed.api.explain import read_result
+from fbed.cli.explain import read_result
 from fbed.errors import InvalidInput
 from fbed.result.saved import consistent
 from fbed.show.report import write

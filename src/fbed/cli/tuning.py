@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fbed.api.explain import read_result
 from fbed.cli.arguments import about_data, read_data, tell, with_provenance
+from fbed.cli.explain import read_result
 from fbed.cli.report import check_path
 from fbed.errors import InvalidInput
 from fbed.result.fitted import FinalModel

@@ -33,39 +33,42 @@ _LONGEST = 1e4  # bound on a direction of the linear program, which is solved to
 _SHORT = 100.0  # and one with which rounding of the rows is not seen, where it takes a few rows at a time
 
 
+Rows = Any
+"""A matrix, or a sparse array where most of it is 0."""
+
+
 @dataclass(frozen=True)
 class Constraints:
     """Rows A of A·d ≥ 0, and how far each is from being undecided where the iterations ended (`margin`).
 
-    Rows that may not move at all have margin −inf. Where they are mostly 0, the rows may be a sparse array.
+    Rows that may not move at all have margin −inf.
     """
 
-    rows: Any
+    rows: Rows
     margin: Floats
 
 
-def rows_times(factors: Floats, rows: Any) -> Any:
+def rows_times(factors: Floats, rows: Rows) -> Rows:
     """Every row times a factor, of a matrix or a sparse array."""
     return sparse.diags_array(factors) @ rows if sparse.issparse(rows) else factors[:, None] * rows
 
 
-def side_by_side(blocks: Sequence[Any]) -> Any:
+def side_by_side(blocks: Sequence[Rows]) -> Rows:
     """Matrices, or sparse arrays if any of them is one."""
     return sparse.hstack(blocks, format="csr") if any(map(sparse.issparse, blocks)) else np.hstack(blocks)
 
 
-def one_below_another(blocks: Sequence[Any]) -> Any:
+def one_below_another(blocks: Sequence[Rows]) -> Rows:
     """The same, with all their rows."""
     return sparse.vstack(blocks, format="csr") if any(map(sparse.issparse, blocks)) else np.vstack(blocks)
 
 
 def held_further(constraints: Constraints, n_further: int) -> Constraints:
     """The same for parameters of which further ones, at the end, may not move."""
-    rows, count = constraints.rows, len(constraints.rows)
-    beside = np.zeros((count, n_further))
-    held = np.hstack([np.zeros((n_further, rows.shape[1])), np.eye(n_further)])
+    count, size = constraints.rows.shape
+    beside, held = np.zeros((count, n_further)), np.hstack([np.zeros((n_further, size)), np.eye(n_further)])
     margin = np.append(constraints.margin, np.full(n_further, -np.inf))
-    return Constraints(np.vstack([np.hstack([rows, beside]), held]), margin)
+    return Constraints(one_below_another([side_by_side([constraints.rows, beside]), held]), margin)
 
 
 @dataclass(frozen=True)
@@ -91,42 +94,46 @@ def every(parameters: Floats) -> Recession:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Constraints are about parameters of other columns, Z·triangle where those asked about are of Z; predictor after
-    predictor, and what else there is is the same.
+    """From coefficients of C = Z·triangle, which constraints are written for, to those of Z, which a fit has; and back.
+
+    For every predictor alike; further parameters stay as they are.
     """
 
     triangle: Floats
     n_predictors: int = 1
 
     def of_basis(self, directions: Floats) -> Floats:
-        """What directions of the constraints are for Z."""
+        """What directions of C are for Z."""
         return self._each(directions, lambda part: self.triangle @ part)
 
-    def of_columns(self, directions: Floats) -> Floats:
-        """The other way round."""
+    def of_own(self, directions: Floats) -> Floats:
+        """What directions of Z are for C."""
         return self._each(directions, lambda part: linalg.solve_triangular(self.triangle, part, check_finite=False))
 
     def _each(self, directions: Floats, change: Callable[[Floats], Floats]) -> Floats:
         size = len(self.triangle)
-        ends = [size * (j + 1) for j in range(self.n_predictors)]
-        *parts, further = np.split(directions, ends)
+        *parts, further = np.split(directions, [size * (j + 1) for j in range(self.n_predictors)])
         return np.concatenate([*map(change, parts), further])
 
 
 def recession(constraints: Constraints, parameters: Floats, coordinates: Coordinates | None = None) -> Recession:
-    """Directions along which the likelihood never falls, given where the iterations ended."""
+    """Directions along which the likelihood never falls, given where the iterations ended.
+
+    Constraints may be written in other coordinates than the parameters, of columns that are independent: nothing but
+    the choice of one direction among many depends on which they are.
+    """
     A, margin = _unit_rows(constraints.rows, constraints.margin)
     undecided = margin < UNDECIDED
-    free = _null_space(A[undecided])  # what moves no row that is undecided
-    if free.shape[1]:
-        free = _without(free, _null_space(A))  # what moves no row at all is not identified, not infinite
-    if free.shape[1] == 0:
+    of_rows = _null_space(A[undecided])  # what moves no row that is undecided
+    if of_rows.shape[1]:
+        of_rows = _without(of_rows, _null_space(A))  # what moves no row at all is not identified, not infinite
+    if of_rows.shape[1] == 0:
         return none(len(parameters))
-    directions = free
+    free = of_rows
     if coordinates is not None:
-        free = np.linalg.qr(coordinates.of_basis(free))[0]
-        directions = coordinates.of_columns(free)
-    rows, _ = _unit_rows(A[~undecided] @ directions, margin[~undecided])
+        free = np.linalg.qr(coordinates.of_basis(of_rows))[0]
+        of_rows = coordinates.of_own(free)
+    rows, _ = _unit_rows(A[~undecided] @ of_rows, margin[~undecided])
     found = _interior(rows, free.T @ parameters)
     if found is None:
         return none(len(parameters))
@@ -138,16 +145,29 @@ def recession(constraints: Constraints, parameters: Floats, coordinates: Coordin
     return Recession(span, along if is_one else free @ way)
 
 
-def _unit_rows(rows: Any, margin: Floats) -> tuple[Any, Floats]:
+def logistic_recession(
+    rows: Callable[[], Rows],
+    y: Floats,
+    predictor: Floats,
+    parameters: Floats,
+    coordinates: Coordinates | None = None,
+) -> Recession:
+    """Directions in which fitted probabilities of some rows run to 0 or 1; rows are asked for where that may be."""
+    sign = 2.0 * y - 1.0
+    margin = sign * predictor
+    if float(margin.max()) < UNDECIDED:
+        return none(len(parameters))
+    return recession(Constraints(rows_times(sign, rows()), margin), parameters, coordinates)
+
+
+def _unit_rows(rows: Rows, margin: Floats) -> tuple[Rows, Floats]:
     """Rows of length 1, without those that say nothing."""
     size = np.sqrt(rows.power(2).sum(axis=1)) if sparse.issparse(rows) else np.linalg.norm(rows, axis=1)
     kept = size > _DEPENDENT * size.max(initial=0.0)
-    if sparse.issparse(rows):
-        return rows_times(1.0 / size[kept], rows[kept]), margin[kept]
-    return rows[kept] / size[kept][:, None], margin[kept]
+    return rows_times(1.0 / size[kept], rows[kept]), margin[kept]
 
 
-def _null_space(rows: Any) -> Floats:
+def _null_space(rows: Rows) -> Floats:
     """Orthonormal directions that no row moves."""
     count, size = rows.shape
     if count == 0:
@@ -165,7 +185,7 @@ def _null_space(rows: Any) -> Floats:
     return np.asarray(directions[rank:].T)
 
 
-def _moving_none(rows: Any, values: Floats, sure: Floats, doubtful: Floats) -> Floats:
+def _moving_none(rows: Rows, values: Floats, sure: Floats, doubtful: Floats) -> Floats:
     """Of directions that move rows by little, those that move none; of the others, `sure`, squared moves are known.
 
     Products of rows with each other have lost what a direction has to be known to: what doubtful ones still move is

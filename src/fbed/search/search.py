@@ -181,7 +181,7 @@ def one_run(ask: Questions, plan: Plan, trail: Trail, run: int) -> str:
             return "converged"
         if ask.saturated(trail.selected):
             return "saturated"
-        scan = ask.forward(trail.selected, remaining, plan.early_dropping)
+        scan = ask.forward(trail.selected, remaining, everybody=plan.early_dropping)
         if trail.record("forward", run, scan, scan.dropped) is None:
             return "converged"
         remaining = scan.remaining

@@ -1,4 +1,4 @@
-"""Logistic regression for a binary outcome, by fitting every model.
+"""Two classes: which engine answers, by bounds (`CertifiedBinomialFit`), codes, or a fit a model (`BinomialFit`).
 
 The likelihood is its *supremum*: where a model separates the classes the coefficients are infinite, but the deviance
 has a limit (0 when every row is separated), and the likelihood-ratio statistic is finite.
@@ -21,13 +21,14 @@ from fbed.models.engines.categories.coded_model import CodedModel, Hints
 from fbed.models.engines.categories.groups import GroupQuestions
 from fbed.models.engines.categories.row_likelihoods import BinaryRows
 from fbed.models.engines.certified import CertifiedLogistic
-from fbed.models.engines.described_entries import logistic_estimates
 from fbed.models.engines.logistic_newton import deviance, maximise
 from fbed.models.engines.rows_apart import FAR, Apart, largest_terms, without_rounding
-from fbed.models.engines.sparse_logistic import MANY_COLUMNS, SparseLogistic, SparseSpan, sparse_span
+from fbed.models.engines.sparse_description import logistic_estimates
+from fbed.models.engines.sparse_logistic import MANY_COLUMNS, SparseLogistic
+from fbed.models.engines.sparse_span import SparseSpan, sparse_span
 from fbed.models.likelihoods.glm import logit_intercept
 from fbed.models.presentation import ONE_PREDICTOR, on_users_scale
-from fbed.models.recession import UNDECIDED, Constraints, Recession, every, inverse_of_finite, none, recession
+from fbed.models.recession import Recession, every, inverse_of_finite, logistic_recession
 from fbed.rules.criteria import TIE, Evidence
 from fbed.rules.p_values import ChiSquare, Floats
 
@@ -168,20 +169,12 @@ class BinomialFit:
         mean, weights = special.expit(self.predictor), self.model.design.weights
         return (weights * (self.model.y - mean))[:, None], weights * mean * special.expit(-self.predictor)
 
-    @property
-    def is_undecided(self) -> bool:
-        """Whether no row can be on its way to probability 0 or 1."""
-        return float(((2.0 * self.model.y - 1.0) * self.predictor).max()) < UNDECIDED
-
     @cached_property
     def recession(self) -> Recession:
         """Directions in which fitted probabilities of some rows run to 0 or 1, and coefficients to infinity."""
         if self.deviance == 0.0:
             return every(self.coefficients)
-        sign = 2.0 * self.model.y - 1.0
-        if self.is_undecided:
-            return none(len(self.coefficients))
-        return recession(Constraints(sign[:, None] * self.Z, sign * self.predictor), self.coefficients)
+        return logistic_recession(lambda: self.Z, self.model.y, self.predictor, self.coefficients)
 
     def gains(self, candidates: Indices) -> Evidence:
         """Fall of the deviance when each candidate is added."""

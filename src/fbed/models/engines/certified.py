@@ -350,6 +350,7 @@ class CertifiedLogistic:
             return self._resolved(candidates, lower, upper, race, first_is_known)
         lower, upper, leading = lower.copy(), upper.copy(), None
         if not first_is_known:  # the more is certain of the first, the less it takes to put others below
+            # whether it stays open is told again below: nobody rules it out
             lower[:1], upper[:1], _, leading, _ = self._resolved(candidates[:1], lower[:1], upper[:1], True, False)
         bar = float(lower[0])
         which = self.model.design.positions(candidates[1:])
@@ -360,7 +361,8 @@ class CertifiedLogistic:
         is_open = np.zeros(len(lower), dtype=bool)
         lower[stay], upper[stay], is_open[stay] = found[0], found[1], found[4]
         best = int(stay[found[2]])
-        return lower, upper, best, found[3] if best > 0 or leading is None else leading, is_open
+        predictor = found[3] if best > 0 or leading is None else leading
+        return lower, upper, best, predictor, is_open
 
     def _resolved(
         self, candidates: Indices, lower: Floats, upper: Floats, race: bool, first_is_known: bool

@@ -19,7 +19,7 @@ from fbed.models.engines.categories.row_likelihoods import CountRows
 from fbed.models.engines.categories.softmax_rows import Entries
 from fbed.models.engines.counts import CountsFit
 from fbed.models.engines.scattered_classes import ScatteredFit
-from fbed.models.engines.sparse_logistic import are_few
+from fbed.models.engines.sparse_span import are_few
 from fbed.models.likelihoods.glm import Glm
 from fbed.models.likelihoods.likelihood import Predicted, Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial

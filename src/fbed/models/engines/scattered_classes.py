@@ -15,11 +15,11 @@ from scipy import linalg
 
 from fbed._kernels import DenseColumns, OrderedClasses, SoftmaxClasses, SparseColumns
 from fbed.models.base import Bounds, FittedModel, Indices, Span, single_columns
-from fbed.models.engines.described_entries import EntryFit
 from fbed.models.engines.raced import RacedFit, kernel_of
-from fbed.models.engines.sparse_logistic import SparseSpan, sparse_span
+from fbed.models.engines.sparse_description import EntryFit
+from fbed.models.engines.sparse_span import SparseSpan, sparse_span
 from fbed.models.engines.words import APART, mostly_zero
-from fbed.models.likelihoods.likelihood import RegressionFit, RegressionModel, inverse_information
+from fbed.models.likelihoods.likelihood import RegressionFit, RegressionModel
 from fbed.models.likelihoods.newton import Columns
 from fbed.rules.p_values import Floats
 
@@ -197,8 +197,6 @@ class ScatteredFit(RacedFit):
 
     def describe(self, with_errors: bool = True) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
-        if self.model.covariance is not inverse_information:
-            return super().describe(with_errors)
         return EntryFit(self, self.span, self.coefficients).describe(with_errors)
 
     # what a basis is asked for

@@ -321,7 +321,7 @@ class RegressionModel:
 class RegressionFit:
     """Maximum likelihood on the span of S."""
 
-    coordinates: Coordinates | None = None  # of what constraints are about, where Z is not the basis of the parameters
+    coordinates: Coordinates | None = None  # of constraints, where these are not about coefficients of Z
     shares_rows = False  # whether threads share the rows, or the candidates
     reads_entries = False  # whether scans read columns as they are stored, most of them
 
@@ -399,6 +399,11 @@ class RegressionFit:
     def saturated(self) -> bool:
         """Whether the outcome is explained completely."""
         return self.model.likelihood.saturated(self)
+
+    @property
+    def constrained_rows(self) -> Any:
+        """The rows of the model's columns, for constraints: a matrix, or a sparse array for classes."""
+        return self.Z
 
     def predictors(self) -> Floats:
         """Linear predictors, n × predictors."""

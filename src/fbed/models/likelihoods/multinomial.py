@@ -64,7 +64,7 @@ class Multinomial(Regression):
         blocks, margins = [], []
         for other in range(self.n_predictors + 1):
             some = np.flatnonzero(self.codes != other)
-            rows, own = fit.Z[some], self.codes[some]
+            rows, own = fit.constrained_rows[some], self.codes[some]
             ways = [(own == c) * 1.0 - float(other == c) for c in range(1, self.n_predictors + 1)]
             blocks.append(side_by_side([rows_times(way, rows) for way in ways]))
             margins.append(eta[some, own] - eta[some, other])

@@ -134,7 +134,9 @@ class Ordinal(Regression):
             moved = np.zeros((len(some), 1 + self.n_further))
             moved[np.arange(len(some)), self.codes[some] + shift] = sign
             of_thresholds = moved[:, 1:]  # the first is held
-            blocks.append(side_by_side([rows_times(np.full(len(some), -sign), fit.Z[some]), of_thresholds]))
+            blocks.append(
+                side_by_side([rows_times(np.full(len(some), -sign), fit.constrained_rows[some]), of_thresholds])
+            )
             margins.append(-self.link.log_above(distance[some]))
         return Constraints(one_below_another(blocks), np.concatenate(margins))
 

@@ -8,11 +8,11 @@ import pytest
 from benchmarks.words import Corpus, documents
 
 import fbed
-import fbed.models.engines.sparse_logistic as spans
+import fbed.models.engines.sparse_span as spans
 from fbed.models.base import Span
-from fbed.models.engines.described_entries import EntryBasis, entry_rows
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.scattered_classes import ScatteredFit
+from fbed.models.engines.sparse_description import EntryBasis, entry_rows
 from fbed.models.engines.sparse_logistic import SparseLogistic
 from fbed.models.likelihoods.newton import Columns
 from problem_cases import read_problem
