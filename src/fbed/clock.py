@@ -1,8 +1,9 @@
 """The clock of a search: a time limit that reaches into every loop that may take long.
 
 Whoever computes looks at the clock now and then by `check_time()`: in Newton iterations, between candidates, and in
-long loops of the kernels ten times a second (`look_up()` in `pause.hpp`). It raises `OutOfTime` when the search that it works for has to end. Which
-search that is, the context tells, so that nothing has to be handed down, and searches in several threads do not meet.
+long loops of the kernels ten times a second (`look_up()` in `pause.hpp`). It raises `OutOfTime` when the search that it
+works for has to end. Which search that is, the context tells, so that nothing has to be handed down, and searches in
+several threads do not meet.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def _estimates(fit: TallFit) -> Estimates | None:
         return None
     known = fit.covariance.copy()  # as if idle coefficients were
     known[left.idle] = known[:, left.idle] = 0.0
-    told = standardised_to_users_scale(design, selected, fit.maximum, known)
+    told = standardised_to_users_scale(design, selected, fit.maximum, known, constant=constant)
     out, _ = sums.far_out(selected, fit.maximum, _FAR_OUT)
     return _going_to_infinity(told, {fit.place(variable).start: way for variable, way in out.items()})
 
@@ -70,4 +70,4 @@ def _predicted(fit: TallFit) -> Fit | None:
     if not hasattr(fit.sums, "far_out"):
         return None
     _, predictors = cast("ExplainingVerbs", fit.sums).far_out(fit.selected, fit.maximum, _FAR_OUT)
-    return cast("Fit", Predicted(predictors[:, None]))
+    return None if predictors is None else cast("Fit", Predicted(predictors[:, None]))

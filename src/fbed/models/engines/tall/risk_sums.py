@@ -26,7 +26,8 @@ from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.course import Course, RiskState
-from fbed.models.engines.tall.eventless import EventlessLevels
+from fbed.models.engines.tall.eventless import Eventless
+from fbed.models.engines.tall.explained_columns import FarOut
 from fbed.models.engines.tall.information_at_risk import InformationAtRisk
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
@@ -47,7 +48,7 @@ class RiskSums:
     def __init__(self, blocks: RowBlocks, course: Course) -> None:
         self.blocks, self.design, self.course = blocks, blocks.design, course
         self.n = self.events = course.n_events
-        self.eventless = EventlessLevels(blocks, course)
+        self.eventless = Eventless(blocks, course)
 
     def start(self) -> Floats:
         """No constant: the baseline hazard is left open."""
@@ -103,8 +104,16 @@ class RiskSums:
         return self.eventless.spares([variable])
 
     def is_hidden(self, selected: Sequence[int], variable: int) -> bool:
-        """Whether a column is 0 for all who are at risk: nobody looks."""
-        return False
+        """Whether a column is 0 for all who are at risk beside S."""
+        return self.eventless.hides(selected, variable)
+
+    def far_out(self, selected: Sequence[int], coefficients: Floats, far: float) -> tuple[dict[int, FarOut], None]:
+        """How columns of survivors take these so far out; where another engine may begin is not known."""
+        return self.eventless.far_out(selected, self.predictors(selected, coefficients), far), None
+
+    def explains_apart(self, selected: Sequence[int]) -> bool:
+        """Whether nobody but columns far from dependent, each by itself, takes rows out."""
+        return not self.eventless.has_levels(selected)
 
     def are_independent(self, variables: Sequence[int]) -> bool:
         """Whether the columns of some variables are, on all rows."""

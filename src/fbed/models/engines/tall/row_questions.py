@@ -93,8 +93,12 @@ class SparingVerbs(Protocol):
 class ExplainingVerbs(Protocol):
     """What a family tells whose columns may explain rows for good, each as its coefficient goes to infinity."""
 
-    def far_out(self, selected: Sequence[int], coefficients: Floats, far: float) -> tuple[dict[int, FarOut], Floats]:
-        """How columns take the rows that they explain so far out, and linear predictors less the offset."""
+    def far_out(
+        self, selected: Sequence[int], coefficients: Floats, far: float
+    ) -> tuple[dict[int, FarOut], Floats | None]:
+        """How columns take the rows that they explain so far out, and linear predictors there, less the offset, if they
+        are a place where another engine may begin.
+        """
 
     def explains_apart(self, selected: Sequence[int]) -> bool:
         """Whether the columns that explain rows are far from dependent on them."""
