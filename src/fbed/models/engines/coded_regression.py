@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,8 +112,8 @@ class Classes(CodedRegression):
         """Log odds of every class against the first, the same for all rows."""
         return np.tile(self._alike, (self.design.n_rows, 1))
 
-    def ascent(self, columns: CodedColumns, start: Floats) -> SoftmaxAscent:
-        """The way up the likelihood of a model in coded columns."""
+    def ascent(self, columns: CodedColumns, start: Floats, weight: Any = None) -> SoftmaxAscent:
+        """The way up the likelihood of a model in coded columns; what levels leave of the rows is found anew."""
         return SoftmaxAscent(columns, self.observed, self.design.weights, start)
 
     def deviance_at(self, predictor: Floats) -> float:

@@ -6,15 +6,14 @@ means to first order (see `row_likelihoods`). Then
     deviance − λ²·P(z_min)  ≤  deviance of the maximum  ≤  deviance − λ²·P(z_max),
 
 the left side where z_min > −1. Rows that have next to nothing left are idle where they keep it from being so: set to
-their outcome, they cost what they have left, and the step is that of the others. A level whose rows are all of one
-class, or have no count, explains them in the limit, whatever the other coefficients are: those rows are no part of the
-question.
+their outcome, they cost what they have left, and the step is that of the others. Rows that are explained in the limit
+are no part of the question (see `explained`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,8 @@ from numpy.typing import NDArray
 
 from fbed._kernels import bound_functions
 from fbed.clock import check_time
-from fbed.models.engines.categories.coded_columns import Category, CodedColumns, Step
+from fbed.models.engines.categories.coded_columns import CodedColumns, Step
+from fbed.models.engines.categories.explained import still_moving, unexplained
 from fbed.models.engines.categories.row_likelihoods import RowLikelihood, Rows
 from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
@@ -58,21 +58,6 @@ class Enclosed:
 
 
 Settled = Callable[[float, float], bool]
-
-
-def unexplained(categories: Sequence[Category], outcome: RowLikelihood, weight: Floats) -> Floats:
-    """The weights, 0 on rows that levels explain in the limit, by themselves or once others have explained theirs."""
-    weight = weight.copy()
-    left = True
-    while left:
-        left = False
-        for category in categories:
-            explained = outcome.explained(category, weight)
-            if explained.any():
-                here = explained[category.codes] & (weight > 0)
-                left = left or (len(categories) > 1 and bool(here.any()))
-                weight[here] = 0.0
-    return weight
 
 
 def idle_rows(outcome: RowLikelihood, rows: Rows, threshold: float) -> tuple[NDArray[np.bool_], float]:
@@ -199,9 +184,10 @@ class Ascent(Enclosing):
         start: Floats,
         offset: Floats | None = None,
     ) -> None:
-        self.columns, self.outcome, self.offset = columns, outcome, offset
+        self.outcome, self.offset = outcome, offset
         categories = [columns.levels, *(other.category for other in columns.others)]
-        self.weight = unexplained(categories, outcome, weight)
+        self.weight = unexplained(categories, outcome, weight, columns.columns)
+        self.columns = still_moving(columns, self.weight)
         self.explained = (self.weight == 0) & (weight > 0)
         shift = outcome.profiled(columns.levels, start, self.weight)
         self.predictor = start + shift[columns.levels.codes]

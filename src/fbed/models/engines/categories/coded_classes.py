@@ -115,6 +115,11 @@ class CodedClassesFit(CodedFit):
     def _places(self) -> dict[int, slice]:
         return {}
 
+    @cached_property
+    def _moving(self) -> CodedColumns:
+        """All columns: those that rule a class out tell about the others."""
+        return self.columns
+
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """y − p of every class but the first, and its variance relative to that of all rows."""
         p = self.weight.at(self.predictor).probability[:, 1:].T

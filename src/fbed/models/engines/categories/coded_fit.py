@@ -24,6 +24,7 @@ from fbed.models.engines.categories.coded_columns import INDEPENDENT, Category, 
 from fbed.models.engines.categories.coded_description import CodedDescription
 from fbed.models.engines.categories.coded_model import CodedModel, DenseFit
 from fbed.models.engines.categories.coded_projection import Projection
+from fbed.models.engines.categories.explained import moving_columns, still_moving
 from fbed.models.engines.categories.fitted_rows import FittedRows
 from fbed.models.engines.categories.walks import AllSettled
 from fbed.rules.criteria import TIE, Evidence
@@ -255,7 +256,12 @@ class CodedFit:
         column = design.block([candidate])
         if self._left_over(column) <= COLLINEAR:
             return self.arrangement
-        return Arrangement(self.columns.joined(column), self.arrangement.rank + 1)
+        return Arrangement(self._moving.joined(column), self.arrangement.rank + 1)
+
+    @cached_property
+    def _moving(self) -> CodedColumns:
+        """Without columns that are a constant on the rows that count."""
+        return still_moving(self.columns, self.weight)
 
     def _left_over(self, column: Floats) -> float:
         """Part of a column's norm² that the model leaves under the prior weights; projected twice against rounding."""
@@ -268,7 +274,7 @@ class CodedFit:
         return Projection.of(self.columns, self.model.design.weights)
 
     def _enclosed(self, candidate: int, larger: Arrangement, settled: Settled) -> tuple[float, float, Floats | None]:
-        ascent = self.model.ascent(larger.columns, self.predictor)
+        ascent = self.model.ascent(larger.columns, self.predictor, self.weight)
         found = ascent.enclose(settled)
         if found.settled:
             return max(0.0, self.deviance - found.most), max(0.0, self.deviance - found.least), found.predictor
@@ -316,7 +322,7 @@ class CodedFit:
             return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
         most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
         lower, upper = np.zeros(len(variables)), np.where(df > 0, most, 0.0)
-        which = [i for i, variable in enumerate(variables.tolist()) if variable in self._places]
+        which = [i for i, variable in enumerate(variables.tolist()) if variable in self._told]
         bar = critical(df)[which]
         found = self._enclosed_without(variables[which].tolist(), partial(_are_lost_or_not, self.deviance, bar))
         if found is not None:
@@ -379,7 +385,7 @@ class CodedFit:
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, or an interval that is above `enough`."""
-        if variable in self._places:
+        if variable in self._told:
             found = self._enclosed_without([variable], partial(_are_lost, self.deviance, enough))
             if found is not None and found[2][0]:
                 least, worth = (max(0.0, float(end[0]) - self.deviance) for end in found[:2])
@@ -414,7 +420,7 @@ class CodedFit:
     def _places(self) -> dict[int, slice]:
         """Which columns beside the levels belong to a variable: where no column depends on others.
 
-        Not for a category that has levels which explain their rows: without it, these count again.
+        Not for what explains rows, a column or a category by its levels: without it, these count again.
         """
         design = self.model.design
         plain = [v for v in self.selected if design.codes(v) is None]
@@ -422,7 +428,9 @@ class CodedFit:
         whole = all(len(other.kept) == other.category.n_levels - 1 for other in self.columns.others)
         if not whole or self.columns.columns.shape[1] != ends[-1]:
             return {}
-        out = {v: slice(*pair) for v, pair in zip(plain, itertools.pairwise(ends), strict=True)}
+        moving = set(moving_columns(self.columns, self.weight).tolist())
+        places = {v: slice(*pair) for v, pair in zip(plain, itertools.pairwise(ends), strict=True)}
+        out = {v: place for v, place in places.items() if moving.issuperset(range(place.start, place.stop))}
         coded = {id(c.codes): v for v in self.selected if (c := category_of(design, v)) is not None}
         place = ends[-1]
         for other in self.columns.others:
@@ -431,6 +439,14 @@ class CodedFit:
             if variable is not None and not self.model.outcome.explained(other.category, self.weight).any():
                 out[variable] = own
         return out
+
+    @cached_property
+    def _told(self) -> set[int]:
+        """Variables that the rows of the fit tell about: nothing stands in for their columns where rows bend."""
+        if not self._places:
+            return set()
+        loose = self._null.projection.loose.tolist()
+        return {v for v, place in self._places.items() if not any(place.start <= j < place.stop for j in loose)}
 
     def within(self, columns: CodedColumns) -> Floats:
         """Predictors of a smaller model that are close to those of this one where rows are undecided."""
@@ -443,7 +459,8 @@ class CodedFit:
 
 def _are_lost(deviance: float, enough: float, least: Floats, most: Floats) -> NDArray[np.bool_]:
     """What is certain to cost more than `enough` to be removed, or costs what is a number."""
-    return np.asarray((least - deviance > enough) | (most - least <= RESOLVED * np.maximum(1.0, most - deviance)))
+    is_number = (most < np.inf) & (most - least <= RESOLVED * np.maximum(1.0, most - deviance))
+    return np.asarray((least - deviance > enough) | is_number)
 
 
 def _are_lost_or_not(deviance: float, bar: Floats, least: Floats, most: Floats) -> NDArray[np.bool_]:

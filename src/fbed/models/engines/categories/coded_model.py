@@ -43,9 +43,12 @@ class CodedModel:
         """The fit on a set of variables by a basis of orthogonal columns."""
         raise NotImplementedError
 
-    def ascent(self, columns: CodedColumns, start: Floats) -> Any:
-        """The way up the likelihood of a model in coded columns; its `weight` says what levels leave of the rows."""
-        return Ascent(columns, self.outcome, self.design.weights, start, self.offset)
+    def ascent(self, columns: CodedColumns, start: Floats, weight: Any = None) -> Any:
+        """The way up the likelihood of a model in coded columns; its `weight` says what is left of the rows.
+
+        What a smaller model leaves of them may be given.
+        """
+        return Ascent(columns, self.outcome, self.design.weights if weight is None else weight, start, self.offset)
 
     def deviance_at(self, predictor: Floats) -> float:
         """The deviance of all rows at some predictors."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed.models.engines.categories.coded_columns import DIGITS, SOUND, CodedColumns, OtherCategory, inverted
 from fbed.rules.p_values import Floats
+
+_MOVED = 1e-6  # of the largest move of a direction, or of its length: what is less is rounding
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class Projection:
     cross: Floats
     inner: Floats  # inverse of what the other columns have after the levels
     error: float
+    adrift: NDArray[np.intp]  # rows that directions without curvature move: no equation holds them where they are
+    loose: NDArray[np.intp]  # columns beside the levels that have a part in such directions
 
     @classmethod
     def of(cls, columns: CodedColumns, weight: Floats) -> Projection:
@@ -32,8 +37,13 @@ class Projection:
         unit = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
         root = np.sqrt(inverse)[:, None] * cross
         left = (gram - root.T @ root) * (unit[:, None] * unit)
-        inner, error = inverted(left)
-        return cls(columns, weight, inverse, cross, unit[:, None] * inner * unit, error)
+        inner, error, flat = inverted(left)
+        along = np.asfortranarray(unit[:, None] * flat)
+        moves = columns.predict(-inverse[:, None] * (cross @ along), along)
+        moved = (np.abs(moves) > _MOVED * np.abs(moves).max(axis=0, initial=0.0)).any(axis=1)
+        adrift = np.flatnonzero(moved | (total == 0.0)[columns.levels.codes])
+        loose = np.flatnonzero((np.abs(flat) > _MOVED).any(axis=1))
+        return cls(columns, weight, inverse, cross, unit[:, None] * inner * unit, error, adrift, loose)
 
     def joined(self, column: Floats) -> Projection | None:
         """With one more column of numbers (n × 1); None where little is left of it."""
@@ -59,7 +69,8 @@ class Projection:
         inner = own @ inside @ own.T
         inner[np.ix_(old, old)] += self.inner
         cross = np.hstack([self.cross[:, :place], by_level, self.cross[:, place:]])
-        return Projection(columns, self.weight, self.inverse, cross, inner, self.error + DIGITS / weakest)
+        error = self.error + DIGITS / weakest
+        return Projection(columns, self.weight, self.inverse, cross, inner, error, self.adrift, old[self.loose])
 
     def steps(self, residuals: Floats) -> Floats:
         """The steps of the predictors within the model that weighted residuals ask for, one a column."""
