@@ -86,3 +86,7 @@ def test_columns_that_stand_in_for_others_where_rows_have_curvature_are_told():
 def test_selections_are_those_of_fits(seed, family):
     """Of the last few, removals were bounded by models that lacked more than the variable, or by no model at all."""
     assert explained_cases.differ(seed, family) is None
+
+
+def test_a_pivot_of_which_rounding_leaves_nothing_is_no_error():
+    assert explained_cases.differ(1584, "binomial") is None
