@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
 import explained_cases
+import fbed
 from fbed.models.engines import coded_regression
 from fbed.models.engines.categories import coded_fit
 from fbed.models.engines.categories.ascent import Ascent
@@ -86,6 +88,19 @@ def test_columns_that_stand_in_for_others_where_rows_have_curvature_are_told():
 def test_selections_are_those_of_fits(seed, family):
     """Of the last few, removals were bounded by models that lacked more than the variable, or by no model at all."""
     assert explained_cases.differ(seed, family) is None
+
+
+def test_signs_of_infinite_coefficients_of_words_beside_levels_are_their_own():
+    rng = np.random.default_rng(3)
+    level, word = np.arange(300) % 20, rng.random(300) < 0.1
+    mean = np.exp(1.0 + 0.5 * rng.normal(size=20))[level]
+    y = np.where(word | (level == 7), 0, rng.poisson(mean))
+    table = pd.DataFrame({"level": [f"l{code:02}" for code in level], "word": np.where(word, 2.0, 0.0)})
+    for sign in (1.0, -1.0):
+        found = fbed.select(table.assign(word=sign * table.word), y, family="poisson", include=["level", "word"])
+        infinite = dict(zip(found.model.terms, found.model.coefficients, strict=True))
+        assert infinite["word"] == -sign * np.inf
+        assert infinite["level[l07]"] == -np.inf
 
 
 def test_a_pivot_of_which_rounding_leaves_nothing_is_no_error():

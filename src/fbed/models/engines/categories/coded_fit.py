@@ -24,7 +24,7 @@ from fbed.models.engines.categories.coded_columns import INDEPENDENT, Category, 
 from fbed.models.engines.categories.coded_description import CodedDescription
 from fbed.models.engines.categories.coded_model import CodedModel, DenseFit
 from fbed.models.engines.categories.coded_projection import Projection
-from fbed.models.engines.categories.explained import moving_columns, still_moving
+from fbed.models.engines.categories.explained import moving_columns, still_moving, unexplained
 from fbed.models.engines.categories.fitted_rows import FittedRows
 from fbed.models.engines.categories.walks import AllSettled
 from fbed.rules.criteria import TIE, Evidence
@@ -189,13 +189,20 @@ class CodedFit:
         """The model as people see it; None where that takes orthogonal columns."""
         design = self.model.design
         numbers = sum(int(design.width[v]) for v in self.selected if design.codes(v) is None)
-        if self.columns.columns.shape[1] != numbers or self.deviance == 0.0:
+        if self.columns.columns.shape[1] != numbers or self.deviance == 0.0 or not self._levels_explain:
             return None
         description = CodedDescription(design, self.selected, self.columns)
         linear = self.model.without_offset(self.predictor)
         return description.model(
             linear, self.predictor, self.model.outcome, self.weight, self.deviance, self.model.null_deviance
         )
+
+    @property
+    def _levels_explain(self) -> bool:
+        """Whether all rows that are explained are so by levels alone."""
+        categories = [self.columns.levels, *(other.category for other in self.columns.others)]
+        left = unexplained(categories, self.model.outcome, self.model.design.weights)
+        return np.array_equal(left > 0, self.weight > 0)
 
     def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Factor the curvature."""
