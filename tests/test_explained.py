@@ -17,6 +17,7 @@ from fbed.models.engines.categories.coded_projection import Projection
 from fbed.models.engines.categories.explained import moving_columns, unexplained
 from fbed.models.engines.categories.row_likelihoods import BinaryRows, CountRows
 
+RNG = np.random.default_rng(5)
 LEVELS = Category(np.array([0, 0, 0, 1, 1, 1, 0, 1], dtype=np.int8), 2)
 COUNTS = np.array([3.0, 0, 0, 2, 0, 0, 1, 4])
 
@@ -70,6 +71,24 @@ def test_no_step_is_taken_to_infinity():
     assert found.settled
     assert len(steps) < 10
     assert_array_equal(ascent.weight > 0, word == 0)
+
+
+def test_rows_that_a_level_and_a_word_explain_together_are_secured():
+    """Neither does by itself: all counts of the level are in rows that have the word."""
+    level, word = np.repeat([0, 1, 2], 40).astype(np.int8), np.zeros(120)
+    word[[0, 1, 2, 40, 41, 80]] = 1.0
+    y = RNG.poisson(3.0, 120) + 1.0
+    y[[0, 1, 2]] = 0.0
+    y[40:80] = 0.0
+    y[[40, 41]] = 5.0
+    columns = CodedColumns(Category(level, 3), np.column_stack([word, word * (level == 1)]), np.ones(120))
+    ascent = Ascent(columns, CountRows(y), np.ones(120), np.zeros(120))
+    found = ascent.enclose(lambda *ends: False)
+    assert found.settled
+    rows = ascent.secured()
+    assert set(np.flatnonzero(rows)) == set(range(42, 80))
+    weight = np.where(rows, 0.0, ascent.weight)
+    assert CountRows(y).at(ascent.predictor, weight).deviance == pytest.approx(found.most, abs=1e-7)
 
 
 def test_columns_that_stand_in_for_others_where_rows_have_curvature_are_told():

@@ -116,6 +116,10 @@ class Classes(CodedRegression):
         """The way up the likelihood of a model in coded columns; what levels leave of the rows is found anew."""
         return SoftmaxAscent(columns, self.observed, self.design.weights, start)
 
+    def left_by(self, ascent: Any, deviance: float) -> tuple[Any, float]:
+        """Entries that levels leave alive, and all of the deviance."""
+        return ascent.weight, deviance
+
     def deviance_at(self, predictor: Floats) -> float:
         """The deviance of all rows at some predictors."""
         return self._whole.at(predictor).deviance

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from fbed._kernels import bound_functions
 from fbed.clock import check_time
 from fbed.models.engines.categories.coded_columns import CodedColumns, Step
+from fbed.models.engines.categories.coded_projection import moving_none
 from fbed.models.engines.categories.explained import still_moving, unexplained
 from fbed.models.engines.categories.row_likelihoods import RowLikelihood, Rows
 from fbed.rules.criteria import TIE
@@ -44,6 +45,8 @@ _ROUNDING = 1e-9
 _FARTHEST = 100.0  # change of a predictor by one step: rounding grows with predictors, and nothing is gained out there
 _USELESS = 1e-2  # relative error of a step that bounds nothing
 _IDLE = (1e-9, 1e-5)  # what a row may have left to be idle: next to nothing, or little beside a critical value
+_CLEARLY_ON = 1e-3  # part of the largest margin by which rows are on their side whatever rounding is
+_MOST_SECURED = 2000  # rows that are looked at together
 _HINT = 12.0  # how far predictors of explained rows go in a place to start a fit from
 
 
@@ -222,12 +225,44 @@ class Ascent(Enclosing):
         near = np.clip(self.predictor, -_HINT, _HINT) + self.outcome.sides * _HINT
         return np.where(self.explained, near, self.predictor)
 
+    def secured(self) -> NDArray[np.bool_]:
+        """Rows with next to nothing left that a direction of the model takes to their side, and that moves no others.
+
+        In the limit they are explained, whatever the other coefficients are. Where the search has gone says most often
+        which direction that is.
+        """
+        idle = idle_rows(self.outcome, self.rows(), _IDLE[0])[0] & (self.weight > 0)
+        out = np.zeros(len(idle), dtype=bool)
+        here = np.flatnonzero(idle)
+        if not 0 < len(here) <= _MOST_SECURED:
+            return out
+        moves = moving_none(self.columns, np.where(idle, 0.0, self.weight))[here]
+        if not np.abs(moves).max(initial=0.0) > _CLEARLY_ON:
+            return out
+        side, went = self.outcome.sides[here], self.predictor[here]
+        for goal in (went if self.offset is None else went - self.offset[here], side):
+            found = _on_its_way(side, moves, goal)
+            if found is not None:
+                out[here[found]] = True
+                break
+        return out
+
     def without_idle(self, rows: Rows, threshold: float) -> tuple[float, Step, float]:
         """From the rows that still count, with the others at their outcome."""
         idle, cost = idle_rows(self.outcome, rows, threshold)
         curvature = np.where(idle, 0.0, rows.curvature)
         step = self.columns.newton(np.where(idle, 0.0, rows.residual), curvature)
         return rows.deviance - cost, step, self.outcome.reach(rows.mean, step.move, curvature)[0]
+
+
+def _on_its_way(side: Floats, moves: Floats, goal: Floats) -> NDArray[np.bool_] | None:
+    """Rows that a combination of moves takes to their side, as near to a goal as they can; None where it takes some
+    the other way, or where rounding might have.
+    """
+    way = side * (moves @ np.linalg.lstsq(moves, goal, rcond=1e-10)[0])
+    furthest = float(way.max(initial=0.0))
+    clear = way > _CLEARLY_ON * furthest
+    return clear if furthest > 0.0 and (clear | (np.abs(way) <= _CLEAR * furthest)).all() else None
 
 
 def is_clear(null: float, bar: float, least: float, most: float) -> bool:

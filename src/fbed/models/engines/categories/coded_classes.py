@@ -108,6 +108,10 @@ class CodedClassesFit(CodedFit):
     def _own_directions(self, candidate: int) -> None:
         """Every candidate that the rows do not decide about has a factor of its own."""
 
+    def _goes_to_infinity(self, candidate: int) -> bool:
+        """No steps are taken by the factor of the fit."""
+        return False
+
     def _is_new(self, variable: int) -> bool:
         return False
 

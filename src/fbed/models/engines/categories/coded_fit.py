@@ -24,7 +24,7 @@ from fbed.models.engines.categories.coded_columns import INDEPENDENT, Category, 
 from fbed.models.engines.categories.coded_description import CodedDescription
 from fbed.models.engines.categories.coded_model import CodedModel, DenseFit
 from fbed.models.engines.categories.coded_projection import Projection
-from fbed.models.engines.categories.explained import moving_columns, still_moving, unexplained
+from fbed.models.engines.categories.explained import moved_alone, moving_columns, still_moving, unexplained
 from fbed.models.engines.categories.fitted_rows import FittedRows
 from fbed.models.engines.categories.walks import AllSettled
 from fbed.rules.criteria import TIE, Evidence
@@ -103,7 +103,8 @@ def coded_fit(
         found = ascent.enclose(lambda least, most: False)
         if found.settled:
             chosen = tuple(int(v) for v in selected)
-            return (kind or CodedFit)(model, chosen, arrangement, ascent.weight, ascent.hint(), found.most)
+            weight, deviance = model.left_by(ascent, found.most)
+            return (kind or CodedFit)(model, chosen, arrangement, weight, ascent.hint(), deviance)
     return None
 
 
@@ -294,7 +295,7 @@ class CodedFit:
         def is_known(least: float, most: float) -> bool:
             return self.deviance - least < floor or most - least <= RESOLVED * max(1.0, self.deviance - most)
 
-        directions = self._own_directions(candidate)
+        directions = None if self._goes_to_infinity(candidate) else self._own_directions(candidate)
         if directions is not None and (not self.model.design.varying[candidate] or self._is_new(candidate)):
             found = self._null.enclose(directions, self.deviance, is_known)
             if found is not None:
@@ -304,6 +305,13 @@ class CodedFit:
             exact = float(self.dense.gains(np.array([candidate], dtype=np.intp)).statistic[0])
             return exact, exact, None
         return (0.0, 0.0, None) if larger is self.arrangement else self._enclosed(candidate, larger, is_known)
+
+    def _goes_to_infinity(self, candidate: int) -> bool:
+        """Whether a column explains rows by itself, where steps by the factor of the fit do not lead in time."""
+        design = self.model.design
+        if not design.varying[candidate]:
+            return False
+        return bool(moved_alone(design.block([candidate]), self.model.outcome.sides, self.weight).any())
 
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Contenders one by one, until each is a number or out of the race."""

@@ -50,6 +50,14 @@ class CodedModel:
         """
         return Ascent(columns, self.outcome, self.design.weights if weight is None else weight, start, self.offset)
 
+    def left_by(self, ascent: Any, deviance: float) -> tuple[Any, float]:
+        """What a fit leaves of the rows, and of their deviance."""
+        secured = ascent.secured()
+        if not secured.any():
+            return ascent.weight, deviance
+        cost = self.outcome.at(ascent.predictor, np.where(secured, ascent.weight, 0.0)).deviance
+        return np.where(secured, 0.0, ascent.weight), max(0.0, deviance - cost)
+
     def deviance_at(self, predictor: Floats) -> float:
         """The deviance of all rows at some predictors."""
         return self.outcome.at(predictor, self.design.weights).deviance

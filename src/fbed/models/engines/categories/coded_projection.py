@@ -38,8 +38,7 @@ class Projection:
         root = np.sqrt(inverse)[:, None] * cross
         left = (gram - root.T @ root) * (unit[:, None] * unit)
         inner, error, flat = inverted(left)
-        along = np.asfortranarray(unit[:, None] * flat)
-        moves = columns.predict(-inverse[:, None] * (cross @ along), along)
+        moves = _moves(columns, inverse, cross, unit[:, None] * flat)
         moved = (np.abs(moves) > _MOVED * np.abs(moves).max(axis=0, initial=0.0)).any(axis=1)
         adrift = np.flatnonzero(moved | (total == 0.0)[columns.levels.codes])
         loose = np.flatnonzero((np.abs(flat) > _MOVED).any(axis=1))
@@ -98,6 +97,24 @@ class Projection:
 
     def _predicted(self, by_level: Floats, along: Floats) -> Floats:
         return self.columns.predict(self.inverse[:, None] * (by_level - self.cross @ along), along)
+
+
+def moving_none(columns: CodedColumns, weight: Floats) -> Floats:
+    """The moves of the rows by directions of the model that move no row with a weight, one a column."""
+    total, cross = columns.by_level(weight)
+    inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+    gram = columns.gram(weight)
+    unit = 1.0 / np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), 1.0))
+    root = np.sqrt(inverse)[:, None] * cross
+    flat = inverted((gram - root.T @ root) * (unit[:, None] * unit))[2]
+    without = np.flatnonzero(total == 0.0)
+    return np.hstack([_moves(columns, inverse, cross, unit[:, None] * flat), columns.levels.codes[:, None] == without])
+
+
+def _moves(columns: CodedColumns, inverse: Floats, cross: Floats, along: Floats) -> Floats:
+    """Of the rows, by coefficients beside the levels and those of the levels that keep the others where they are."""
+    along = np.asfortranarray(along)
+    return columns.predict(-inverse[:, None] * (cross @ along), along)
 
 
 def _inverse(gram: Floats, total: Floats) -> tuple[Floats | None, float]:

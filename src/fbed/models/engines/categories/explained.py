@@ -35,7 +35,7 @@ def unexplained(
                 here = explained[category.codes] & (weight > 0)
                 left = left or (len(categories) > 1 and bool(here.any()))
                 weight[here] = 0.0
-        moved = np.zeros(len(weight), dtype=bool) if columns is None else _moved(columns, outcome.sides, weight)
+        moved = np.zeros(len(weight), dtype=bool) if columns is None else moved_alone(columns, outcome.sides, weight)
         if moved.any():
             weight[moved], left = 0.0, True
     return weight
@@ -59,7 +59,7 @@ def still_moving(columns: CodedColumns, weight: Floats) -> CodedColumns:
     return columns.only(np.concatenate([moving, np.arange(numbers, columns.size)]))
 
 
-def _moved(columns: Floats, sides: Floats, weight: Floats) -> NDArray[np.bool_]:
+def moved_alone(columns: Floats, sides: Floats, weight: Floats) -> NDArray[np.bool_]:
     """Rows that some column moves to their side, and no others."""
     out, counts = np.zeros(len(weight), dtype=bool), weight > 0
     for side in (1.0, -1.0):
