@@ -268,8 +268,12 @@ class CodedFit:
 
     @cached_property
     def _moving(self) -> CodedColumns:
-        """Without columns that are a constant on the rows that count."""
-        return still_moving(self.columns, self.weight)
+        """Without columns that depend on others on the rows that count, where that leaves no doubt."""
+        columns = still_moving(self.columns, self.weight)
+        if (self.weight > 0).all():
+            return columns
+        kept = CodedColumns(columns.levels, columns.columns, self.weight, columns.others).independent()
+        return columns if kept is None or len(kept) == columns.size else columns.only(kept)
 
     def _left_over(self, column: Floats) -> float:
         """Part of a column's norm² that the model leaves under the prior weights; projected twice against rounding."""
