@@ -179,6 +179,8 @@ def test_associations_by_determinants_are_those_by_an_inverse(dependent, monkeyp
         ]
     else:
         np.testing.assert_allclose(by_determinants, overview._inflation(inner, places), rtol=1e-5)
+        for unit in (1e-80, 1e80):  # determinants beyond all numbers
+            np.testing.assert_allclose(by_determinants, overview._inflation(inner * unit, places), rtol=1e-5)
     for shape in ((5, 3), (3, 5), (2, 2)):
         block = rng.normal(size=shape)
         assert overview._largest(block) == pytest.approx(np.linalg.norm(block, 2), rel=1e-12)

@@ -335,28 +335,37 @@ def _inverse_root(square: Floats) -> Floats:
 def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
     """(det R₁₁ · det (R⁻¹)₁₁)^(1/df): 1/(1 − R²) for one column, Fox and Monette's generalisation for several."""
     try:
-        products = _products_of_determinants(inner, places)
+        products = _logs_of_determinants(inner, places)
     except np.linalg.LinAlgError:
         return (np.inf,) * len(places)
     out = []
     for place, product in zip(places, products, strict=True):
         width = place.stop - place.start
-        out.append(product ** (1.0 / width) if product >= 1.0 - 1e-6 and width else np.inf if width else 1.0)
+        out.append(float(np.exp(product / width)) if product >= -1e-6 and width else np.inf if width else 1.0)
     return tuple(_rounded(out))
 
 
-def _products_of_determinants(inner: Floats, places: Sequence[slice]) -> list[float]:
-    """det R₁₁ · det (R⁻¹)₁₁ of every variable; det (R⁻¹)₁₁ is det R₂₂ / det R, which costs less where they are few."""
+def _logs_of_determinants(inner: Floats, places: Sequence[slice]) -> list[float]:
+    """log(det R₁₁ · det (R⁻¹)₁₁) of each variable; det (R⁻¹)₁₁ is det R₂₂ / det R, which costs less where they are few.
+
+    Determinants of hundreds of levels are beyond all numbers.
+    """
     whole = _log_determinant(inner) if len(places) <= _FEW_VARIABLES else None
     if whole is None:
         inverse = _inverse(inner)
-        return [float(np.linalg.det(inner[place, place]) * np.linalg.det(inverse[place, place])) for place in places]
+        return [_log_of_positive(inner[place, place]) + _log_of_positive(inverse[place, place]) for place in places]
     out = []
     for place in places:
         rest = np.delete(np.arange(len(inner)), place)
         parts = [_log_determinant(inner[place, place]), _log_determinant(inner[np.ix_(rest, rest)])]
-        out.append(float(np.exp(sum(part for part in parts if part is not None) - whole)))
+        out.append(sum(part for part in parts if part is not None) - whole)
     return out
+
+
+def _log_of_positive(square: Floats) -> float:
+    """−∞ where rounding has left a determinant that is not positive."""
+    sign, log = np.linalg.slogdet(square)
+    return float(log) if sign > 0 else -np.inf
 
 
 def _log_determinant(square: Floats) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,9 +112,13 @@ class Classes(CodedRegression):
         """Log odds of every class against the first, the same for all rows."""
         return np.tile(self._alike, (self.design.n_rows, 1))
 
-    def ascent(self, columns: CodedColumns, start: Floats) -> SoftmaxAscent:
-        """The way up the likelihood of a model in coded columns."""
+    def ascent(self, columns: CodedColumns, start: Floats, weight: Any = None) -> SoftmaxAscent:
+        """The way up the likelihood of a model in coded columns; what levels leave of the rows is found anew."""
         return SoftmaxAscent(columns, self.observed, self.design.weights, start)
+
+    def left_by(self, ascent: Any, deviance: float) -> tuple[Any, float]:
+        """Entries that levels leave alive, and all of the deviance."""
+        return ascent.weight, deviance
 
     def deviance_at(self, predictor: Floats) -> float:
         """The deviance of all rows at some predictors."""

@@ -133,8 +133,17 @@ def _newton_step(
     unit[(own <= _DEAD * norm2) & (_NO_PULL * norm2 >= gradient.T**2)] = 0.0
     hessian *= unit[:, :, None] * unit[:, None, :]
     hessian[:, diagonal, diagonal] += np.where(unit > 0, ridge[:, None], 1.0)
-    step = (unit * np.linalg.solve(hessian, (unit * gradient.T)[:, :, None])[:, :, 0]).T
+    step = (unit * _solved(hessian, unit * gradient.T)).T
     return step, np.einsum("ij,ij->j", gradient, step)
+
+
+def _solved(hessian: Floats, gradient: Floats) -> Floats:
+    """Of every model, whose diagonal is about 1; where rounding has left nothing of a pivot, more is added to all."""
+    try:
+        return np.asarray(np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0])
+    except np.linalg.LinAlgError:
+        apart = hessian + _RIDGE * np.eye(hessian.shape[1])
+        return np.asarray(np.linalg.solve(apart, gradient[:, :, None])[:, :, 0])
 
 
 def _gram(Z: Floats, curvature: Floats) -> Floats:

@@ -6,15 +6,14 @@ means to first order (see `row_likelihoods`). Then
     deviance − λ²·P(z_min)  ≤  deviance of the maximum  ≤  deviance − λ²·P(z_max),
 
 the left side where z_min > −1. Rows that have next to nothing left are idle where they keep it from being so: set to
-their outcome, they cost what they have left, and the step is that of the others. A level whose rows are all of one
-class, or have no count, explains them in the limit, whatever the other coefficients are: those rows are no part of the
-question.
+their outcome, they cost what they have left, and the step is that of the others. Rows that are explained in the limit
+are no part of the question (see `explained`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +22,9 @@ from numpy.typing import NDArray
 
 from fbed._kernels import bound_functions
 from fbed.clock import check_time
-from fbed.models.engines.categories.coded_columns import Category, CodedColumns, Step
+from fbed.models.engines.categories.coded_columns import CodedColumns, Step
+from fbed.models.engines.categories.coded_projection import moving_none
+from fbed.models.engines.categories.explained import still_moving, unexplained
 from fbed.models.engines.categories.row_likelihoods import RowLikelihood, Rows
 from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
@@ -44,6 +45,8 @@ _ROUNDING = 1e-9
 _FARTHEST = 100.0  # change of a predictor by one step: rounding grows with predictors, and nothing is gained out there
 _USELESS = 1e-2  # relative error of a step that bounds nothing
 _IDLE = (1e-9, 1e-5)  # what a row may have left to be idle: next to nothing, or little beside a critical value
+_CLEARLY_ON = 1e-3  # part of the largest margin by which rows are on their side whatever rounding is
+_MOST_SECURED = 2000  # rows that are looked at together
 _HINT = 12.0  # how far predictors of explained rows go in a place to start a fit from
 
 
@@ -58,21 +61,6 @@ class Enclosed:
 
 
 Settled = Callable[[float, float], bool]
-
-
-def unexplained(categories: Sequence[Category], outcome: RowLikelihood, weight: Floats) -> Floats:
-    """The weights, 0 on rows that levels explain in the limit, by themselves or once others have explained theirs."""
-    weight = weight.copy()
-    left = True
-    while left:
-        left = False
-        for category in categories:
-            explained = outcome.explained(category, weight)
-            if explained.any():
-                here = explained[category.codes] & (weight > 0)
-                left = left or (len(categories) > 1 and bool(here.any()))
-                weight[here] = 0.0
-    return weight
 
 
 def idle_rows(outcome: RowLikelihood, rows: Rows, threshold: float) -> tuple[NDArray[np.bool_], float]:
@@ -199,9 +187,10 @@ class Ascent(Enclosing):
         start: Floats,
         offset: Floats | None = None,
     ) -> None:
-        self.columns, self.outcome, self.offset = columns, outcome, offset
+        self.outcome, self.offset = outcome, offset
         categories = [columns.levels, *(other.category for other in columns.others)]
-        self.weight = unexplained(categories, outcome, weight)
+        self.weight = unexplained(categories, outcome, weight, columns.columns)
+        self.columns = still_moving(columns, self.weight)
         self.explained = (self.weight == 0) & (weight > 0)
         shift = outcome.profiled(columns.levels, start, self.weight)
         self.predictor = start + shift[columns.levels.codes]
@@ -236,12 +225,44 @@ class Ascent(Enclosing):
         near = np.clip(self.predictor, -_HINT, _HINT) + self.outcome.sides * _HINT
         return np.where(self.explained, near, self.predictor)
 
+    def secured(self) -> NDArray[np.bool_]:
+        """Rows with next to nothing left that a direction of the model takes to their side, and that moves no others.
+
+        In the limit they are explained, whatever the other coefficients are. Where the search has gone says most often
+        which direction that is.
+        """
+        idle = idle_rows(self.outcome, self.rows(), _IDLE[0])[0] & (self.weight > 0)
+        out = np.zeros(len(idle), dtype=bool)
+        here = np.flatnonzero(idle)
+        if not 0 < len(here) <= _MOST_SECURED:
+            return out
+        moves = moving_none(self.columns, np.where(idle, 0.0, self.weight))[here]
+        if not np.abs(moves).max(initial=0.0) > _CLEARLY_ON:
+            return out
+        side, went = self.outcome.sides[here], self.predictor[here]
+        for goal in (went if self.offset is None else went - self.offset[here], side):
+            found = _on_its_way(side, moves, goal)
+            if found is not None:
+                out[here[found]] = True
+                break
+        return out
+
     def without_idle(self, rows: Rows, threshold: float) -> tuple[float, Step, float]:
         """From the rows that still count, with the others at their outcome."""
         idle, cost = idle_rows(self.outcome, rows, threshold)
         curvature = np.where(idle, 0.0, rows.curvature)
         step = self.columns.newton(np.where(idle, 0.0, rows.residual), curvature)
         return rows.deviance - cost, step, self.outcome.reach(rows.mean, step.move, curvature)[0]
+
+
+def _on_its_way(side: Floats, moves: Floats, goal: Floats) -> NDArray[np.bool_] | None:
+    """Rows that a combination of moves takes to their side, as near to a goal as they can; None where it takes some
+    the other way, or where rounding might have.
+    """
+    way = side * (moves @ np.linalg.lstsq(moves, goal, rcond=1e-10)[0])
+    furthest = float(way.max(initial=0.0))
+    clear = way > _CLEARLY_ON * furthest
+    return clear if furthest > 0.0 and (clear | (np.abs(way) <= _CLEAR * furthest)).all() else None
 
 
 def is_clear(null: float, bar: float, least: float, most: float) -> bool:

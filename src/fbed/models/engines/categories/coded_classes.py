@@ -108,12 +108,21 @@ class CodedClassesFit(CodedFit):
     def _own_directions(self, candidate: int) -> None:
         """Every candidate that the rows do not decide about has a factor of its own."""
 
+    def _goes_to_infinity(self, candidate: int) -> bool:
+        """No steps are taken by the factor of the fit."""
+        return False
+
     def _is_new(self, variable: int) -> bool:
         return False
 
     @cached_property
     def _places(self) -> dict[int, slice]:
         return {}
+
+    @cached_property
+    def _moving(self) -> CodedColumns:
+        """All columns: those that rule a class out tell about the others."""
+        return self.columns
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """y − p of every class but the first, and its variance relative to that of all rows."""

@@ -302,20 +302,19 @@ def solved(matrix: Floats, size: Floats, right: Floats) -> tuple[Floats, float, 
     return unit * (direction @ kept), float(along @ kept), error
 
 
-def inverted(scaled: Floats) -> tuple[Floats, float]:
-    """The inverse of normal equations with a unit diagonal before elimination, and its relative error.
-
-    Directions without curvature are left out.
+def inverted(scaled: Floats) -> tuple[Floats, float, Floats]:
+    """The inverse of normal equations with a unit diagonal before elimination, its relative error, and the directions
+    without curvature, one a column, which are left out.
     """
     size = len(scaled)
     if size == 0:
-        return scaled, DIGITS
+        return scaled, DIGITS, scaled
     factor, failed = linalg.lapack.dpotrf(scaled, lower=1)
     weakest = 0.0 if failed else float(np.diag(factor).min()) ** 2
     if weakest > SOUND:
         lower = linalg.lapack.dpotri(factor, lower=1)[0]
-        return np.tril(lower) + np.tril(lower, -1).T, DIGITS / weakest
+        return np.tril(lower) + np.tril(lower, -1).T, DIGITS / weakest, np.zeros((size, 0))
     curvature, direction = np.linalg.eigh(scaled)
     kept = curvature > _FLAT
     root = direction[:, kept] / np.sqrt(curvature[kept])
-    return root @ root.T, DIGITS / float(curvature[kept].min(initial=1.0))
+    return root @ root.T, DIGITS / float(curvature[kept].min(initial=1.0)), direction[:, ~kept]

@@ -24,6 +24,7 @@ from fbed.models.engines.categories.coded_columns import INDEPENDENT, Category, 
 from fbed.models.engines.categories.coded_description import CodedDescription
 from fbed.models.engines.categories.coded_model import CodedModel, DenseFit
 from fbed.models.engines.categories.coded_projection import Projection
+from fbed.models.engines.categories.explained import moved_alone, moving_columns, still_moving, unexplained
 from fbed.models.engines.categories.fitted_rows import FittedRows
 from fbed.models.engines.categories.walks import AllSettled
 from fbed.rules.criteria import TIE, Evidence
@@ -102,7 +103,8 @@ def coded_fit(
         found = ascent.enclose(lambda least, most: False)
         if found.settled:
             chosen = tuple(int(v) for v in selected)
-            return (kind or CodedFit)(model, chosen, arrangement, ascent.weight, ascent.hint(), found.most)
+            weight, deviance = model.left_by(ascent, found.most)
+            return (kind or CodedFit)(model, chosen, arrangement, weight, ascent.hint(), deviance)
     return None
 
 
@@ -188,13 +190,20 @@ class CodedFit:
         """The model as people see it; None where that takes orthogonal columns."""
         design = self.model.design
         numbers = sum(int(design.width[v]) for v in self.selected if design.codes(v) is None)
-        if self.columns.columns.shape[1] != numbers or self.deviance == 0.0:
+        if self.columns.columns.shape[1] != numbers or self.deviance == 0.0 or not self._levels_explain:
             return None
         description = CodedDescription(design, self.selected, self.columns)
         linear = self.model.without_offset(self.predictor)
         return description.model(
             linear, self.predictor, self.model.outcome, self.weight, self.deviance, self.model.null_deviance
         )
+
+    @property
+    def _levels_explain(self) -> bool:
+        """Whether all rows that are explained are so by levels alone."""
+        categories = [self.columns.levels, *(other.category for other in self.columns.others)]
+        left = unexplained(categories, self.model.outcome, self.model.design.weights)
+        return np.array_equal(left > 0, self.weight > 0)
 
     def prepare(self, n_candidates: int, critical: float = np.inf) -> None:
         """Factor the curvature."""
@@ -255,7 +264,16 @@ class CodedFit:
         column = design.block([candidate])
         if self._left_over(column) <= COLLINEAR:
             return self.arrangement
-        return Arrangement(self.columns.joined(column), self.arrangement.rank + 1)
+        return Arrangement(self._moving.joined(column), self.arrangement.rank + 1)
+
+    @cached_property
+    def _moving(self) -> CodedColumns:
+        """Without columns that depend on others on the rows that count, where that leaves no doubt."""
+        columns = still_moving(self.columns, self.weight)
+        if (self.weight > 0).all():
+            return columns
+        kept = CodedColumns(columns.levels, columns.columns, self.weight, columns.others).independent()
+        return columns if kept is None or len(kept) == columns.size else columns.only(kept)
 
     def _left_over(self, column: Floats) -> float:
         """Part of a column's norm² that the model leaves under the prior weights; projected twice against rounding."""
@@ -268,7 +286,7 @@ class CodedFit:
         return Projection.of(self.columns, self.model.design.weights)
 
     def _enclosed(self, candidate: int, larger: Arrangement, settled: Settled) -> tuple[float, float, Floats | None]:
-        ascent = self.model.ascent(larger.columns, self.predictor)
+        ascent = self.model.ascent(larger.columns, self.predictor, self.weight)
         found = ascent.enclose(settled)
         if found.settled:
             return max(0.0, self.deviance - found.most), max(0.0, self.deviance - found.least), found.predictor
@@ -281,7 +299,7 @@ class CodedFit:
         def is_known(least: float, most: float) -> bool:
             return self.deviance - least < floor or most - least <= RESOLVED * max(1.0, self.deviance - most)
 
-        directions = self._own_directions(candidate)
+        directions = None if self._goes_to_infinity(candidate) else self._own_directions(candidate)
         if directions is not None and (not self.model.design.varying[candidate] or self._is_new(candidate)):
             found = self._null.enclose(directions, self.deviance, is_known)
             if found is not None:
@@ -291,6 +309,13 @@ class CodedFit:
             exact = float(self.dense.gains(np.array([candidate], dtype=np.intp)).statistic[0])
             return exact, exact, None
         return (0.0, 0.0, None) if larger is self.arrangement else self._enclosed(candidate, larger, is_known)
+
+    def _goes_to_infinity(self, candidate: int) -> bool:
+        """Whether a column explains rows by itself, where steps by the factor of the fit do not lead in time."""
+        design = self.model.design
+        if not design.varying[candidate]:
+            return False
+        return bool(moved_alone(design.block([candidate]), self.model.outcome.sides, self.weight).any())
 
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
         """Contenders one by one, until each is a number or out of the race."""
@@ -316,7 +341,7 @@ class CodedFit:
             return Bounds(exact.statistic, exact.statistic, exact.df, self.reference)
         most = (self.model.null_deviance - self.deviance) * (1.0 + 1e-9) + 1e-9 * self.model.null_deviance
         lower, upper = np.zeros(len(variables)), np.where(df > 0, most, 0.0)
-        which = [i for i, variable in enumerate(variables.tolist()) if variable in self._places]
+        which = [i for i, variable in enumerate(variables.tolist()) if variable in self._told]
         bar = critical(df)[which]
         found = self._enclosed_without(variables[which].tolist(), partial(_are_lost_or_not, self.deviance, bar))
         if found is not None:
@@ -379,7 +404,7 @@ class CodedFit:
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, or an interval that is above `enough`."""
-        if variable in self._places:
+        if variable in self._told:
             found = self._enclosed_without([variable], partial(_are_lost, self.deviance, enough))
             if found is not None and found[2][0]:
                 least, worth = (max(0.0, float(end[0]) - self.deviance) for end in found[:2])
@@ -414,7 +439,7 @@ class CodedFit:
     def _places(self) -> dict[int, slice]:
         """Which columns beside the levels belong to a variable: where no column depends on others.
 
-        Not for a category that has levels which explain their rows: without it, these count again.
+        Not for what explains rows, a column or a category by its levels: without it, these count again.
         """
         design = self.model.design
         plain = [v for v in self.selected if design.codes(v) is None]
@@ -422,7 +447,9 @@ class CodedFit:
         whole = all(len(other.kept) == other.category.n_levels - 1 for other in self.columns.others)
         if not whole or self.columns.columns.shape[1] != ends[-1]:
             return {}
-        out = {v: slice(*pair) for v, pair in zip(plain, itertools.pairwise(ends), strict=True)}
+        moving = set(moving_columns(self.columns, self.weight).tolist())
+        places = {v: slice(*pair) for v, pair in zip(plain, itertools.pairwise(ends), strict=True)}
+        out = {v: place for v, place in places.items() if moving.issuperset(range(place.start, place.stop))}
         coded = {id(c.codes): v for v in self.selected if (c := category_of(design, v)) is not None}
         place = ends[-1]
         for other in self.columns.others:
@@ -431,6 +458,14 @@ class CodedFit:
             if variable is not None and not self.model.outcome.explained(other.category, self.weight).any():
                 out[variable] = own
         return out
+
+    @cached_property
+    def _told(self) -> set[int]:
+        """Variables that the rows of the fit tell about: nothing stands in for their columns where rows bend."""
+        if not self._places:
+            return set()
+        loose = self._null.projection.loose.tolist()
+        return {v for v, place in self._places.items() if not any(place.start <= j < place.stop for j in loose)}
 
     def within(self, columns: CodedColumns) -> Floats:
         """Predictors of a smaller model that are close to those of this one where rows are undecided."""
@@ -443,7 +478,8 @@ class CodedFit:
 
 def _are_lost(deviance: float, enough: float, least: Floats, most: Floats) -> NDArray[np.bool_]:
     """What is certain to cost more than `enough` to be removed, or costs what is a number."""
-    return np.asarray((least - deviance > enough) | (most - least <= RESOLVED * np.maximum(1.0, most - deviance)))
+    is_number = (most < np.inf) & (most - least <= RESOLVED * np.maximum(1.0, most - deviance))
+    return np.asarray((least - deviance > enough) | is_number)
 
 
 def _are_lost_or_not(deviance: float, bar: Floats, least: Floats, most: Floats) -> NDArray[np.bool_]:

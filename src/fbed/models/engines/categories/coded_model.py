@@ -43,9 +43,20 @@ class CodedModel:
         """The fit on a set of variables by a basis of orthogonal columns."""
         raise NotImplementedError
 
-    def ascent(self, columns: CodedColumns, start: Floats) -> Any:
-        """The way up the likelihood of a model in coded columns; its `weight` says what levels leave of the rows."""
-        return Ascent(columns, self.outcome, self.design.weights, start, self.offset)
+    def ascent(self, columns: CodedColumns, start: Floats, weight: Any = None) -> Any:
+        """The way up the likelihood of a model in coded columns; its `weight` says what is left of the rows.
+
+        What a smaller model leaves of them may be given.
+        """
+        return Ascent(columns, self.outcome, self.design.weights if weight is None else weight, start, self.offset)
+
+    def left_by(self, ascent: Any, deviance: float) -> tuple[Any, float]:
+        """What a fit leaves of the rows, and of their deviance."""
+        secured = ascent.secured()
+        if not secured.any():
+            return ascent.weight, deviance
+        cost = self.outcome.at(ascent.predictor, np.where(secured, ascent.weight, 0.0)).deviance
+        return np.where(secured, 0.0, ascent.weight), max(0.0, deviance - cost)
 
     def deviance_at(self, predictor: Floats) -> float:
         """The deviance of all rows at some predictors."""

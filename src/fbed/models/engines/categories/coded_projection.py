@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from fbed.models.engines.categories.coded_columns import DIGITS, SOUND, CodedColumns, OtherCategory, inverted
 from fbed.rules.p_values import Floats
+
+_MOVED = 1e-6  # of the largest move of a direction, or of its length: what is less is rounding
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,8 @@ class Projection:
     cross: Floats
     inner: Floats  # inverse of what the other columns have after the levels
     error: float
+    adrift: NDArray[np.intp]  # rows that directions without curvature move: no equation holds them where they are
+    loose: NDArray[np.intp]  # columns beside the levels that have a part in such directions
 
     @classmethod
     def of(cls, columns: CodedColumns, weight: Floats) -> Projection:
@@ -32,8 +37,12 @@ class Projection:
         unit = 1.0 / np.sqrt(np.where(size > 0, size, 1.0))
         root = np.sqrt(inverse)[:, None] * cross
         left = (gram - root.T @ root) * (unit[:, None] * unit)
-        inner, error = inverted(left)
-        return cls(columns, weight, inverse, cross, unit[:, None] * inner * unit, error)
+        inner, error, flat = inverted(left)
+        moves = _moves(columns, inverse, cross, unit[:, None] * flat)
+        moved = (np.abs(moves) > _MOVED * np.abs(moves).max(axis=0, initial=0.0)).any(axis=1)
+        adrift = np.flatnonzero(moved | (total == 0.0)[columns.levels.codes])
+        loose = np.flatnonzero((np.abs(flat) > _MOVED).any(axis=1))
+        return cls(columns, weight, inverse, cross, unit[:, None] * inner * unit, error, adrift, loose)
 
     def joined(self, column: Floats) -> Projection | None:
         """With one more column of numbers (n × 1); None where little is left of it."""
@@ -59,7 +68,8 @@ class Projection:
         inner = own @ inside @ own.T
         inner[np.ix_(old, old)] += self.inner
         cross = np.hstack([self.cross[:, :place], by_level, self.cross[:, place:]])
-        return Projection(columns, self.weight, self.inverse, cross, inner, self.error + DIGITS / weakest)
+        error = self.error + DIGITS / weakest
+        return Projection(columns, self.weight, self.inverse, cross, inner, error, self.adrift, old[self.loose])
 
     def steps(self, residuals: Floats) -> Floats:
         """The steps of the predictors within the model that weighted residuals ask for, one a column."""
@@ -87,6 +97,24 @@ class Projection:
 
     def _predicted(self, by_level: Floats, along: Floats) -> Floats:
         return self.columns.predict(self.inverse[:, None] * (by_level - self.cross @ along), along)
+
+
+def moving_none(columns: CodedColumns, weight: Floats) -> Floats:
+    """The moves of the rows by directions of the model that move no row with a weight, one a column."""
+    total, cross = columns.by_level(weight)
+    inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+    gram = columns.gram(weight)
+    unit = 1.0 / np.sqrt(np.where(np.diag(gram) > 0, np.diag(gram), 1.0))
+    root = np.sqrt(inverse)[:, None] * cross
+    flat = inverted((gram - root.T @ root) * (unit[:, None] * unit))[2]
+    without = np.flatnonzero(total == 0.0)
+    return np.hstack([_moves(columns, inverse, cross, unit[:, None] * flat), columns.levels.codes[:, None] == without])
+
+
+def _moves(columns: CodedColumns, inverse: Floats, cross: Floats, along: Floats) -> Floats:
+    """Of the rows, by coefficients beside the levels and those of the levels that keep the others where they are."""
+    along = np.asfortranarray(along)
+    return columns.predict(-inverse[:, None] * (cross @ along), along)
 
 
 def _inverse(gram: Floats, total: Floats) -> tuple[Floats | None, float]:

@@ -262,7 +262,7 @@ class FittedRows:
         step = beside.first(self.residual)
         change = self.projection.weight[:, None] * (step + self.missing[:, None])
         gain = self.outcome.divergences(self.mean[:, None], change, self.weight)
-        least = at_least(self.projection, np.full(beside.count, self.deviance), gain)
+        least = at_least(self.projection, self.residual, np.full(beside.count, self.deviance), gain)
         curve = self.curvature @ step**2
         part = np.divide(self.residual @ step, curve, out=np.zeros(beside.count), where=curve > 0)
         return self.predictor[:, None] + part * step, least

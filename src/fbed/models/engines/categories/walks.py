@@ -24,6 +24,8 @@ ROUNDING = 1e-8
 """Relative error of bounds, beside that of a projection."""
 
 _MOST_STEPS = 25
+_AT_OUTCOME = 1e-9  # residuals of rows that have nothing left to gain,
+_PULLED = 100.0  # and what they may cost at most
 _AT_REST = 1e-13  # part of the deviance by which a step lowers it that leads nowhere
 _MOST_RESTS = 2  # such steps in a row
 
@@ -164,8 +166,8 @@ class Walks:
             if isinstance(self.beside, Without):
                 move = self.beside.cleared(move, self.projection.weight, going)
             gain = self.outcome.divergences(mean, self.projection.weight[:, None] * move, self.weight)
-            known = at_least(self.projection, deviance, gain)
-            self.least[going] = np.fmax(self.least[going], known)  # nothing, where means are beyond all numbers
+            known = at_least(self.projection, residual, deviance, gain)
+            self.least[going] = np.fmax(self.least[going], known)
             step = _Step.after(before, move, residual)
             kept = np.flatnonzero(~self._look(going, settled))
             if len(kept) < len(going):
@@ -212,9 +214,16 @@ class _Step:
         return np.asarray(self.direction * np.divide(slope, bend, out=np.ones_like(bend), where=bend > 0))
 
 
-def at_least(projection: Projection, deviance: Floats, gain: Floats) -> Floats:
-    """The deviance of a maximum, given bounds of what is left to gain."""
-    return np.maximum(0.0, deviance * (1.0 - 1e-14) - gain * (1.0 + ROUNDING + projection.error))
+def at_least(projection: Projection, residual: Floats, deviance: Floats, gain: Floats) -> Floats:
+    """The deviance of a maximum, given bounds of what is left to gain; nothing, where means are beyond all numbers.
+
+    No equation holds rows adrift where they are: a step along what is beside the model may take them from their
+    outcome, and the model would bring them back. What little they pull at the others changes m·log m of a mean m next
+    to 0 by some ten times as much.
+    """
+    pull = np.abs(residual[projection.adrift]).sum(axis=0)
+    least = deviance * (1.0 - 1e-14) - gain * (1.0 + ROUNDING + projection.error) - _PULLED * pull
+    return np.where((deviance < np.inf) & (pull <= _AT_OUTCOME), np.maximum(0.0, least), 0.0)
 
 
 def _products(one: Floats, other: Floats) -> Floats:
