@@ -174,15 +174,19 @@ def _null_space(rows: Rows) -> Floats:
         return np.eye(size)
     if count > size:
         check_time()
-        squares = rows.T @ rows
-        values, vectors = np.linalg.eigh(squares.toarray() if sparse.issparse(rows) else squares)
+        values, vectors = np.linalg.eigh(_matrix(rows.T @ rows))
         sure = values > _SURE * count
         if sure.all():  # nearly always, and cheap
             return np.zeros((size, 0))
         return _moving_none(rows, values[sure], vectors[:, sure], vectors[:, ~sure])
-    _, values, directions = np.linalg.svd(rows.toarray() if sparse.issparse(rows) else rows)
+    _, values, directions = np.linalg.svd(_matrix(rows))
     rank = int((values > _DEPENDENT * max(1.0, float(values[0]))).sum())
     return np.asarray(directions[rank:].T)
+
+
+def _matrix(few: Rows) -> Floats:
+    """No more rows than columns, zeros and all."""
+    return np.asarray(few @ np.eye(few.shape[1])) if sparse.issparse(few) else few
 
 
 def _moving_none(rows: Rows, values: Floats, sure: Floats, doubtful: Floats) -> Floats:
