@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from benchmarks.words import Corpus, documents
+from scipy import sparse
 
 import fbed
 import fbed.models.engines.sparse_span as spans
 from fbed.models.base import Span
+from fbed.models.engines import sparse_description
 from fbed.models.engines.raced import RacedFit
 from fbed.models.engines.scattered_classes import ScatteredFit
 from fbed.models.engines.sparse_description import EntryBasis, entry_rows
@@ -24,6 +26,7 @@ def entries(monkeypatch):
     monkeypatch.setattr(spans, "_SMALLEST", 1)
     monkeypatch.setattr(spans, "_PAYS", np.inf)
     monkeypatch.setattr(spans, "_BESIDE_WORDS", False)
+    monkeypatch.setattr(sparse_description, "_SMALL", 0)  # tables here are small
 
 
 def table(seed, family):
@@ -91,7 +94,7 @@ def test_infinite_coefficients_are_among_them(family):
     assert one.directions == other.directions
 
 
-def test_the_basis_answers_as_a_dense_one():
+def test_the_basis_answers_as_a_dense_one(monkeypatch):
     frame, y, weights = table(1, "binomial")
     model = read_problem(frame, y, [fbed.BIC()], family="binomial", sample_weight=weights).model
     span = model.fit([0, 3, 30, 7]).span
@@ -102,4 +105,8 @@ def test_the_basis_answers_as_a_dense_one():
     np.testing.assert_allclose(basis.predict(beta), twin.predict(beta), atol=1e-10)
     np.testing.assert_allclose(basis.inner(rows), twin.inner(rows), atol=1e-10)
     np.testing.assert_allclose(basis.gram(weight), twin.gram(weight), atol=1e-10)
-    np.testing.assert_allclose(entry_rows(span.columns) @ np.linalg.inv(basis.triangle), dense.Z, atol=1e-10)
+    for small in (0, 10**9):
+        monkeypatch.setattr(sparse_description, "_SMALL", small)
+        rows = entry_rows(span.columns, n)
+        assert sparse.issparse(rows) == (small == 0)
+        np.testing.assert_allclose(rows @ np.linalg.inv(basis.triangle), dense.Z, atol=1e-10)

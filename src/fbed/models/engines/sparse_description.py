@@ -22,6 +22,8 @@ from fbed.models.presentation import ONE_PREDICTOR, Estimates, on_users_scale
 from fbed.models.recession import Coordinates, every, inverse_of_finite, logistic_recession
 from fbed.rules.p_values import Floats
 
+_SMALL = 2**21  # values of a matrix that is made sooner than a sparse array of it
+
 
 class EntryBasis:
     """`Columns` of the basis Z of one model, computed from the entries of C; no n × k array is made."""
@@ -55,13 +57,19 @@ class EntryBasis:
         return np.asarray(linalg.solve_triangular(self.triangle, products, trans="T", check_finite=False))
 
 
-def entry_rows(columns: SparseModel) -> Any:
-    """The rows of C as a sparse array."""
-    parts = []
+def entry_rows(columns: SparseModel, n_rows: int) -> Any:
+    """The rows of C: a sparse array, or a matrix where that is small."""
+    if n_rows * columns.size <= _SMALL:
+        return columns.moved(np.asfortranarray(np.eye(columns.size)))
+    rows, values = [], []
     for k in range(columns.size):
         check_time()
-        parts.append(sparse.csc_array(columns.column(k)[:, None]))
-    return sparse.hstack(parts, format="csr")
+        column = columns.column(k)
+        rows.append(np.flatnonzero(column))
+        values.append(column[rows[-1]])
+    ends = np.cumsum([0, *map(len, rows)])
+    shape = n_rows, columns.size
+    return sparse.csc_array((np.concatenate(values), np.concatenate(rows), ends), shape=shape).tocsr()
 
 
 class EntryFit(RegressionFit):
@@ -81,7 +89,7 @@ class EntryFit(RegressionFit):
     @cached_property
     def constrained_rows(self) -> Any:
         """Those of C."""
-        return entry_rows(self.basis.own)
+        return entry_rows(self.basis.own, self.model.design.n_rows)
 
     def predictors(self) -> Floats:
         """Linear predictors, n × predictors."""
@@ -96,7 +104,8 @@ def logistic_estimates(engine: SparseLogistic, with_errors: bool, all_infinite: 
     if all_infinite or engine.deviance == 0.0:
         found = every(parameters)
     else:
-        found = logistic_recession(lambda: entry_rows(basis.own), y, predictor, parameters, Coordinates(basis.triangle))
+        own = Coordinates(basis.triangle)
+        found = logistic_recession(lambda: entry_rows(basis.own, len(y)), y, predictor, parameters, own)
     covariance = None
     if with_errors:
         curvature = engine.model.design.weights * special.expit(predictor) * special.expit(-predictor)
