@@ -37,9 +37,10 @@ from fbed.models.engines.trials import Halves, Trials, TrialsByFits
 from fbed.models.engines.wald import WaldFit
 from fbed.models.likelihoods.cox import Cox
 from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
-from fbed.models.likelihoods.likelihood import TESTS, Regression, RegressionFit, RegressionModel
+from fbed.models.likelihoods.likelihood import Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
+from fbed.models.likelihoods.nested_tests import TESTS
 from fbed.models.likelihoods.ordinal import Ordinal
 from fbed.models.likelihoods.weibull import Weibull
 from fbed.models.other_statistics import scarce_predictors

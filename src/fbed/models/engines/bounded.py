@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from fbed.models.base import Bounds, Indices, single_columns
 from fbed.models.engines.bound_functions import E, P
-from fbed.models.likelihoods.likelihood import Comparison, RegressionFit, likelihood_ratio
+from fbed.models.likelihoods.likelihood import RegressionFit
+from fbed.models.likelihoods.nested_tests import Comparison, likelihood_ratio
 from fbed.models.likelihoods.newton import Columns, Point, newton_step
 from fbed.rules.criteria import TIE
 from fbed.rules.p_values import ChiSquare, Floats

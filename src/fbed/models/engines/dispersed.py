@@ -19,8 +19,9 @@ from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.dispersion_frame import Frame
 from fbed.models.engines.functionals import Functionals
 from fbed.models.engines.neighbours import standardised_zeros
-from fbed.models.likelihoods.likelihood import Comparison, RegressionFit
+from fbed.models.likelihoods.likelihood import RegressionFit
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
+from fbed.models.likelihoods.nested_tests import Comparison
 from fbed.models.likelihoods.newton import Columns
 from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats

@@ -23,7 +23,8 @@ from fbed.clock import check_time
 from fbed.errors import InvalidInput
 from fbed.matrix.design import Design
 from fbed.models.base import Fit, FittedModel, Indices, Span, correlation_of, single_columns
-from fbed.models.likelihoods.likelihood import Comparison, RegressionFit, Test, evidence
+from fbed.models.likelihoods.likelihood import RegressionFit, evidence
+from fbed.models.likelihoods.nested_tests import Comparison, Test
 from fbed.models.likelihoods.newton import Columns, column_pairs, maximise, polished, unpacked
 from fbed.models.other_statistics.linear import Gaussian, GaussianFit
 from fbed.models.other_statistics.small_sample import (
