@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from fbed.clock import check_time
 from fbed.matrix.design import Design
 from fbed.models.base import Fit, FittedModel, Indices, Span, single_columns
+from fbed.models.likelihoods.nested_tests import TESTS as TESTS  # for families of one's own, beside `RegressionModel`
 from fbed.models.likelihoods.nested_tests import Comparison, Test, likelihood_ratio
 from fbed.models.likelihoods.newton import Columns, Likelihood, Maximum, maximise, newton_step, polished
 from fbed.models.presentation import Estimates, on_users_scale
