@@ -13,7 +13,7 @@ import fbed
 import small_sample_twin as twin
 from fbed import families
 from fbed.matrix.design import Design
-from fbed.models.other_statistics import small_sample
+from fbed.models.other_statistics import rows_as_clusters, small_sample
 from fbed.models.other_statistics.gee import Gee
 from fbed.tables.extras import read_extras
 from fbed.tables.outcomes import read_outcome
@@ -274,8 +274,7 @@ def test_the_table_of_levels_is_written(tmp_path, capsys):
 def test_pairs_of_clusters_one_by_one(q):
     """One cluster has nearly all the weight: what it is with itself is far larger than all the rest."""
     rng = np.random.default_rng(q)
-    spread, copies = rng.normal(size=(3, 9, 3, q)), rng.integers(1, 4, 9).astype(float)
-    copies[[2, 5]] = 1.0
+    spread = rng.normal(size=(3, 9, 3, q))
     spread[:, 2] *= 1e9
     spread[:, [c for c in range(9) if c != 2]] *= 1e-9
     spread[:, 5] *= 1e4
@@ -284,9 +283,34 @@ def test_pairs_of_clusters_one_by_one(q):
     expected = np.zeros(3)
     for model in range(3):
         for c in range(9):
-            expected[model] += copies[c] * (np.trace(own[model, c]) ** 2 + np.trace(own[model, c] @ own[model, c]))
-            for d in range(9):
+            expected[model] += np.trace(own[model, c]) ** 2 + np.trace(own[model, c] @ own[model, c])
+            for d in (d for d in range(9) if d != c):
                 K = spread[model, c].T @ spread[model, d]
-                times = copies[c] * copies[d] if c != d else copies[c] * (copies[c] - 1.0)
-                expected[model] += times * (np.trace(K) ** 2 + np.trace(K @ K))
-    np.testing.assert_allclose(small_sample._pairs(spread, own, copies), expected, rtol=1e-12)
+                expected[model] += np.trace(K) ** 2 + np.trace(K @ K)
+    np.testing.assert_allclose(small_sample._pairs(spread, own), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_as_clusters_are_clusters_of_one_row(seed):
+    """A group's test from numbers of rows is that from a K × q matrix for every copy of every row."""
+    rng = np.random.default_rng(seed)
+    n, k, q = 30 + 5 * seed, 1 + seed % 3, 2 + seed % 4
+    columns = (
+        rng.standard_t(2, size=(n, k + q))
+        if seed % 2
+        else (rng.random((n, k + q)) < 0.2) + 0.1 * rng.random((n, k + q))
+    )
+    copies = rng.integers(1, 4, n)
+    basis = np.linalg.qr(np.sqrt(copies)[:, None] * columns)[0] / np.sqrt(copies)[:, None]
+    residual, estimate = rng.normal(size=n), 0.3 * rng.normal(size=q)
+    every = np.repeat(np.arange(n), copies)
+    leverage = (basis**2).sum(axis=1)
+    factor = basis[:, -q:] / (1.0 - leverage)[:, None]
+    changes, spread = factor * residual[:, None], basis[:, :, None] * factor[:, None]
+    own = basis[:, -q:, None] * factor[:, None]
+    left_out = small_sample.LeftOut(changes[every][None], spread[every][None], own[every][None])
+    expected = small_sample.group_statistic(left_out, estimate[None], q)
+    found = rows_as_clusters.group_test(basis, residual, estimate, copies.astype(float))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    rows = basis, basis[:, -q:], copies.astype(float)
+    np.testing.assert_allclose(rows_as_clusters._by_pairs(*rows), rows_as_clusters._by_products(*rows), rtol=1e-12)

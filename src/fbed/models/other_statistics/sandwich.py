@@ -26,6 +26,7 @@ from fbed.models.base import Fit, FittedModel, Indices, Span, correlation_of, si
 from fbed.models.likelihoods.likelihood import RegressionFit, evidence
 from fbed.models.likelihoods.nested_tests import Comparison, Test
 from fbed.models.likelihoods.newton import Columns, column_pairs, maximise, polished, unpacked
+from fbed.models.other_statistics import rows_as_clusters
 from fbed.models.other_statistics.linear import Gaussian, GaussianFit
 from fbed.models.other_statistics.small_sample import (
     FULL_LEVERAGE,
@@ -35,8 +36,6 @@ from fbed.models.other_statistics.small_sample import (
     dispersions,
     group_test,
     jackknife_covariance,
-    row_group_test,
-    row_tests,
     single_tests,
 )
 from fbed.models.presentation import ONE_PREDICTOR, on_users_scale
@@ -189,7 +188,8 @@ class RobustGaussianFit(GaussianFit):
         if self.model.clusters is not None:
             return self._projected.tests(unit, self.residual)
         root = self.span.root[:, None]
-        return row_tests(self.span.Q / root, unit / root, self.residual[:, None] / root, self.model.design.weights)
+        basis, left = self.span.Q / root, self.residual[:, None] / root
+        return rows_as_clusters.single_tests(basis, unit / root, left, self.model.design.weights)
 
     def _group(self, new: Floats) -> float:
         if new.shape[1] == 0:
@@ -199,7 +199,7 @@ class RobustGaussianFit(GaussianFit):
         if self.model.clusters is not None:
             return group_test(self._shares(basis, left, estimate))
         root = self.span.root[:, None]
-        return row_group_test(basis / root, left / root[:, 0], estimate, self.model.design.weights)
+        return rows_as_clusters.group_test(basis / root, left / root[:, 0], estimate, self.model.design.weights)
 
     def _shares(self, basis: Floats, residual: Floats, estimate: Floats) -> Shares:
         assert self.model.clusters is not None

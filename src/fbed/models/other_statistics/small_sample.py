@@ -34,7 +34,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed.models.likelihoods.newton import Columns
 from fbed.rules.p_values import Floats, chi2_of_log_p, f_log_sf
 
 FULL_LEVERAGE = 1.0 - 1e-9
@@ -87,52 +86,59 @@ class Shares:
 class LeftOut:
     """What leaving clusters out does to the tested estimates of some models; see the head of this module.
 
-    `changes` are the z_c (models × clusters × q), `spread` the T_c (models × clusters × K × q) and `own` the K_cc. A
-    cluster may stand for several that are alike: `copies` says for how many.
+    `changes` are the z_c (models × clusters × q), `spread` the T_c (models × clusters × K × q) and `own` the K_cc.
     """
 
     changes: Floats
     spread: Floats
     own: Floats
-    copies: Floats | None = None
 
     def log_p(self, estimate: Floats) -> Floats:
         """Log p-value of every model."""
-        copies = np.ones(self.changes.shape[1]) if self.copies is None else self.copies
         q = estimate.shape[1]
-        omega = np.einsum("c,bcst->bst", copies, self.own)
-        value, vectors = np.linalg.eigh(omega)
-        known = value[:, 0] > 1e-12 * value[:, -1]
-        root = (vectors / np.sqrt(np.where(known[:, None], value, 1.0))[:, None]) @ vectors.swapaxes(1, 2)
-        pairs = _pairs(self.spread @ root[:, None], root[:, None] @ self.own @ root[:, None], copies)
-        return _log_p(estimate, self.changes, copies, q * (q + 1.0) / np.where(known, pairs, 1.0), known)
+        known, root = inverse_root(self.own.sum(axis=1))
+        pairs = _pairs(self.spread @ root[:, None], root[:, None] @ self.own @ root[:, None])
+        one = np.ones(self.changes.shape[1])
+        return log_p_of(estimate, self.changes, one, q * (q + 1.0) / np.where(known, pairs, 1.0), known)
 
 
-def _pairs(spread: Floats, own: Floats, copies: Floats) -> Floats:
+def inverse_root(omega: Floats) -> tuple[NDArray[np.bool_], Floats]:
+    """Which of some symmetric matrices can be inverted, and the roots of their inverses."""
+    value, vectors = np.linalg.eigh(omega)
+    known = value[:, 0] > 1e-12 * value[:, -1]
+    return known, (vectors / np.sqrt(np.where(known[:, None], value, 1.0))[:, None]) @ vectors.swapaxes(1, 2)
+
+
+def _pairs(spread: Floats, own: Floats) -> Floats:
     """Σ_{c,d} [(tr K_cd)² + tr K_cd²] with K_cd = T_cᵀT_d for different clusters.
 
     Sums of products tell it for all pairs of clusters at once, each with itself, too, which is taken out again. What is
     taken out of a cluster that has nearly all the weight would leave rounding: the largest are paired one by one.
     """
-    size = (spread**2).sum(axis=(2, 3)).max(axis=0)
-    order = np.argsort(-size, kind="stable")
-    large, small = order[:_ONE_BY_ONE], order[_ONE_BY_ONE:]
-    found = _squares(own) @ copies + _pairs_among(spread[:, small], copies[small])
+    large, small, times = large_and_small((spread**2).sum(axis=(2, 3)).max(axis=0), np.ones(spread.shape[1]))
+    found = _squares(own).sum(axis=1) + _pairs_among(spread[:, small])
     product = spread[:, large, None].swapaxes(3, 4) @ spread[:, None]  # models × large × all × q × q
     square = np.einsum("bcdss->bcd", product) ** 2 + np.einsum("bcdst,bcdts->bcd", product, product)
-    times = copies[large, None] * copies
-    times[:, small] *= 2.0
-    times[np.arange(len(large)), large] -= copies[large]
     return np.asarray(found + np.einsum("bcd,cd->b", square, times))
 
 
-def _pairs_among(spread: Floats, copies: Floats) -> Floats:
+def large_and_small(size: Floats, copies: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    """Who is paired with every other one by one, the others, and how many pairs of large ones with each there are."""
+    order = np.argsort(-size, kind="stable")
+    large, small = order[:_ONE_BY_ONE], order[_ONE_BY_ONE:]
+    times = copies[large, None] * copies
+    times[:, small] *= 2.0
+    times[np.arange(len(large)), large] -= copies[large]
+    return large, small, times
+
+
+def _pairs_among(spread: Floats) -> Floats:
     """The same for pairs of different clusters of about one size."""
     models, clusters, size, q = spread.shape
     flat = spread.reshape(models, clusters, size * q)
-    moment = (flat.swapaxes(1, 2) @ (copies[:, None] * flat)).reshape(models, size, q, size, q)
+    moment = (flat.swapaxes(1, 2) @ flat).reshape(models, size, q, size, q)
     total = (moment**2 + moment * moment.swapaxes(2, 4)).sum(axis=(1, 2, 3, 4))
-    return np.asarray(total - _squares(spread.swapaxes(2, 3) @ spread) @ copies)
+    return np.asarray(total - _squares(spread.swapaxes(2, 3) @ spread).sum(axis=1))
 
 
 def _squares(matrices: Floats) -> Floats:
@@ -140,7 +146,7 @@ def _squares(matrices: Floats) -> Floats:
     return np.asarray(np.einsum("bcss->bc", matrices) ** 2 + np.einsum("bcst,bcst->bc", matrices, matrices))
 
 
-def _log_p(estimate: Floats, changes: Floats, copies: Floats, eta: Floats, known: NDArray[np.bool_]) -> Floats:
+def log_p_of(estimate: Floats, changes: Floats, copies: Floats, eta: Floats, known: NDArray[np.bool_]) -> Floats:
     """The F test of estimates whose variance is that of the changes, with η degrees of freedom."""
     q = estimate.shape[1]
     variance = changes.swapaxes(1, 2) @ (copies[:, None] * changes)
@@ -261,40 +267,6 @@ class Projected:
         spread = np.concatenate([through / kept[:, :, None], (1.0 / kept - 1.0)[:, :, None]], axis=2).swapaxes(0, 1)
         left_out = LeftOut(changes.T[:, :, None], spread[:, :, :, None], spread[:, :, -1:, None])
         return np.where(full.any(axis=0), 0.0, chi2_of_log_p(left_out.log_p(estimate[:, None]), 1.0))
-
-
-def row_tests(Q: Floats, unit: Floats, residual: Floats, copies: Floats) -> Floats:
-    """χ² statistics of candidates when rows are clusters: G_i = q_i q_iᵀ, and nothing has to be solved.
-
-    `Q` and `unit` are rows of the orthonormal basis and of every candidate's own column, for one copy of each row.
-    """
-    leverage = (Q**2).sum(axis=1)[:, None] + unit**2
-    full = leverage > FULL_LEVERAGE
-    factor = unit / np.where(full, 1.0, 1.0 - leverage)  # T_i = q_i·factor_i
-    own = unit * factor
-    moment = Columns(Q).with_own(unit).gram(copies[:, None] * factor**2)
-    total = copies @ own
-    pairs = (moment**2).sum(axis=(1, 2)) + copies @ (own**2 - (factor**2 * leverage) ** 2)
-    known = ~(full & (np.abs(unit) > 1e-9)).any(axis=0) & (total > 0.0)
-    eta = np.where(known, total**2 / np.where(known, pairs, 1.0), 1.0)
-    estimate = (copies @ (unit * residual))[:, None]
-    left = residual - unit * estimate[:, 0]
-    return chi2_of_log_p(_log_p(estimate, (factor * left).T[:, :, None], copies, eta, known), 1.0)
-
-
-def row_group_test(basis: Floats, residual: Floats, estimate: Floats, copies: Floats) -> float:
-    """χ² statistic of the last columns of an orthonormal basis, in rows of one copy each, when rows are clusters."""
-    q = len(estimate)
-    leverage = (basis**2).sum(axis=1)
-    full = leverage > FULL_LEVERAGE
-    tested = testable_directions(basis[full, -q:], q)
-    own = basis[:, -q:] @ tested
-    factor = own / np.where(full, 1.0, 1.0 - leverage)[:, None]
-    spread = basis[:, :, None] * factor[:, None]
-    left_out = LeftOut(
-        (factor * residual[:, None])[None], spread[None], (own[:, :, None] * factor[:, None])[None], copies
-    )
-    return group_statistic(left_out, estimate[None] @ tested, q)
 
 
 def jackknife_covariance(shares: Shares) -> Floats:
