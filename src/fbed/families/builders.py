@@ -21,6 +21,7 @@ from fbed.models.engines.binomial import Binomial
 from fbed.models.engines.bounded import BoundedFit
 from fbed.models.engines.coded_regression import Classes, Counts
 from fbed.models.engines.dispersed import DispersedFit
+from fbed.models.engines.gamma import GammaByCounts
 from fbed.models.engines.linear_products import GaussianByProducts
 from fbed.models.engines.scattered_classes import ScatteredFit
 from fbed.models.engines.scored import ScoredFit
@@ -36,7 +37,7 @@ from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.engines.trials import Halves, Trials, TrialsByFits
 from fbed.models.engines.wald import WaldFit
 from fbed.models.likelihoods.cox import Cox
-from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, POISSON, Distribution, Glm
+from fbed.models.likelihoods.glm import BINOMIAL, GAMMA, PERFECT, POISSON, Distribution, Glm
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit, RegressionModel
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
@@ -210,10 +211,34 @@ def _glm(request: Request, distribution: Distribution) -> Model:
             return _trials(request, y)
         return _regression(request, glm)
 
+    if distribution is GAMMA:
+        by_counts = _answers_by_bounds(request) and not request.design.is_stored
+        return _gamma(request, glm, careful) if by_counts else careful()
     part = _SOONER if distribution is POISSON else 1.0
-    if distribution is not GAMMA and _is_tall(request, by_halves, part):
+    if _is_tall(request, by_halves, part):
         return _tall(distribution.name, request, y, weights, careful)
     return careful()
+
+
+_SPREAD = 3.0  # shape from which the rows of positive numbers weigh more than one of counts
+
+
+def _gamma(request: Request, gamma: Glm, careful: Callable[[], Model]) -> Model:
+    """Counts of 1, with an offset that is the log of the outcome."""
+    shape = float(gamma.precision(np.array([gamma.floor / PERFECT]))[0])  # without variables, and an offset
+    unit = shape if shape > _SPREAD else 1.0
+    design = request.design if unit == 1.0 else request.design.times(unit)
+    offset = np.log(gamma.y) - (0.0 if gamma.offset is None else gamma.offset[:, 0])
+    ones = np.ones(len(gamma.y))
+
+    def ordinary() -> Model:
+        return Counts(design, Glm(POISSON, ones, design.weights, offset))
+
+    if not _is_tall(request, part=_SOONER):
+        return GammaByCounts(request.design, gamma, unit, ordinary(), careful)
+    told = replace(request, design=design, extras=replace(request.extras, offset=offset))
+    counts = _tall("poisson", told, ones, design.weights, ordinary)
+    return GammaByCounts(request.design, gamma, unit, counts, careful)
 
 
 def _trials(request: Request, part: Floats) -> Model:

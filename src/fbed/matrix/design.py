@@ -9,6 +9,7 @@ asked about single columns: whether they are finite, their centre and scale, the
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -82,6 +83,12 @@ class Design:
         self.is_scattered = bool(self.mostly_zero.any()) and dense <= _FEW * len(self.mostly_zero)
         self.by_support = self.is_sparse and self.is_scattered
         self._name_columns()
+
+    def times(self, factor: float) -> Design:
+        """The same columns, of rows that weigh so many times as much: nothing else of a column depends on that."""
+        out = copy.copy(self)
+        out.weights, out.n, out.unit_weights = factor * self.weights, factor * self.n, False
+        return out
 
     def _name_columns(self) -> None:
         """Which design columns every variable has, once it is known which columns vary."""

@@ -25,6 +25,8 @@ PERFECT = 1e-10
 """Deviance below this part of the null one is a perfect fit where the dispersion is estimated: what is left is
 rounding, and counts as exactly this much."""
 
+_CLOSE = 1e-8  # a step of Newton's method after which nothing is left but rounding
+
 
 @dataclass(frozen=True)
 class Distribution:
@@ -248,17 +250,22 @@ def gamma_twice_negative(deviance: Floats, n: float) -> Floats:
     shape = gamma_shape(mean)
     # Stirling's series for ν log ν − log Γ(ν) − ν: the direct difference cancels for large shapes
     direct = shape * np.log(shape) - special.gammaln(shape) - shape
-    series = 0.5 * np.log(shape) - 0.5 * np.log(2.0 * np.pi) - 1.0 / (12.0 * shape) + 1.0 / (360.0 * shape**3)
+    large = np.maximum(shape, 1.0)
+    series = 0.5 * np.log(large) - 0.5 * np.log(2.0 * np.pi) - 1.0 / (12.0 * large) + 1.0 / (360.0 * large**3)
     return -2.0 * n * (np.where(shape > 100.0, series, direct) - shape * mean)
 
 
 def gamma_shape(mean_deviance: Floats) -> Floats:
     """ν with log ν − digamma(ν) = D/2n, by Newton in log ν from an approximation good to 1.5 %."""
     s = np.maximum(mean_deviance, 1e-300)
-    shape = (3.0 - s + np.sqrt((s - 3.0) ** 2 + 24.0 * s)) / (12.0 * s)
+    root = np.hypot(s - 3.0, np.sqrt(24.0 * s))
+    shape = np.where(s < 3.0, (3.0 - s + root) / (12.0 * s), 2.0 / (np.maximum(s - 3.0, 0.0) + root))
     for _ in range(8):
         value, slope = _log_less_digamma(shape)
-        shape = shape * np.exp(np.clip((s - value) / slope, -2.0, 2.0))
+        step = np.clip((s - value) / slope, -2.0, 2.0)
+        shape = shape * np.exp(step)
+        if not (np.abs(step) > _CLOSE).any():
+            break
     return shape
 
 
