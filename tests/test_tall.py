@@ -29,9 +29,8 @@ from fbed._kernels import (
 from fbed.families import builders
 from fbed.matrix import row_blocks
 from fbed.models.engines.bound_functions import P
-from fbed.models.engines.tall import fit as fit_module
+from fbed.models.engines.tall import climb, screen
 from fbed.models.engines.tall import linear as tall_linear
-from fbed.models.engines.tall import screen
 from fbed.models.engines.tall.course import order_of_risk
 from fbed.models.engines.tall.fit import TallFit
 from fbed.models.engines.tall.linear import TallGaussianFit
@@ -532,11 +531,67 @@ def test_offsets_may_be_far_apart(family, spread, monkeypatch):
     assert one.model.null_deviance == pytest.approx(other.model.null_deviance, rel=1e-9)
 
 
+@pytest.fixture
+def beside():
+    """A fit of counts, and its candidates' statistics."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(2000, 6))
+    y = rng.poisson(np.exp(0.3 * X[:, 0] + 0.2 * X[:, 1] - 0.2 * X[:, 2]))
+    model = read_problem(X, y, [], family="poisson").model
+    candidates = np.arange(1, 6)
+    return model, candidates, model.fit((0,)).gains(candidates).statistic
+
+
+def test_a_fit_ends_once_enough_is_known_and_goes_on_when_more_is_asked(beside):
+    model, candidates, exact = beside
+    fit = model.fit((0,))
+    seen = []
+    for variable, statistic in zip(candidates.tolist(), exact, strict=True):
+        low, high, _ = fit._gain_until(variable, lambda low, high: True, (0.0, np.inf, 1.0))
+        seen.append(high - low)
+        assert low <= statistic * (1 + 1e-9)
+        assert statistic <= high * (1 + 1e-9)
+    assert 0.0 < max(seen) < np.inf
+    assert fit.n_larger == len(candidates)
+    assert len(fit._larger) < len(candidates)
+    found = [fit._gain_until(v, lambda low, high: False, (0.0, np.inf, 1.0))[:2] for v in candidates.tolist()]
+    np.testing.assert_allclose(found, np.column_stack([exact, exact]), rtol=1e-9)
+    assert len(fit._larger) == len(candidates)
+
+
+def test_who_is_certain_not_to_be_best_is_not_fitted_to_the_end(beside):
+    model, candidates, exact = beside
+    fit = model.fit((0,))
+    lower, upper = fit.contest(candidates, np.zeros(5), np.full(5, np.inf), True)
+    best = int(exact.argmax())
+    assert lower[best] == upper[best] == pytest.approx(exact[best], rel=1e-9)
+    assert (lower <= exact * (1 + 1e-9)).all()
+    assert (exact <= upper * (1 + 1e-9)).all()
+    assert (np.delete(upper, best) < exact[best]).all()
+    assert (np.delete(lower < upper, best)).any()
+    lower, upper = fit.contest(candidates, np.zeros(5), np.full(5, np.inf), False)
+    np.testing.assert_allclose(lower, exact, rtol=1e-9)
+    np.testing.assert_allclose(upper, exact, rtol=1e-9)
+
+
+def test_a_removal_that_costs_enough_is_not_fitted_to_the_end(beside):
+    model, _, _ = beside
+    fit = model.fit((0, 1, 2))
+    exact = fit.losses(np.array([0, 1, 2])).statistic
+    for variable in (0, 1):
+        other = TallFit(model, (0, 1, 2), None)
+        low, high = other.resolve_loss(variable, 5.0)
+        assert 5.0 < low < high
+        assert low <= exact[variable] <= high
+        assert not other._smaller
+        assert other.resolve_loss(variable, np.inf) == pytest.approx([exact[variable]] * 2, rel=1e-9)
+
+
 def test_a_null_model_that_is_lost_is_left_to_the_ordinary_one(monkeypatch):
     monkeypatch.setattr(builders, "TALL", 0)
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(200, 3)), rng.poisson(1.0, 200)
     expected = fbed.select(X, y, family="poisson").model.null_deviance
-    monkeypatch.setattr(fit_module, "_SWEEPS", 0)
+    monkeypatch.setattr(climb, "_SWEEPS", 0)
     found = fbed.select(X, y, family="poisson")
     assert found.model.null_deviance == pytest.approx(expected, rel=1e-12)

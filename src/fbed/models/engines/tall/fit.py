@@ -18,7 +18,8 @@ ordinary model of the family answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -30,9 +31,10 @@ from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices
 from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.single_answers import gain_of, loss_of
-from fbed.models.engines.tall.answers import Looked, Sweep
+from fbed.models.engines.tall.answers import Looked
+from fbed.models.engines.tall.climb import Climb, Until
 from fbed.models.engines.tall.description import described
-from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
+from fbed.models.engines.tall.factor import NotTall, solved_by_pivots
 from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, SparingVerbs
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.models.engines.tall.screen import Here
@@ -43,13 +45,7 @@ from fbed.rules.p_values import ChiSquare, Floats
 if TYPE_CHECKING:
     from fbed.models.engines.tall.model import TallModel
 
-_SHORT = 1e-9  # what a fit may always be short of its maximum, in units of the deviance
-_MOST_SHORT = 1e-3  # and what it may be where its deviance is known all the same
-_WRONG = 1e-8  # how far the deviance may be from its minimum then
-_NEAR = 0.1  # how far the last step may move a row
 _RIVALS = 16  # candidates for the best whose moments are found in one pass
-_ROUNDING = 1e-13  # of a sum of losses
-_SWEEPS = 30  # Newton iterations after which a model counts as next to separated
 _DELICATE = 1e-5  # part of a column's own information that S leaves, below which sums of products lose digits
 _SLACK = 1e-9  # rounding of sums, relative
 _LEADERS = 10  # candidates who are looked at together with those who may be best: they are asked about next
@@ -59,18 +55,29 @@ _FEW = 32  # candidates whose steps are kept although they do not pass: some of 
 
 
 class TallFit:
-    """Maximum likelihood on the standardised columns of S."""
+    """Maximum likelihood on the standardised columns of S; `beside` and `until` are as in `Climb`.
+
+    A fit that was stopped as enough was known is not `finished`.
+    """
 
     reference = ChiSquare()
     bounds_are_cheap, looks_are_dear = True, False
 
     def __init__(
-        self, model: TallModel, selected: tuple[int, ...], start: Floats | None, beside: float = np.nan
+        self,
+        model: TallModel,
+        selected: tuple[int, ...],
+        start: Floats | None,
+        beside: float = np.nan,
+        until: Until | None = None,
     ) -> None:
         self.model, self.sums, self.selected = model, model.sums, selected
-        self._beside = beside  # deviance of the model that this one will be compared with, if there is one
-        self.sweep, self.coefficients = self._maximised(self._cold() if start is None else start)
+        start = self._cold() if start is None else start
+        self._climb = Climb(lambda at: self.sums.sweep(selected, at), self._furthest, start, beside)
+        self._climb.go(until)
+        self._arrive()
         self._larger: dict[int, TallFit] = {}  # models with one variable more, as far as they were needed
+        self._begun: dict[int, TallFit] = {}  # and those of which enough was known before the maximum
         self._smaller: dict[int, TallFit] = {}
         self._ways: dict[int, tuple[Floats, float]] = {}  # how to come near them
         self._lost: dict[int, float] = {}  # what removing a variable costs, where the model was made by adding it
@@ -80,8 +87,8 @@ class TallFit:
 
     @property
     def n_larger(self) -> int:
-        """How many models with one variable more had to be fitted."""
-        return len(self._larger)
+        """How many models with one variable more had to be fitted, wholly or in part."""
+        return len(self._larger) + len(self._begun)
 
     @property
     def saturated(self) -> bool:
@@ -92,44 +99,23 @@ class TallFit:
         """The model without variables."""
         return np.concatenate([self.sums.start(), np.zeros(self.sums.blocks.width(self.selected))])
 
-    def _maximised(self, start: Floats) -> tuple[Sweep, Floats]:
-        """Newton sweeps until what is left to gain is known; a step that gains nothing is halved.
+    def finish(self) -> None:
+        """To the maximum, if that is not where it is."""
+        if not self.finished:
+            self._climb.go()
+            self._arrive()
 
-        Known, since with a last step that moves no row by more than `_NEAR` the bound above holds: the gain that is
-        left is between N²P(f) and N²P(−f). A small N² alone may belong to a point where rows are certain and wrong.
-        """
-        at, here = start, self.sums.sweep(self.selected, start)
-        for _ in range(_SWEEPS):
-            self.factor = Factor(here.information)
-            step = self.factor.solve(here.gradient)
-            gain, drift = float(here.gradient @ step), self._furthest(step)
-            if not np.isfinite(gain):
-                raise NotTall
-            if drift <= _NEAR and gain <= self._enough(here.loss, drift):
-                self.short, self.drift, self.maximum = max(gain, 0.0), drift, at + step
-                self.deviance = max(0.0, 2.0 * here.loss - self.short)
-                return here, at
-            for part in (1.0, 0.5, 0.25, 0.1, 0.01):
-                with np.errstate(all="ignore"):  # a step may lead beyond all numbers: then it is cut
-                    there = self.sums.sweep(self.selected, at + part * step)
-                if there.loss <= here.loss * (1.0 + _ROUNDING):
-                    break
-            else:
-                raise NotTall
-            at, here = at + part * step, there
-        raise NotTall
+    def _arrive(self) -> None:
+        climb = self._climb
+        self.finished = climb.arrived
+        self.sweep, self.coefficients, self.factor = climb.here, climb.at, climb.factor
+        self.short, self.drift, self.maximum = max(climb.gain, 0.0), climb.drift, climb.at + climb.step
+        self.deviance = max(0.0, 2.0 * climb.here.loss - self.short)
 
-    def _enough(self, loss: float, drift: float) -> float:
-        """What the gain of a step that moves no row by more than `drift` may be for its sweep to be left out.
-
-        P(±f) is 1 ∓ f/3: so far the deviance may be from its minimum, and that must neither be seen in it nor make
-        a difference between statistics that are the same.
-        """
-        if np.isnan(self._beside):
-            return _SHORT
-        worth = abs(self._beside - 2.0 * loss)
-        wrong = min(_WRONG, TIE * worth) if worth > 1.0 else TIE
-        return max(_SHORT, min(_MOST_SHORT, 2.0 * wrong / max(drift, 1e-300)))
+    @property
+    def enclosed(self) -> tuple[float, float]:
+        """What the deviance is at least and at most."""
+        return (self.deviance, self.deviance) if self.finished else self._climb.deviance
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """Score of every row (its copies together), and its variance up to a factor, None for 1."""
@@ -191,8 +177,8 @@ class TallFit:
             self._enclose_rare(candidates, lower, upper, _rivals(lower, upper, passing))
             self._narrow_leaders(candidates, lower, upper, passing)
         for i in _in_doubt(lower, upper, line):
-            lower[i], df[i] = self._gain(int(candidates[i]), doubtful=False)
-            upper[i] = lower[i]
+            known = lower[i], upper[i], df[i]
+            lower[i], upper[i], df[i] = self._gain_until(int(candidates[i]), partial(_is_told, line[i]), known)
         return Bounds(lower, np.maximum(upper, lower), df, self.reference)
 
     def _brackets(
@@ -400,17 +386,19 @@ class TallFit:
             self._narrow(candidates, lower, upper, rivals)
 
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
-        """Fits, of the one who leads first, then of whoever may still be better."""
+        """Fits, of the one who leads first, then of whoever may still be better, until he is certain not to be."""
         lower, upper = lower.copy(), upper.copy()
         while True:
-            unknown = lower < upper
+            unknown, least = lower < upper, -np.inf
             if race and len(lower):
                 best = float(lower.max())
-                unknown &= upper >= best - TIE * max(1.0, best)
+                least = best - TIE * max(1.0, best)
+                unknown &= upper >= least
             if not unknown.any():
                 return lower, upper
-            i = int(np.flatnonzero(unknown)[np.argmax(upper[unknown])])
-            lower[i] = upper[i] = self._gain(int(candidates[i]), doubtful=False)[0]
+            i = int(np.flatnonzero(unknown)[np.argmax((lower + upper)[unknown])])
+            known = lower[i], upper[i], 0.0
+            lower[i], upper[i], _ = self._gain_until(int(candidates[i]), partial(_is_below, least), known)
 
     def _gain(self, variable: int, doubtful: bool = True) -> tuple[float, float]:
         """The statistic of one more variable and its df, by a fit; who may be collinear is looked at first."""
@@ -423,6 +411,24 @@ class TallFit:
         if larger is None:
             return gain_of(self._with_care, variable)
         return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
+
+    def _gain_until(self, variable: int, told: Until, known: tuple[float, float, float]) -> tuple[float, float, float]:
+        """The statistic of one more variable, or an interval that says what is asked; and its df."""
+        if variable not in self._larger and variable not in self._begun:
+            with suppress(NotTall):
+                self._begin(variable, lambda least, most: told(self.deviance - most, self.deviance - least))
+        if variable in self._begun:
+            least, most = self._begun[variable].enclosed
+            lower, upper = max(self.deviance - most, known[0]), min(self.deviance - least, known[1])
+            if told(lower, upper):
+                return lower, max(upper, lower), known[2]
+        exact, df = self._gain(variable, doubtful=False)
+        return exact, exact, df
+
+    def _begin(self, variable: int, until: Until | None = None) -> None:
+        start = self._start_with(variable)
+        begun = TallFit(self.model, (*self.selected, variable), start, self.deviance, until)
+        (self._larger if begun.finished else self._begun)[variable] = begun
 
     @cached_property
     def _with_care(self) -> Fit:
@@ -442,13 +448,16 @@ class TallFit:
         """The fit with one variable more; None where that is not to be had."""
         if variable not in self._larger:
             try:
-                selected, start = (*self.selected, variable), self._start_with(variable)
-                larger = TallFit(self.model, selected, start, self.deviance)
+                if variable not in self._begun:
+                    self._begin(variable)
+                else:
+                    self._begun[variable].finish()
+                    self._larger[variable] = self._begun.pop(variable)
             except NotTall:
                 return None
-            larger._lost[variable] = max(0.0, self.deviance - larger.deviance)
-            self._larger[variable] = larger
-        return self._larger[variable]
+        larger = self._larger[variable]
+        larger._lost.setdefault(variable, max(0.0, self.deviance - larger.deviance))
+        return larger
 
     # --- removing a variable ----------------------------------------------------------------------------------------
 
@@ -481,22 +490,28 @@ class TallFit:
             upper[rows] = np.maximum(np.minimum(upper[rows], found[1]), lower[rows])
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
-        """The statistic of removing one variable, by a fit."""
+        """The statistic of removing one variable by a fit, or what it is at least if that is more than enough."""
         if variable in self._lost:
             return self._lost[variable], self._lost[variable]
-        fit = self._without(variable)
-        found = loss_of(self._with_care, variable) if fit is None else max(0.0, fit.deviance - self.deviance)
-        return found, found
+        fit = self._without(variable, enough)
+        if fit is None:
+            found = loss_of(self._with_care, variable)
+            return found, found
+        least, most = fit.enclosed
+        return max(0.0, least - self.deviance), max(0.0, most - self.deviance)
 
-    def _without(self, variable: int) -> TallFit | None:
+    def _without(self, variable: int, enough: float) -> TallFit | None:
         if variable not in self._smaller:
             rest = tuple(s for s in self.selected if s != variable)
             step, _ = self._way_without(variable)
             start = np.delete(self.maximum - step, self.place(variable))
             try:
-                self._smaller[variable] = TallFit(self.model, rest, start, self.deviance)
+                fit = TallFit(self.model, rest, start, self.deviance, lambda least, _: least > self.deviance + enough)
             except NotTall:
                 return None
+            if not fit.finished:
+                return fit
+            self._smaller[variable] = fit
         return self._smaller[variable]
 
     def _way_without(self, variable: int) -> tuple[Floats, float]:
@@ -582,6 +597,15 @@ class TallFit:
 def _rivals(lower: Floats, upper: Floats, rows: Indices) -> Indices:
     """Who of some may be best."""
     return rows[upper[rows] >= lower[rows].max(initial=0.0) * (1.0 - TIE)]
+
+
+def _is_told(line: float, lower: float, upper: float) -> bool:
+    """Whether an interval is clear of a critical value."""
+    return not len(_in_doubt(np.array([lower]), np.array([upper]), np.array([line])))
+
+
+def _is_below(least: float, lower: float, upper: float) -> bool:
+    return upper < least
 
 
 def _in_doubt(lower: Floats, upper: Floats, line: Floats) -> Indices:
