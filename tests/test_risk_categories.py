@@ -8,6 +8,7 @@ import pytest
 
 import fbed
 from engine_cases import Case, trail_of
+from fbed._kernels import level_information
 from fbed.families import builders
 from fbed.models.engines.tall import information_at_risk, risk_sums
 from fbed.models.engines.tall.fit import TallFit
@@ -65,6 +66,48 @@ def test_counted_information_is_that_of_products(extra, tied, monkeypatch):
     monkeypatch.setattr(risk_sums, "counted", lambda *_, **__: None)
     for counted, multiplied in zip(found, asked(), strict=True):
         np.testing.assert_allclose(counted, multiplied, rtol=1e-9, atol=1e-10 * max(1.0, np.abs(multiplied).max()))
+
+
+@pytest.mark.parametrize("counting", ["by pairs", "written out"])
+@pytest.mark.parametrize("extra", ["nothing", "weights", "strata"])
+@pytest.mark.parametrize("tied", [False, True])
+def test_everything_about_groups_is_as_multiplied(tied, extra, counting, monkeypatch):
+    """Categories beside each other and themselves, and columns with indicators of what is missing."""
+    rng = np.random.default_rng(11)
+    table, time, event = survival_table(rng, tied=tied, levels=(3, 5, 60), n_numbers=9)
+    for name in ("x1", "x2"):
+        table[name] = table[name].where(rng.random(len(table)) < 0.8)
+    extras = {
+        "nothing": {},
+        "weights": {"sample_weight": rng.integers(0, 4, len(table)).astype(float)},
+        "strata": {"strata": rng.integers(0, 3, len(table))},
+    }[extra]
+    sums = tall_model(table, time, event, missing="indicator", **extras).sums
+    monkeypatch.setattr(information_at_risk, "_MOST", 8)
+    if counting == "written out":
+        monkeypatch.setattr(information_at_risk, "level_information", lambda *_: None)
+    for selected, others in [((), (0, 1, 2, 4)), ((3, 5, 6, 7, 8, 9, 10, 11), (0, 1, 2, 4)), ((2, 4, 3, 1), (0, 5))]:
+        sweep = sums.sweep(selected, 0.3 * rng.normal(size=sums.blocks.width(selected)))
+        counted = sums._counted_groups(sweep.rows, selected, others)
+        for variable in others:
+            expected = vars(sums._multiplied_group(sweep.rows, selected, variable))
+            for name, value in vars(counted[variable]).items():
+                room = 1e-10 * max(1.0, np.abs(expected[name]).max(initial=0.0))
+                np.testing.assert_allclose(value, expected[name], rtol=1e-9, atol=room)
+
+
+def test_hazards_too_far_apart_for_squares_are_multiplied():
+    """Sums of pairs of levels would take squares of numbers whose squares are none."""
+    course_of = [1.0, 1.0], [1, 2], [True, False]
+    event, closes, starts = (np.array(a, dtype=d) for a, d in zip(course_of, (float, np.int64, bool), strict=True))
+    codes = np.array([0, 1])
+
+    def found(small):
+        hazard, triangle = np.array([small, 1.0]), np.array([1.0 / small, 0.0, 0.0, 1.0, 0.0, 0.0])
+        return level_information(event, closes, starts, hazard, np.ones(2), triangle, codes, 2, codes, 2)
+
+    assert found(1e-200) is None
+    np.testing.assert_allclose(found(1e-100), [[0.0, 0.0], [0.0, 0.0]], atol=1e-12)
 
 
 def test_strata_whose_hazards_are_far_smaller_keep_their_information():

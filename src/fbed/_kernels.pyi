@@ -468,6 +468,20 @@ def information_rows(
 ) -> Floats:
     """G with ZᵀG the information of any columns Z with X in a proportional hazards model; all rows at once."""
 
+def level_information(
+    event: Floats,
+    closes: Which,
+    starts: Flags,
+    hazard: Floats,
+    expected: Floats,
+    triangle: Floats,
+    codes: NDArray[Any],
+    levels: int,
+    others: NDArray[Any],
+    n_others: int,
+) -> Floats | None:
+    """The information of pairs of levels of two categories, levels × others; None where hazards are too far apart."""
+
 class ProductsAtRisk:
     """Sums over rows in order of risk of so many columns Z of a model and others X, a block of rows after another."""
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "coded_models.hpp"
+#include "levels_at_risk.hpp"
 #include "risk_tiles.hpp"
 
 namespace fbed {
@@ -100,6 +102,28 @@ inline OutMatrix information_rows(Vector event, Which closes, Flags starts, Vect
     return found;
 }
 
+// The information of pairs of levels, levels × others; nothing where squares of the sets' numbers are none any more.
+inline std::optional<OutMatrix> level_information(Vector event, Which closes, Flags starts, Vector hazard, Vector expected, Vector triangle,
+                                                  Anything codes, int64_t levels, Anything others, int64_t n_others) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    const size_t n = event.shape(0), size = triangle.shape(0);
+    require(hazard.shape(0) == n && expected.shape(0) == n && levels >= 0 && n_others >= 0, "sizes");
+    check_range(closes, static_cast<int64_t>(size) / 3 + 1);
+    if (std::any_of(triangle.data(), triangle.data() + size, [](double l) { return !(std::abs(l) <= kSquarable); })) return std::nullopt;
+    std::vector<double> out(levels * n_others), taken(levels * n_others);
+    {
+        nb::gil_scoped_release release;
+        with_codes(codes, n, levels, [&](auto* a) {
+            with_codes(others, n, n_others, [&](auto* b) {
+                pair_sums(a, b, n_others, n, expected.data(), out.data());
+                level_pairs_at_risk(rows, hazard.data(), triangle.data(), a, levels, b, n_others, taken.data());
+            });
+        });
+        for (size_t i = 0; i < out.size(); ++i) out[i] -= taken[i];
+    }
+    return new_rows(out, levels, n_others);
+}
+
 // What rows in order of risk say of columns, block of rows after block of rows; see `risk_tiles.hpp`.
 struct ProductsAtRisk {
     RiskProducts sums;
@@ -172,6 +196,7 @@ inline void bind_at_risk(nb::module_& m) {
     m.def("cox_shares", &cox_shares);
     m.def("cox_expected", &cox_expected);
     m.def("information_rows", &information_rows);
+    m.def("level_information", &level_information);
     nb::class_<ProductsAtRisk>(m, "ProductsAtRisk")
         .def(nb::init<int64_t, int64_t>())
         .def("add", &ProductsAtRisk::add)

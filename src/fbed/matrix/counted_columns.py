@@ -8,6 +8,7 @@ one addition a row, however many levels it has.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from fbed.matrix.row_blocks import RowBlocks
 from fbed.rules.p_values import Floats
 from fbed.tables.encoding import Codes
 from fbed.threads import spread
+
+Category = tuple[Codes, int]
+"""The level of every row, and how many levels there are."""
 
 _AN_ADDITION = 24  # products of numbers that take as long as adding to where a code says
 
@@ -78,6 +82,11 @@ class CountedColumns:
         self.center, self.scale = np.concatenate(center), np.concatenate(scale)
 
     @property
+    def levels(self) -> list[tuple[Category, slice]]:
+        """Categories, and where their levels are in R."""
+        return [(c, slice(*ends)) for c, ends in zip(self.categories, pairwise(self.ends), strict=True)]
+
+    @property
     def size(self) -> int:
         """Columns, the constant among them."""
         return len(self.place)
@@ -99,12 +108,20 @@ class CountedColumns:
 
     def along_columns(self, G: Floats) -> Floats:
         """ZᵀG of columns of all rows that sum to 0, so that centres do not matter."""
+        return np.asarray(self.raw_along(G)[self.place] / self.scale[:, None])
+
+    def raw_along(self, G: Floats) -> Floats:
+        """RᵀG of columns of all rows."""
         raw = np.empty((self.ends[-1], G.shape[1]))
         (raw[: self.first],) = self.blocks.summed(lambda part: (self.read(part).T @ G[part],), self.first + G.shape[1])
         once = np.ones(len(G))
-        for (codes, n_levels), first, last in zip(self.categories, self.ends, self.ends[1:], strict=False):
-            raw[first:last] = sums_by_level(codes, n_levels, once, G)
-        return np.asarray(raw[self.place] / self.scale[:, None])
+        for (codes, n_levels), place in self.levels:
+            raw[place] = sums_by_level(codes, n_levels, once, G)
+        return raw
+
+    def scaled(self, raw: Floats) -> Floats:
+        """A form in Z from one in R that does not know constants, so that centres do not matter."""
+        return np.asarray(raw[np.ix_(self.place, self.place)] / self.scale / self.scale[:, None])
 
     def gram(self, weight: Floats) -> Floats:
         """ZᵀwZ."""

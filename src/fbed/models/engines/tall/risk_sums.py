@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_change
 from fbed.clock import check_time
 from fbed.matrix.candidate_steps import predictors, remainder, steps
-from fbed.matrix.counted_columns import counted
+from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
@@ -87,7 +87,7 @@ class RiskSums:
         columns = counted(self.blocks, selected, constant=False)
         if columns is not None:
             found = InformationAtRisk(columns, self.course, rows)
-            return Sweep(loss, found.score(), found.within(selected), rows)
+            return Sweep(loss, found.score(), found.within(), rows)
         width = self.blocks.width(selected)
         sums = ProductsAtRisk(width, 0)
         if width:
@@ -150,10 +150,24 @@ class RiskSums:
 
     def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns; a category's are levels as they are."""
-        columns = counted(self.blocks, [*selected, variable], constant=False)
-        if columns is not None:
-            found = InformationAtRisk(columns, self.course, rows)
-            return found.with_group(selected, variable)
+        return self.look_at_groups(rows, selected, np.array([variable], dtype=np.intp))[0]
+
+    def look_at_groups(self, rows: RiskState, selected: Sequence[int], variables: Indices) -> list[Looked]:
+        """The same for several variables."""
+        names = [int(v) for v in variables]
+        pays = [v for v in names if counted(self.blocks, [*selected, v], constant=False) is not None]
+        found = self._counted_groups(rows, selected, pays) if pays else {}
+        return [found[v] if v in found else self._multiplied_group(rows, selected, v) for v in names]
+
+    def _counted_groups(self, rows: RiskState, selected: Sequence[int], variables: Sequence[int]) -> dict[int, Looked]:
+        information = InformationAtRisk(CountedColumns(self.blocks, selected, constant=False), self.course, rows)
+        categories = [v for v in variables if self.blocks.codes(v) is not None]
+        found = dict(zip(categories, information.with_categories(categories), strict=True)) if categories else {}
+        everything = slice(0, self.design.n_rows)
+        others = {v: information.with_columns(self.blocks.variable(v, everything)) for v in variables if v not in found}
+        return found | others
+
+    def _multiplied_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
         size = self.blocks.width(selected)
         sums = ProductsAtRisk(size + int(self.design.width[variable]), 0)
         self.add_group(sums, rows, selected, variable)
