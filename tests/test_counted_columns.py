@@ -196,7 +196,7 @@ def test_what_an_addition_gained_is_what_its_removal_costs(monkeypatch):
     (gained,), _ = smaller.contest(np.array([1]), np.zeros(1), np.ones(1), race=True)
     larger, anew = model.fit([0, 1], smaller), model.fit([0, 1])
     assert isinstance(larger, TallFit)
-    monkeypatch.setattr(TallFit, "_without", lambda self, v: without(self, v) if self is anew or v == 0 else None)
+    monkeypatch.setattr(TallFit, "_without", lambda self, v, e: without(self, v, e) if self is anew or v == 0 else None)
     assert larger.resolve_loss(1, np.inf) == (gained, gained)
     assert anew.resolve_loss(1, np.inf)[0] == pytest.approx(gained, rel=1e-8, abs=1e-8)
     assert larger.resolve_loss(0, np.inf)[0] == pytest.approx(anew.resolve_loss(0, np.inf)[0], rel=1e-8)

@@ -500,7 +500,7 @@ class TallFit:
         least, most = fit.enclosed
         return max(0.0, least - self.deviance), max(0.0, most - self.deviance)
 
-    def _without(self, variable: int, enough: float = np.inf) -> TallFit | None:
+    def _without(self, variable: int, enough: float) -> TallFit | None:
         if variable not in self._smaller:
             rest = tuple(s for s in self.selected if s != variable)
             step, _ = self._way_without(variable)
