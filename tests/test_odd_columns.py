@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 import fbed
 from fbed.tables.outcomes import read_outcome
@@ -100,3 +101,18 @@ def test_an_outcome_within_a_few_roundings_or_across_all_numbers():
     across = 1.7e308 * np.linspace(-1.0, 1.0, N)[RANKS]
     edges = fbed.select(X, across, family="spearman").overview.outcome.edges
     assert np.isfinite(edges).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_sparse_table_is_looked_at_by_its_entries(weighted):
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random((400, 9)) < 0.3, rng.poisson(2, (400, 9)) * [1, 0.5, -1, 7e9, 1, 1e-7, 3, 1, 1], 0.0)
+    X[:, 4], X[:, 7], X[:, 8] = rng.normal(size=400), 5.0 * (rng.random(400) < 0.9), rng.integers(1, 4, 400)
+    y = (X[:, 0] + X[:, 4] + rng.logistic(size=400) > 0).astype(int)
+    weights = rng.integers(0, 4, 400) if weighted else None
+    dense, few = (
+        fbed.select(matrix, y, family="binomial", sample_weight=weights, alpha=0.9)
+        for matrix in (X, sparse.csc_array(X))
+    )
+    assert len(dense.selected) > 3
+    assert dense.overview.columns == few.overview.columns

@@ -159,15 +159,18 @@ def _numbers(design: Design, variables: Sequence[int]) -> list[Column]:
     places = design.positions(variables)
     names = [str(design.table.column_name(variable)) for variable in variables]
     if isinstance(design, FarDesign):
-        about = (_rounded(part[places]) for part in (design.scale, design.center, design.low, design.high))
-        rows = zip(names, *about, design.spread(variables), strict=True)
-        return [
-            Column((name,), (sd,), mean=m, low=lo, high=hi, uncommon=design.n - float(near.max()), values=few or ())
-            for name, sd, m, lo, hi, (near, few) in rows
-        ]
-    moments = design.center[places], design.scale[places], design.low[places], design.high[places]
-    read = partial(RowBlocks(design).gather, places)
-    return _spread(design, names, read, lambda j: design.block([variables[j]])[:, 0], *moments)
+        found = [(design.n - float(near.max()), few or ()) for near, few in design.spread(variables)]
+    elif design.is_sparse:
+        found = [_among_entries(design, place) for place in places.tolist()]
+    else:
+        moments = design.center[places], design.scale[places], design.low[places], design.high[places]
+        read = partial(RowBlocks(design).gather, places)
+        return _spread(design, names, read, lambda j: design.block([variables[j]])[:, 0], *moments)
+    about = (_rounded(part[places]) for part in (design.scale, design.center, design.low, design.high))
+    return [
+        Column((name,), (sd,), mean=m, low=lo, high=hi, uncommon=uncommon, values=few)
+        for name, sd, m, lo, hi, (uncommon, few) in zip(names, *about, found, strict=True)
+    ]
 
 
 def _spread(
@@ -194,6 +197,19 @@ def _spread(
         Column((term,), (sd,), mean=m, low=lo, high=hi, uncommon=u, values=few)
         for (term, sd, m, lo, hi, u), few in zip(rows, codes, strict=True)
     ]
+
+
+def _among_entries(design: Design, place: int) -> tuple[float, tuple[float, ...]]:
+    """The weight of the rows apart from the most common of three values, and few whole numbers, by the entries."""
+    matrix, low, high = design.table.matrix, float(design.low[place]), float(design.high[place])
+    own = slice(matrix.indptr[place], matrix.indptr[place + 1])
+    values = matrix.data[own].astype(np.float64)
+    weights = np.ones(len(values)) if design.unit_weights else design.weights[matrix.indices[own]]
+    zeros, near = design.n - float(weights.sum()), 1e-9 * max(abs(low), abs(high))
+    common = max(float(weights[np.abs(values - at) <= near].sum()) + zeros * (abs(at) <= near) for at in (low, high, 0))
+    is_narrow = max(abs(low), abs(high)) <= _LARGEST and high - low <= _WIDEST
+    everything = values if len(values) == design.n_rows else np.append(values, 0.0)
+    return _rounded([design.n - common])[0], _few_whole(everything, round(low)) if is_narrow else ()
 
 
 def _few_whole(column: Floats, low: int) -> tuple[float, ...]:
