@@ -33,7 +33,7 @@ from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.description import described
 from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
-from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, SparingVerbs
+from fbed.models.engines.tall.row_questions import LevelVerbs, MomentVerbs, RareVerbs, ScoredVerbs, SparingVerbs
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.models.engines.tall.screen import Here
 from fbed.models.likelihoods.likelihood import SATURATED
@@ -43,7 +43,7 @@ from fbed.rules.p_values import ChiSquare, Floats
 if TYPE_CHECKING:
     from fbed.models.engines.tall.model import TallModel
 
-_SHORT = 1e-9  # what a fit may always be short of its maximum, in units of the deviance
+SHORT = 1e-9  # what a fit may always be short of its maximum, in units of the deviance
 _MOST_SHORT = 1e-3  # and what it may be where its deviance is known all the same
 _WRONG = 1e-8  # how far the deviance may be from its minimum then
 _NEAR = 0.1  # how far the last step may move a row
@@ -102,7 +102,7 @@ class TallFit:
         for _ in range(_SWEEPS):
             self.factor = Factor(here.information)
             step = self.factor.solve(here.gradient)
-            gain, drift = float(here.gradient @ step), self._furthest(step)
+            gain, drift = float(here.gradient @ step), self._drift(step, here)
             if not np.isfinite(gain):
                 raise NotTall
             if drift <= _NEAR and gain <= self._enough(here.loss, drift):
@@ -119,6 +119,10 @@ class TallFit:
             at, here = at + part * step, there
         raise NotTall
 
+    def _drift(self, step: Floats, here: Sweep) -> float:
+        """How far the step that a fit leaves out moves a row."""
+        return self._furthest(step)
+
     def _enough(self, loss: float, drift: float) -> float:
         """What the gain of a step that moves no row by more than `drift` may be for its sweep to be left out.
 
@@ -126,10 +130,10 @@ class TallFit:
         a difference between statistics that are the same.
         """
         if np.isnan(self._beside):
-            return _SHORT
+            return SHORT
         worth = abs(self._beside - 2.0 * loss)
         wrong = min(_WRONG, TIE * worth) if worth > 1.0 else TIE
-        return max(_SHORT, min(_MOST_SHORT, 2.0 * wrong / max(drift, 1e-300)))
+        return max(SHORT, min(_MOST_SHORT, 2.0 * wrong / max(drift, 1e-300)))
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """Score of every row (its copies together), and its variance up to a factor, None for 1."""
@@ -182,15 +186,15 @@ class TallFit:
             lower[i], df[i] = (0.0, df[i]) if hidden else self._gain(int(candidates[i]))
             upper[i] = lower[i]
         line = critical(df)
-        self._enclose_rare(candidates, lower, upper, _in_doubt(lower, upper, line))
-        self._narrow(candidates, lower, upper, _in_doubt(lower, upper, line))
+        self._enclose_rare(candidates, lower, upper, in_doubt(lower, upper, line))
+        self._narrow(candidates, lower, upper, in_doubt(lower, upper, line))
         passing = np.flatnonzero((df > 0) & (lower > line))
         if len(np.unique(df[passing])) > 1:
             self._narrow(candidates, lower, upper, passing)  # whose p-value is smallest, wide brackets would not tell
         else:
             self._enclose_rare(candidates, lower, upper, _rivals(lower, upper, passing))
             self._narrow_leaders(candidates, lower, upper, passing)
-        for i in _in_doubt(lower, upper, line):
+        for i in in_doubt(lower, upper, line):
             lower[i], df[i] = self._gain(int(candidates[i]), doubtful=False)
             upper[i] = lower[i]
         return Bounds(lower, np.maximum(upper, lower), df, self.reference)
@@ -354,7 +358,9 @@ class TallFit:
             return
         steps = [self._steps[int(v)] for v in candidates[rows]]
         along = np.column_stack([along for _, along in steps])
-        found = self.sums.moments(self.sweep.rows, self.selected, candidates[rows], [own for own, _ in steps], along)
+        found = cast("MomentVerbs", self.sums).moments(
+            self.sweep.rows, self.selected, candidates[rows], [own for own, _ in steps], along
+        )
         low, high = self._by_moments(found)
         lower[rows] = np.maximum(lower[rows], low)
         upper[rows] = np.maximum(np.minimum(upper[rows], high), lower[rows])
@@ -422,7 +428,7 @@ class TallFit:
         larger = self._with(variable) if whole else None
         if larger is None:
             return gain_of(self._with_care, variable)
-        return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
+        return max(0.0, self.deviance - larger.deviance), float(self._widths(np.array([variable]))[0])
 
     @cached_property
     def _with_care(self) -> Fit:
@@ -443,7 +449,7 @@ class TallFit:
         if variable not in self._larger:
             try:
                 selected, start = (*self.selected, variable), self._start_with(variable)
-                larger = TallFit(self.model, selected, start, self.deviance)
+                larger = type(self)(self.model, selected, start, self.deviance)
             except NotTall:
                 return None
             larger._lost[variable] = max(0.0, self.deviance - larger.deviance)
@@ -470,7 +476,7 @@ class TallFit:
 
     def _enclose_losses(self, variables: Indices, lower: Floats, upper: Floats, line: Floats) -> None:
         """Closer bounds for columns that are mostly 0, where those of Wald's statistic do not tell who stays."""
-        rows = [i for i in _in_doubt(lower, upper, line).tolist() if self.model.rare[variables[i]]]
+        rows = [i for i in in_doubt(lower, upper, line).tolist() if self.model.rare[variables[i]]]
         if len(rows) == 0 or len(self.maximum) > _FEW_COEFFICIENTS:
             return
         places = np.array([self.selected.index(int(variables[i])) for i in rows], dtype=np.intp)
@@ -494,7 +500,7 @@ class TallFit:
             step, _ = self._way_without(variable)
             start = np.delete(self.maximum - step, self.place(variable))
             try:
-                self._smaller[variable] = TallFit(self.model, rest, start, self.deviance)
+                self._smaller[variable] = type(self)(self.model, rest, start, self.deviance)
             except NotTall:
                 return None
         return self._smaller[variable]
@@ -572,7 +578,7 @@ class TallFit:
 
     def again(self) -> TallFit:
         """From its own maximum: closer to it than a search needs."""
-        return TallFit(self.model, self.selected, self.maximum)
+        return type(self)(self.model, self.selected, self.maximum)
 
     def describe(self) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
@@ -584,6 +590,6 @@ def _rivals(lower: Floats, upper: Floats, rows: Indices) -> Indices:
     return rows[upper[rows] >= lower[rows].max(initial=0.0) * (1.0 - TIE)]
 
 
-def _in_doubt(lower: Floats, upper: Floats, line: Floats) -> Indices:
+def in_doubt(lower: Floats, upper: Floats, line: Floats) -> Indices:
     """Whose interval may hold the critical value."""
     return np.flatnonzero((lower < upper) & (upper > line * (1.0 - TIE)) & (lower <= line * (1.0 + 2.0 * TIE)))
