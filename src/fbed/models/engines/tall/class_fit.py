@@ -164,7 +164,7 @@ class TallClassFit(TallFit):
             self._looks[variable] = _Step(
                 gammas[:, j], left[j], steps[:, j], reach[:, j], Moved(moved.rows[[j]], moved.thresholds[[j]])
             )
-        return *self._brackets_by_step(promised, moved), delicate
+        return *self._brackets_by_step(candidates, promised, moved), delicate
 
     def _moved_by(self, candidates: Indices, steps: Floats, reach: Floats) -> Moved:
         """How far steps move rows; a row has one level of a category."""
@@ -176,7 +176,7 @@ class TallClassFit(TallFit):
         beside = self.sums.moved(steps[: len(self.coefficients)], reach[: len(self.reach)])
         return beside.and_then(self.sums.farthest(levels.T @ own))
 
-    def _brackets_by_step(self, promised: Floats, moved: Moved) -> tuple[Floats, Floats]:
+    def _brackets_by_step(self, candidates: Indices, promised: Floats, moved: Moved) -> tuple[Floats, Floats]:
         """Brackets from what steps promise and how far they go."""
         rounding = _SLACK * np.maximum(promised, 1e-9)
         bend = self._bend(moved)
@@ -185,8 +185,7 @@ class TallClassFit(TallFit):
         if self._has_duals:
             upper = whole * self.sums.above(self._bend(moved.and_then(self._drifted)))
         else:
-            ball = self._unit.and_then(Moved(moved.rows * 0.0, moved.thresholds * 0.0))
-            ball = ball.times(np.sqrt(whole))
+            ball = self._unit_beside(candidates, promised, moved).times(np.sqrt(whole))
             upper = gained_within(self._bend(ball, ball.times(2.0)), whole)
         upper = np.minimum(upper + rounding, self.deviance * (1.0 + _SLACK))
         return np.maximum(lower, 0.0), upper
@@ -227,6 +226,15 @@ class TallClassFit(TallFit):
     def _unit(self) -> Moved:
         """How far any step of length 1 moves a row."""
         return self.sums.unit_moves(self.covariance, self.reach)
+
+    def _unit_beside(self, candidates: Indices, promised: Floats, moved: Moved) -> Moved:
+        """The same of models with one variable more: of one coefficient, it is what their own steps tell."""
+        if self._widths(candidates[:1])[0] > 1.0:
+            each = [self._unit_with(self._looks[variable]) for variable in candidates.tolist()]
+            return Moved(*(np.concatenate([getattr(one, name) for one in each]) for name in ("rows", "thresholds")))
+        length = np.sqrt(np.maximum(promised, 1e-300))
+        own = moved.times(1.0 / length)
+        return Moved(np.hypot(self._unit.rows, own.rows), np.hypot(self._unit.thresholds, own.thresholds))
 
     def _unit_with(self, step: _Step) -> Moved:
         """The same with one variable more."""
