@@ -71,7 +71,9 @@ def classes_of(rng, X, n_classes, ordered):
     size = rng.choice([0.0, 0.5, 2.0, 10.0], p=[0.1, 0.4, 0.4, 0.1])
     effects = size * rng.normal(size=(p, 1 if ordered else n_classes)) * (rng.uniform(size=(p, 1)) < 0.4)
     if not ordered:
-        return (ranks @ effects + rng.choice([0.0, 1.0]) * rng.normal(size=n_classes) + rng.gumbel(size=(n, n_classes))).argmax(1)
+        return (
+            ranks @ effects + rng.choice([0.0, 1.0]) * rng.normal(size=n_classes) + rng.gumbel(size=(n, n_classes))
+        ).argmax(1)
     signal = ranks @ effects[:, 0] + rng.logistic(size=n)
     inner = np.sort(rng.uniform(size=n_classes - 1)) if rng.uniform() < 0.5 else np.arange(1, n_classes) / n_classes
     return np.searchsorted(np.quantile(signal, inner), signal)
@@ -79,7 +81,10 @@ def classes_of(rng, X, n_classes, ordered):
 
 def many_rows(rng, family):
     """Tables that sums over rows are for, and what is hard on them."""
-    n, n_classes = int(np.exp(rng.uniform(np.log(150), np.log(4000)))), int(rng.integers(2 if family == "ordinal" else 3, 7))
+    n, n_classes = (
+        int(np.exp(rng.uniform(np.log(150), np.log(4000)))),
+        int(rng.integers(2 if family == "ordinal" else 3, 7)),
+    )
     X = columns_of(rng, n, int(rng.integers(4, 16)))
     codes = classes_of(rng, X, n_classes, family == "ordinal")
     codes = np.unique(codes, return_inverse=True)[1]

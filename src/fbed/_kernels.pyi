@@ -684,6 +684,9 @@ def softmax_look(eta: Floats, codes: Which, weights: Floats, p: Floats) -> float
 def softmax_vectors(p: Floats, codes: Which, weights: Floats, Z: Floats) -> Floats:
     """Residuals of classes but the first, then the curvature of every pair of these times every column of Z."""
 
+def softmax_sums(p: Floats, codes: Which, weights: Floats, Z: Floats) -> tuple[Floats, Floats]:
+    """Gradient, a column a class; sums of the curvature of pairs of classes with products of two columns of Z."""
+
 def softmax_move(p: Floats, codes: Which, weights: Floats, U: Floats) -> Floats:
     """What the log-likelihood gains as predictors move by U, and residuals there in the place of U."""
 
@@ -696,6 +699,6 @@ def ordered_vectors(state: Floats, codes: Which, weights: Floats, Z: Floats, thr
     """Slopes, curvatures, what rows have with each threshold, then curvatures times the columns of Z."""
 
 def ordered_move(
-    state: Floats, codes: Which, weights: Floats, normal: bool, theta: Floats, U: Floats
+    state: Floats, codes: Which, weights: Floats, normal: bool, before: Floats, theta: Floats, U: Floats
 ) -> tuple[Floats, Floats]:
     """Gains of steps that end at thresholds and move predictors by U, with slopes there in its place; of thresholds."""

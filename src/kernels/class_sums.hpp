@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "elementary.hpp"
+#include "linear.hpp"
 #include "pair_sums.hpp"
 
 namespace fbed {
@@ -83,6 +84,21 @@ public:
         }
     }
 
+    // Σ a(y − p)z, a column a class; and a·p_c(δ_cd − p_d) with every product of two columns of Z, summed over the rows.
+    void sum(const double* Z, int64_t k, double* gradient, PairSums& products) {
+        const int64_t of_columns = pairs(k), of_classes = pairs(s.m);
+        products.reset(of_classes, of_columns, false);
+        by_row.resize(kPart * of_columns + kTile), weights_by_row.resize(kPart * of_classes + kTile), residual.resize(s.m * s.n);
+        write_residuals(residual.data());
+        for (int64_t c = 0; c < s.m; ++c) fbed::products(Z, s.n, k, residual.data() + c * s.n, gradient + c * k);
+        for (int64_t first = 0; first < s.n; first += kPart) {
+            const int64_t rows = std::min(kPart, s.n - first);
+            multiply_columns(Z, k, first, rows);
+            multiply_classes(first, rows);
+            products.add(weights_by_row.data(), by_row.data(), rows);
+        }
+    }
+
     // What the log-likelihood gains as the predictors move by U, and residuals there in the place of U; U has a column for each class of
     // a step, and `gain` is one number a step.
     FBED_HOT void move(double* U, int64_t steps, double* gain) const {
@@ -128,6 +144,30 @@ public:
     }
 
 private:
+    static constexpr int64_t kPart = 64;  // rows whose products stay in the cache
+    std::vector<double> by_row, weights_by_row, residual;
+
+    FBED_HOT void multiply_columns(const double* Z, int64_t k, int64_t first, int64_t rows) {
+        const int64_t width = pairs(k);
+        double* to = by_row.data();
+        for (int64_t j = 0; j < k; ++j)
+            for (int64_t l = j; l < k; ++l, ++to) {
+                const double *z = Z + j * s.n + first, *other = Z + l * s.n + first;
+                for (int64_t i = 0; i < rows; ++i) to[i * width] = z[i] * other[i];
+            }
+    }
+
+    FBED_HOT void multiply_classes(int64_t first, int64_t rows) {
+        const int64_t width = pairs(s.m);
+        double* to = weights_by_row.data();
+        const double* a = s.weights + first;
+        for (int64_t c = 0; c < s.m; ++c)
+            for (int64_t d = c; d < s.m; ++d, ++to) {
+                const double *pc = s.of(c) + first, *pd = s.of(d) + first, same = c == d ? 1.0 : 0.0;
+                for (int64_t i = 0; i < rows; ++i) to[i * width] = a[i] * pc[i] * (same - pd[i]);
+            }
+    }
+
     void find_top(const double* v, int64_t rows, double* top) const {
         std::fill(top, top + rows, 0.0);
         for (int64_t c = 0; c < s.m; ++c)

@@ -38,6 +38,21 @@ inline OutMatrix softmax_vectors(Part p, Which codes, Vector weights, ColumnMajo
     return found;
 }
 
+// Gradient, a column a class, and sums of the curvature of pairs of classes with pairs of columns, a row a pair of classes.
+inline std::tuple<OutMatrix, OutMatrix> softmax_sums(Part p, Which codes, Vector weights, ColumnMajor Z) {
+    const ClassRows rows = class_rows(p, codes, weights);
+    const int64_t k = static_cast<int64_t>(Z.shape(1)), of_classes = pairs(rows.m), of_columns = pairs(k);
+    require(Z.shape(0) == p.shape(0), "the same rows");
+    double *gradient, *sums;
+    OutMatrix g = new_columns(k, rows.m, gradient), found = new_rows(of_classes, of_columns, sums);
+    nb::gil_scoped_release release;
+    PairSums products;
+    ClassSums(rows).sum(Z.data(), k, gradient, products);
+    for (int64_t j = 0; j < of_columns; ++j)
+        for (int64_t c = 0; c < of_classes; ++c) sums[c * of_columns + j] = products.of(j)[c * products.apart()];
+    return {g, found};
+}
+
 inline OutVector softmax_move(Part p, Which codes, Vector weights, InOutColumns U) {
     const ClassRows rows = class_rows(p, codes, weights);
     require(U.shape(0) == p.shape(0) && U.shape(1) % p.shape(1) == 0, "a column for each class of a step");
@@ -90,22 +105,24 @@ inline OutMatrix ordered_vectors(Part state, Which codes, Vector weights, Column
 }
 
 // Gains of steps, and slopes in the thresholds at their ends, a column each.
-inline std::tuple<OutVector, OutMatrix> ordered_move(Part state, Which codes, Vector weights, bool normal, ColumnMajor theta, InOutColumns U) {
+inline std::tuple<OutVector, OutMatrix> ordered_move(Part state, Which codes, Vector weights, bool normal, Vector before, ColumnMajor theta,
+                                                    InOutColumns U) {
     const size_t steps = U.shape(1), count = theta.shape(0);
-    require(U.shape(0) == codes.shape(0) && theta.shape(1) == steps, "thresholds of each step");
+    require(U.shape(0) == codes.shape(0) && theta.shape(1) == steps && before.shape(0) == count, "thresholds of each step");
     const OrderedSums rows = ordered_rows(codes, weights, count, normal);
     const OrderedState from = ordered_state(state, codes.shape(0));
     double *gain, *slope;
     OutVector g = new_vector(steps, gain);
     OutMatrix s = new_columns(count, steps, slope);
     nb::gil_scoped_release release;
-    for (size_t t = 0; t < steps; ++t) gain[t] = rows.move(from, theta.data() + t * count, U.data() + t * U.shape(0), slope + t * count);
+    for (size_t t = 0; t < steps; ++t) gain[t] = rows.move(from, before.data(), theta.data() + t * count, U.data() + t * U.shape(0), slope + t * count);
     return {g, s};
 }
 
 inline void bind_tall_classes(nb::module_& m) {
     m.def("softmax_look", &softmax_look);
     m.def("softmax_vectors", &softmax_vectors);
+    m.def("softmax_sums", &softmax_sums);
     m.def("softmax_move", &softmax_move);
     m.def("ordered_look", &ordered_look);
     m.def("ordered_vectors", &ordered_vectors);

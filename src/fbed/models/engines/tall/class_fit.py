@@ -244,17 +244,14 @@ class TallClassFit(TallFit):
         return self.sums.unit_moves(whole, step.reach)
 
     def _start_with(self, variable: int) -> Floats | None:
-        """Where the step of a model with one variable more, or the one after it, leads."""
-        if variable in self._ends:
-            return (
-                np.concatenate([self.coefficients, np.zeros(len(self._ends[variable]) - len(self.coefficients))])
-                + (self._ends[variable])
-            )
-        if variable not in self._looks or not self._can_follow(self._looks[variable]):
+        """Where the step of a model with one variable more, and the one after it, lead: a gradient is found sooner."""
+        if variable not in self._ends and self._can_follow(self._looks.get(variable)):
+            self._follow(np.array([variable]), np.zeros(1), np.ones(1), np.zeros(1, dtype=np.intp))
+        if variable not in self._ends:
             return self.start((*self.selected, variable))
-        whole = self._looks[variable].whole.copy()
-        whole[: len(self.maximum)] += self.maximum
-        return whole
+        end = self._ends[variable].copy()
+        end[: len(self.coefficients)] += self.coefficients
+        return end
 
     def _coefficients_of(self, variable: int) -> Floats:
         if variable in self.selected:

@@ -117,7 +117,7 @@ class OrderedSums:
             for t, (x, step) in enumerate(zip(X, own, strict=True)):
                 U[:, t] += x @ step
             codes, weights = self.codes[part], self.weights[part]
-            gain, slope = ordered_move(rows.table[part], codes, weights, self.is_normal, thresholds, U)
+            gain, slope = ordered_move(rows.table[part], codes, weights, self.is_normal, rows.thresholds, thresholds, U)
             return gain, slope, Z.T @ U, *(x.T @ U[:, t] for t, x in enumerate(X))
 
         gain, slope, of_model, *of_own = self.blocks.summed(work, k + 2 * len(steps) + _STATE)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import softmax_look, softmax_move, softmax_vectors
+from fbed._kernels import softmax_look, softmax_move, softmax_sums, softmax_vectors
 from fbed.matrix.candidate_steps import remainder
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
@@ -19,6 +19,7 @@ from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.movement import Moved
 from fbed.models.engines.tall.row_products import Vectors, products_of_group, products_of_singles, values_of
 from fbed.models.likelihoods.multinomial import Multinomial, class_scores
+from fbed.models.likelihoods.newton import unpacked
 from fbed.models.presentation import Estimates, standardised_to_users_scale
 from fbed.rules.p_values import Floats
 
@@ -55,11 +56,12 @@ class SoftmaxSums:
             Z = model(part)
             codes, weights = self.codes[part], self.weights[part]
             loss = softmax_look(np.asfortranarray(Z @ by_column), codes, weights, rows[part])
-            return np.array([loss]), Z.T @ softmax_vectors(rows[part], codes, weights, Z)
+            return np.array([loss]), *softmax_sums(rows[part], codes, weights, Z)
 
-        loss, found = self.blocks.summed(work, self._width(len(by_column)))
-        information = self._crossed(found[:, m:])
-        return Sweep(float(loss[0]), found[:, :m].ravel(), (information + information.T) / 2.0, rows)
+        loss, gradient, sums = self.blocks.summed(work, 2 * (m + len(by_column)))
+        each = unpacked(sums, len(by_column))[self._pairs]  # class, class, column, column
+        information = each.transpose(2, 0, 3, 1).reshape(len(coefficients), -1)
+        return Sweep(float(loss[0]), gradient.ravel(), information, rows)
 
     def look(self, rows: Floats, selected: Sequence[int], candidates: Indices) -> Looked:
         """Score (candidates × classes), products with the model, and information of each (candidates × classes²)."""
