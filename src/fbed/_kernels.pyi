@@ -678,6 +678,9 @@ def poisson_divergences(mean: Floats, change: Floats, weight: Floats) -> Floats:
 def add_by_level(codes: NDArray[Any], steps: Floats, out: Floats) -> None:
     """Adds the step of every row's level (levels × columns) to columns (column-major)."""
 
+def log_of_positive(x: float) -> float:
+    """log(x) as vectors compute it."""
+
 def softmax_look(eta: Floats, codes: Which, weights: Floats, p: Floats) -> float:
     """Half the deviance of classes at linear predictors; probabilities of all but the first are written to `p`."""
 

@@ -524,4 +524,5 @@ NB_MODULE(_kernels, m) {
     bind_tall_classes(m);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
+    m.def("log_of_positive", &log_of_positive);
 }

@@ -38,6 +38,7 @@ public:
             const double* v = eta + first;
             find_top(v, rows, top);
             own_of(v, first, rows, own);
+#pragma omp simd
             for (int64_t i = 0; i < rows; ++i) total[i] = exp_of_negative(-top[i]);
             for (int64_t c = 0; c < s.m; ++c) {
                 double* p = s.of(c) + first;
@@ -48,8 +49,9 @@ public:
                     total[i] += p[i];
                 }
             }
+#pragma omp simd reduction(+ : loss)
             for (int64_t i = 0; i < rows; ++i) {
-                loss += s.weights[first + i] * (std::log(total[i]) + (top[i] - own[i]));
+                loss += s.weights[first + i] * (log_of_positive(total[i]) + (top[i] - own[i]));
                 total[i] = 1.0 / total[i];
             }
             for (int64_t c = 0; c < s.m; ++c) {
@@ -117,6 +119,7 @@ public:
                 double* v = U + t * s.m * s.n + first;
                 find_top(v, rows, top);
                 own_of(v, first, rows, own);
+#pragma omp simd
                 for (int64_t i = 0; i < rows; ++i) total[i] = std::max(rest[i], 0.0) * exp_of_negative(-top[i]);
                 for (int64_t c = 0; c < s.m; ++c) {
                     const double* p = s.of(c) + first;
@@ -128,8 +131,9 @@ public:
                     }
                 }
                 double sum = 0;
+#pragma omp simd reduction(+ : sum)
                 for (int64_t i = 0; i < rows; ++i) {
-                    sum += s.weights[first + i] * (own[i] - top[i] - std::log(total[i]));
+                    sum += s.weights[first + i] * (own[i] - top[i] - log_of_positive(total[i]));
                     total[i] = s.weights[first + i] / total[i];
                 }
                 gain[t] += sum;

@@ -213,6 +213,8 @@ class TallClassFit(TallFit):
         own = slope[size:] - step.gamma.T @ slope[:size]
         delta = np.linalg.solve(step.left, own)
         further = np.concatenate([self.factor.solve(slope[:size]) - step.gamma @ delta, delta])
+        if not np.isfinite(gain + further.sum()):
+            return 0.0, np.inf
         self._ends[variable] = step.whole + further
         bend = float(self._bend(step.moved)[0])
         promised = max(0.0, float(slope @ further)) * np.exp(bend)

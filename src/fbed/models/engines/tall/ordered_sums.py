@@ -16,7 +16,14 @@ from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.movement import Moved
-from fbed.models.engines.tall.row_products import Vectors, products_of_group, products_of_singles, values_of
+from fbed.models.engines.tall.row_products import (
+    Vectors,
+    add_steps,
+    moved_by,
+    products_of_group,
+    products_of_singles,
+    values_of,
+)
 from fbed.models.likelihoods.ordinal import Ordinal
 from fbed.models.presentation import Estimates, standardised_to_users_scale
 from fbed.rules.p_values import Floats
@@ -89,14 +96,14 @@ class OrderedSums:
     def look(self, rows: OrderedRows, selected: Sequence[int], candidates: Indices) -> Looked:
         """Score, products with thresholds and the model's columns, and information of each."""
         along, own = products_of_singles(
-            self.blocks, candidates, self._vectors(rows, selected), np.array([1]), self._width(selected)
+            self.blocks, candidates, self._vectors(rows, selected), slice(1, 2), self._width(selected)
         )
         return Looked(along[:, :1], along[:, 2:].T, own[:, :, None])
 
     def look_at_group(self, rows: OrderedRows, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns."""
         along, own = products_of_group(
-            self.blocks, variable, self._vectors(rows, selected), np.array([1]), self._width(selected)
+            self.blocks, variable, self._vectors(rows, selected), slice(1, 2), self._width(selected)
         )
         return Looked(along[None, :, 0], along[:, 2:].T, own)
 
@@ -113,9 +120,9 @@ class OrderedSums:
 
         def work(part: slice) -> Sums:
             Z, X = model(part), list(read(part))
-            U = np.asfortranarray(Z @ along)
+            U = moved_by(Z, along)
             for t, (x, step) in enumerate(zip(X, own, strict=True)):
-                U[:, t] += x @ step
+                add_steps(x, step[:, None], U[:, t : t + 1])
             codes, weights = self.codes[part], self.weights[part]
             gain, slope = ordered_move(rows.table[part], codes, weights, self.is_normal, rows.thresholds, thresholds, U)
             return gain, slope, Z.T @ U, *(x.T @ U[:, t] for t, x in enumerate(X))

@@ -17,7 +17,14 @@ from fbed.models.base import Indices
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.movement import Moved
-from fbed.models.engines.tall.row_products import Vectors, products_of_group, products_of_singles, values_of
+from fbed.models.engines.tall.row_products import (
+    Vectors,
+    add_steps,
+    moved_by,
+    products_of_group,
+    products_of_singles,
+    values_of,
+)
 from fbed.models.likelihoods.multinomial import Multinomial, class_scores
 from fbed.models.likelihoods.newton import unpacked
 from fbed.models.presentation import Estimates, standardised_to_users_scale
@@ -55,7 +62,7 @@ class SoftmaxSums:
         def work(part: slice) -> Sums:
             Z = model(part)
             codes, weights = self.codes[part], self.weights[part]
-            loss = softmax_look(np.asfortranarray(Z @ by_column), codes, weights, rows[part])
+            loss = softmax_look(moved_by(Z, by_column), codes, weights, rows[part])
             return np.array([loss]), *softmax_sums(rows[part], codes, weights, Z)
 
         loss, gradient, sums = self.blocks.summed(work, 2 * (m + len(by_column)))
@@ -66,7 +73,7 @@ class SoftmaxSums:
     def look(self, rows: Floats, selected: Sequence[int], candidates: Indices) -> Looked:
         """Score (candidates × classes), products with the model, and information of each (candidates × classes²)."""
         m, size = self.n_predictors, 1 + self.blocks.width(selected)
-        first = m + size * np.arange(self._n_pairs)  # where the weights themselves are, times the constant
+        first = slice(m, None, size)  # where the weights themselves are, times the constant
         along, own = products_of_singles(
             self.blocks, candidates, self._vectors(rows, selected), first, self._width(size)
         )
@@ -75,7 +82,7 @@ class SoftmaxSums:
     def look_at_group(self, rows: Floats, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns, as if it were one of several classes each."""
         m, size = self.n_predictors, 1 + self.blocks.width(selected)
-        first = m + size * np.arange(self._n_pairs)
+        first = slice(m, None, size)
         along, own = products_of_group(self.blocks, variable, self._vectors(rows, selected), first, self._width(size))
         q = len(along)
         whole = own[self._pairs].transpose(2, 0, 3, 1).reshape(1, q * m, q * m)
@@ -92,9 +99,9 @@ class SoftmaxSums:
 
         def work(part: slice) -> Sums:
             Z, X = model(part), list(read(part))
-            U = np.asfortranarray(Z @ along)
+            U = moved_by(Z, along)
             for t, (x, step) in enumerate(zip(X, own, strict=True)):
-                U[:, t * m : (t + 1) * m] += x @ step
+                add_steps(x, step, U[:, t * m : (t + 1) * m])
             gain = softmax_move(rows[part], self.codes[part], self.weights[part], U)
             return gain, Z.T @ U, *(x.T @ U[:, t * m : (t + 1) * m] for t, x in enumerate(X))
 
