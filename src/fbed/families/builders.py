@@ -311,19 +311,21 @@ def _ordinal(request: Request) -> Model:
     def careful() -> RegressionModel:
         return _regression(request, likelihood)
 
-    if not _are_tall_classes(request, 1):
+    if not _are_tall_classes(request, 1, _FEWER if likelihood.raced else _SOONER):
         return careful()
     return TallModel(likelihood.name, OrderedSums(RowBlocks(request.design), likelihood), careful, kind=TallClassFit)
 
 
+_FEWER = 0.1  # part of the rows from which classes are quicker
 _MOST_PREDICTORS = 12  # of classes whose sums by blocks are quicker: they have all pairs of predictors
 _MOST_LEVELS = 32  # of a category that may be written out, as the columns of a model are
 
 
-def _are_tall_classes(request: Request, n_predictors: int) -> bool:
+def _are_tall_classes(request: Request, n_predictors: int, part: float = _FEWER) -> bool:
     """Whether classes go by sums over many rows; tables that are mostly 0 are known better by their entries."""
     design = request.design
-    if not _is_tall(request) or design.n_rows < TALL or design.is_stored or n_predictors > _MOST_PREDICTORS:
+    short = design.n_rows < part * TALL or design.is_stored or n_predictors > _MOST_PREDICTORS
+    if short or not _answers_by_bounds(request):
         return False
     large = any(len(factor.levels) > _MOST_LEVELS for factor in design.table.factors.values())
     return not (large or design.is_sparse or 2 * int(design.mostly_zero.sum()) > len(design.stored))

@@ -13,8 +13,8 @@ there, λ₁² = gᵀH⁻¹g in the metric of the fit on S, an upper one, since 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
@@ -27,6 +27,7 @@ from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.factor import NotTall
 from fbed.models.engines.tall.fit import SHORT, TallFit, in_doubt
 from fbed.models.engines.tall.movement import Moved, gained_by, gained_within
+from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _DELICATE = 1e-5  # part of a column's own information that S leaves, below which sums of products lose digits
 _SOUND = 1e-7  # and the part of it that some combination of classes has
 _SLACK = 1e-9  # rounding of sums, relative
+_MOST_PRODUCTS = 2**22  # of candidates with coefficients of the model that are held at once
+_FEW = 32  # candidates whose steps are kept although they do not pass
 _TOGETHER = 16  # steps whose ends are looked at side by side
 _MOST = 2.0  # how much curvature may change along a step that is followed to its end
 _LONGEST = 50.0  # beyond, nothing is known
@@ -50,6 +53,10 @@ class _Step:
     whole: Floats  # the step of all coefficients
     reach: Floats  # sizes of all columns
     moved: Moved
+
+    def copied(self) -> _Step:
+        """The same without what other candidates have beside it."""
+        return replace(self, gamma=self.gamma.copy(), whole=self.whole.copy(), reach=self.reach.copy())
 
 
 class TallClassFit(TallFit):
@@ -107,7 +114,7 @@ class TallClassFit(TallFit):
         """Brackets from a pass over the columns, ends of steps, fits: each for those in doubt after the one before."""
         df = self._widths(candidates)
         lower, upper = np.zeros(len(candidates)), np.where(df > 0, self.deviance * (1.0 + _SLACK), 0.0)
-        delicate = self._look(candidates, lower, upper)
+        delicate = self._look(candidates, lower, upper, critical(df))
         for i in np.flatnonzero(delicate):
             lower[i], df[i] = self._gain(int(candidates[i]))
             upper[i] = lower[i]
@@ -126,27 +133,28 @@ class TallClassFit(TallFit):
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         self._follow(candidates, lower, upper, rows)
 
-    def _look(self, candidates: Indices, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
-        """Brackets from one pass; who is delicate."""
-        delicate, rows = np.zeros(len(candidates), dtype=bool), self.sweep.rows
-        design = self.model.design
+    def _look(self, candidates: Indices, lower: Floats, upper: Floats, line: Floats) -> NDArray[np.bool_]:
+        """Brackets from one pass over the columns, some at a time; who is delicate."""
+        delicate, design = np.zeros(len(candidates), dtype=bool), self.model.design
         single = np.flatnonzero(design.varying[candidates])
-        if len(single):
-            looked = self.sums.look(rows, self.selected, candidates[single])
-            reach = np.vstack(
-                [np.tile(self.reach[:, None], len(single)), self.sums.blocks.reach(candidates[single])[None]]
-            )
-            lower[single], upper[single], delicate[single] = self._brackets_of(candidates[single], looked, reach)
+        together = max(1, _MOST_PRODUCTS // (len(self.coefficients) * self.sums.n_predictors))
+        blocks = np.split(single, np.arange(together, len(single), together)) if len(single) else []
+        for some in blocks:
+            looked = self.sums.look(self.sweep.rows, self.selected, candidates[some])
+            reach = np.tile(self.reach[:, None], len(some))
+            own = self.sums.blocks.reach(candidates[some])[None]
+            found = self._brackets_of(candidates[some], looked, np.vstack([reach, own]), line[some])
+            lower[some], upper[some], delicate[some] = found
         for i in np.flatnonzero(~design.varying[candidates] & (design.width[candidates] > 0)):
             variable = int(candidates[i])
-            looked = self.sums.look_at_group(rows, self.selected, variable)
+            looked = self.sums.look_at_group(self.sweep.rows, self.selected, variable)
             reach = np.concatenate([self.reach, self.sums.blocks.reach([variable])])[:, None]
-            found = self._brackets_of(candidates[[i]], looked, reach)
-            lower[i], upper[i], delicate[i] = found[0][0], found[1][0], found[2][0]
+            one = self._brackets_of(candidates[[i]], looked, reach, line[[i]])
+            lower[i], upper[i], delicate[i] = (part[0] for part in one)
         return delicate
 
     def _brackets_of(
-        self, candidates: Indices, looked: Looked, reach: Floats
+        self, candidates: Indices, looked: Looked, reach: Floats, line: Floats
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Brackets of variables that have as many coefficients each, and who is delicate."""
         count, size = looked.score.shape
@@ -160,11 +168,19 @@ class TallClassFit(TallFit):
         gammas = gamma.reshape(-1, count, size)
         steps = np.vstack([-np.einsum("dbs,bs->db", gammas, delta), delta.T])
         moved, promised = self._moved_by(candidates, steps, reach), np.einsum("bs,bs->b", score, delta)
-        for j, variable in enumerate(candidates.tolist()):
-            self._looks[variable] = _Step(
-                gammas[:, j], left[j], steps[:, j], reach[:, j], Moved(moved.rows[[j]], moved.thresholds[[j]])
-            )
-        return *self._brackets_by_step(candidates, promised, moved), delicate
+        steps_of = [
+            _Step(gammas[:, j], left[j], steps[:, j], reach[:, j], Moved(moved.rows[[j]], moved.thresholds[[j]]))
+            for j in range(count)
+        ]
+        lower, upper = self._brackets_by_step(promised, moved, steps_of)
+        wanted = (upper > line * (1.0 - TIE)) | (lower >= _best_but(lower, _FEW))
+        self._keep(candidates, steps_of, wanted & ~delicate)
+        return lower, upper, delicate
+
+    def _keep(self, candidates: Indices, steps: Sequence[_Step], wanted: NDArray[np.bool_]) -> None:
+        """Steps of those who may pass, and of the best few: nobody will ask about the others."""
+        for j in np.flatnonzero(wanted).tolist():
+            self._looks[int(candidates[j])] = steps[j].copied()
 
     def _moved_by(self, candidates: Indices, steps: Floats, reach: Floats) -> Moved:
         """How far steps move rows; a row has one level of a category."""
@@ -176,7 +192,7 @@ class TallClassFit(TallFit):
         beside = self.sums.moved(steps[: len(self.coefficients)], reach[: len(self.reach)])
         return beside.and_then(self.sums.farthest(levels.T @ own))
 
-    def _brackets_by_step(self, candidates: Indices, promised: Floats, moved: Moved) -> tuple[Floats, Floats]:
+    def _brackets_by_step(self, promised: Floats, moved: Moved, steps: Sequence[_Step]) -> tuple[Floats, Floats]:
         """Brackets from what steps promise and how far they go."""
         rounding = _SLACK * np.maximum(promised, 1e-9)
         bend = self._bend(moved)
@@ -185,7 +201,7 @@ class TallClassFit(TallFit):
         if self._has_duals:
             upper = whole * self.sums.above(self._bend(moved.and_then(self._drifted)))
         else:
-            ball = self._unit_beside(candidates, promised, moved).times(np.sqrt(whole))
+            ball = self._unit_beside(promised, moved, steps).times(np.sqrt(whole))
             upper = gained_within(self._bend(ball, ball.times(2.0)), whole)
         upper = np.minimum(upper + rounding, self.deviance * (1.0 + _SLACK))
         return np.maximum(lower, 0.0), upper
@@ -229,13 +245,12 @@ class TallClassFit(TallFit):
         """How far any step of length 1 moves a row."""
         return self.sums.unit_moves(self.covariance, self.reach)
 
-    def _unit_beside(self, candidates: Indices, promised: Floats, moved: Moved) -> Moved:
+    def _unit_beside(self, promised: Floats, moved: Moved, steps: Sequence[_Step]) -> Moved:
         """The same of models with one variable more: of one coefficient, it is what their own steps tell."""
-        if self._widths(candidates[:1])[0] > 1.0:
-            each = [self._unit_with(self._looks[variable]) for variable in candidates.tolist()]
+        if steps[0].left.size > 1:
+            each = [self._unit_with(step) for step in steps]
             return Moved(*(np.concatenate([getattr(one, name) for one in each]) for name in ("rows", "thresholds")))
-        length = np.sqrt(np.maximum(promised, 1e-300))
-        own = moved.times(1.0 / length)
+        own = moved.times(1.0 / np.sqrt(np.maximum(promised, 1e-300)))
         return Moved(np.hypot(self._unit.rows, own.rows), np.hypot(self._unit.thresholds, own.thresholds))
 
     def _unit_with(self, step: _Step) -> Moved:
@@ -295,6 +310,11 @@ class TallClassFit(TallFit):
         except NotTall:
             return model.careful.describe(self.selected)
         return told.fitted(model.name, fit.deviance, model.null_deviance)
+
+
+def _best_but(values: Floats, few: int) -> float:
+    """The value that only a few exceed."""
+    return float(np.partition(values, -few)[-few]) if len(values) > few else 0.0
 
 
 def _is_apart(own: Floats, left: Floats) -> NDArray[np.bool_]:
