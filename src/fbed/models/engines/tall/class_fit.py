@@ -13,7 +13,7 @@ there, λ₁² = gᵀH⁻¹g in the metric of the fit on S, an upper one, since 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -39,6 +39,7 @@ _SLACK = 1e-9  # rounding of sums, relative
 _MOST_PRODUCTS = 2**22  # of candidates with coefficients of the model that are held at once
 _FEW = 32  # candidates whose steps are kept although they do not pass
 _TOGETHER = 16  # steps whose ends are looked at side by side
+_WORTH_A_STEP = 1e-4  # promise of a step from which another one is followed before a fit begins
 _MOST = 2.0  # how much curvature may change along a step that is followed to its end
 _LONGEST = 50.0  # beyond, nothing is known
 _SHOWN = 1e-17  # what a fit may be short of its maximum where standard errors are shown
@@ -125,10 +126,20 @@ class TallClassFit(TallFit):
             self._follow(candidates, lower, upper, passing)  # whose p-value is smallest, wide brackets would not tell
         else:
             self._narrow_leaders(candidates, lower, upper, passing)
+        self._follow_on(candidates, lower, upper, in_doubt(lower, upper, line))
         for i in in_doubt(lower, upper, line):
             lower[i], df[i] = self._gain(int(candidates[i]), doubtful=False)
             upper[i] = lower[i]
         return Bounds(lower, np.maximum(upper, lower), df, self.reference)
+
+    def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
+        """In a race rivals are followed another step, so that hardly anybody but the winner is fitted."""
+        lower, upper = lower.copy(), upper.copy()
+        unknown = np.flatnonzero(lower < upper)
+        rivals = unknown[upper[unknown] >= lower.max(initial=0.0) * (1.0 - TIE)]
+        if race and len(rivals) > 1:
+            self._follow_on(candidates, lower, upper, rivals)
+        return super().contest(candidates, lower, upper, race)
 
     def _narrow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         self._follow(candidates, lower, upper, rows)
@@ -208,7 +219,16 @@ class TallClassFit(TallFit):
 
     def _follow(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Bounds from the ends of steps, for those whose statistic is not known."""
-        known = self._looks
+        self._look_at_ends(candidates, lower, upper, rows, self._looks)
+
+    def _follow_on(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
+        """The same from the ends of the steps after these."""
+        further = {v: self._after(v) for v in candidates[rows].tolist() if v in self._ends}
+        self._look_at_ends(candidates, lower, upper, rows, further)
+
+    def _look_at_ends(
+        self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices, known: Mapping[int, _Step]
+    ) -> None:
         rows = np.array(
             [i for i in rows.tolist() if lower[i] < upper[i] and self._can_follow(known.get(int(candidates[i])))]
         )
@@ -219,6 +239,12 @@ class TallClassFit(TallFit):
                 low, high = self._bracket_at_end(int(candidates[i]), step, gain, slope)
                 lower[i] = max(lower[i], low)
                 upper[i] = max(lower[i], min(upper[i], high))
+
+    def _after(self, variable: int) -> _Step:
+        """The step of a variable and the one from where that ends."""
+        whole, reach = self._ends[variable], self._looks[variable].reach
+        moved = self._moved_by(np.array([variable]), whole[:, None], reach[:, None])
+        return replace(self._looks[variable], whole=whole, moved=moved)
 
     def _can_follow(self, step: _Step | None) -> bool:
         return step is not None and bool(self._bend(step.moved)[0] <= _MOST)
@@ -231,7 +257,7 @@ class TallClassFit(TallFit):
         further = np.concatenate([self.factor.solve(slope[:size]) - step.gamma @ delta, delta])
         if not np.isfinite(gain + further.sum()):
             return 0.0, np.inf
-        self._ends[variable] = step.whole + further
+        self._ends[variable], self._promised[variable] = step.whole + further, float(slope @ further)
         bend = float(self._bend(step.moved)[0])
         promised = max(0.0, float(slope @ further)) * np.exp(bend)
         ball = self._unit_with(step).times(np.exp(0.5 * bend) * np.sqrt(promised))
@@ -262,8 +288,11 @@ class TallClassFit(TallFit):
 
     def _start_with(self, variable: int) -> Floats | None:
         """Where the step of a model with one variable more, and the one after it, lead: a gradient is found sooner."""
+        one, nothing = np.array([variable]), np.zeros(1, dtype=np.intp)
         if variable not in self._ends and self._can_follow(self._looks.get(variable)):
-            self._follow(np.array([variable]), np.zeros(1), np.ones(1), np.zeros(1, dtype=np.intp))
+            self._follow(one, np.zeros(1), np.ones(1), nothing)
+        if self._promised.get(variable, 0.0) > _WORTH_A_STEP:
+            self._follow_on(one, np.zeros(1), np.ones(1), nothing)
         if variable not in self._ends:
             return self.start((*self.selected, variable))
         end = self._ends[variable].copy()
@@ -274,6 +303,11 @@ class TallClassFit(TallFit):
         if variable in self.selected:
             return self.maximum[self.place(variable)]
         return np.zeros(int(self.model.design.width[variable]) * self.sums.n_predictors)
+
+    @cached_property
+    def _promised(self) -> dict[int, float]:
+        """What the last steps of some promised that are followed."""
+        return {}
 
     @cached_property
     def _looks(self) -> dict[int, _Step]:
