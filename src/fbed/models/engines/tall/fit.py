@@ -47,6 +47,7 @@ SHORT = 1e-9  # what a fit may always be short of its maximum, in units of the d
 _MOST_SHORT = 1e-3  # and what it may be where its deviance is known all the same
 _WRONG = 1e-8  # how far the deviance may be from its minimum then
 _NEAR = 0.1  # how far the last step may move a row
+_CLOSE = 1e-17  # what a fit may be short of its maximum where scores of its rows are told
 _RIVALS = 16  # candidates for the best whose moments are found in one pass
 _ROUNDING = 1e-13  # of a sum of losses
 _SWEEPS = 30  # Newton iterations after which a model counts as next to separated
@@ -137,8 +138,16 @@ class TallFit:
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """Score of every row (its copies together), and its variance up to a factor, None for 1."""
-        found: tuple[Floats, Floats | None] = cast("ScoredVerbs", self.sums).row_scores(self.sweep.rows)
+        found: tuple[Floats, Floats | None] = cast("ScoredVerbs", self.sums).row_scores(self._closer.sweep.rows)
         return found
+
+    @cached_property
+    def _closer(self) -> TallFit:
+        """The fit with the rows of its maximum: scores are wrong to first order in the way that is left to it."""
+        try:
+            return self if self.short <= _CLOSE else self.again()
+        except NotTall:
+            return self
 
     @cached_property
     def reach(self) -> Floats:
