@@ -38,10 +38,12 @@ class Case:
     offset: np.ndarray | None = None
 
 
-def trail_of(case, family, criterion, engine, n_threads=1, memo=None, device=None, **plan):
+def trail_of(case, family, criterion, engine, n_threads=1, memo=None, device=None, link=None, **plan):
     """The search as `fbed.select` does it, with every scan kept."""
     about_rows = {"sample_weight": case.weights, "offset": case.offset}
-    problem = read_problem(case.X, case.y, [criterion], family=family, engine=engine, device=device, **about_rows)
+    problem = read_problem(
+        case.X, case.y, [criterion], family=family, engine=engine, device=device, link=link, **about_rows
+    )
     p = problem.table.n_variables
     candidates = np.setdiff1d(np.arange(p), case.forced).astype(np.intp)
     rule = criterion.bind(problem.model.n, problem.design.n_varying(candidates))

@@ -691,3 +691,31 @@ def poisson_divergences(mean: Floats, change: Floats, weight: Floats) -> Floats:
 
 def add_by_level(codes: NDArray[Any], steps: Floats, out: Floats) -> None:
     """Adds the step of every row's level (levels × columns) to columns (column-major)."""
+
+def log_of_positive(x: float) -> float:
+    """log(x) as vectors compute it."""
+
+def softmax_look(eta: Floats, codes: Which, weights: Floats, p: Floats) -> float:
+    """Half the deviance of classes at linear predictors; probabilities of all but the first are written to `p`."""
+
+def softmax_vectors(p: Floats, codes: Which, weights: Floats, Z: Floats) -> Floats:
+    """Residuals of classes but the first, then the curvature of every pair of these times every column of Z."""
+
+def softmax_sums(p: Floats, codes: Which, weights: Floats, Z: Floats) -> tuple[Floats, Floats]:
+    """Gradient, a column a class; sums of the curvature of pairs of classes with products of two columns of Z."""
+
+def softmax_move(p: Floats, codes: Which, weights: Floats, U: Floats) -> Floats:
+    """What the log-likelihood gains as predictors move by U, and residuals there in the place of U."""
+
+def ordered_look(
+    eta: Floats, theta: Floats, codes: Which, weights: Floats, normal: bool, state: Floats
+) -> tuple[float, Floats, Floats, Floats, float]:
+    """Half the deviance, slopes and curvatures of thresholds, the furthest edge; `state` of the rows is written."""
+
+def ordered_vectors(state: Floats, codes: Which, weights: Floats, Z: Floats, thresholds: int) -> Floats:
+    """Slopes, curvatures, what rows have with each threshold, then curvatures times the columns of Z."""
+
+def ordered_move(
+    state: Floats, codes: Which, weights: Floats, normal: bool, before: Floats, theta: Floats, U: Floats
+) -> tuple[Floats, Floats]:
+    """Gains of steps that end at thresholds and move predictors by U, with slopes there in its place; of thresholds."""

@@ -24,6 +24,7 @@
 #include "rows.hpp"
 #include "score_intervals.hpp"
 #include "transpose.hpp"
+#include "tall_classes.hpp"
 #include "wald.hpp"
 #include "whiten.hpp"
 
@@ -520,6 +521,8 @@ NB_MODULE(_kernels, m) {
     m.def("deviances_after", &deviances_after);
     m.def("concordant_pairs", &concordant_pairs);
     bind_coded_models(m);
+    bind_tall_classes(m);
     m.def("bound_functions", [](double z) { return std::make_tuple(P(z), P4(z), E4(z)); });
     m.def("elementary_functions", [](double x, double e) { return std::make_tuple(exp_of_negative(x), log1p_of_unit(e)); });
+    m.def("log_of_positive", &log_of_positive);
 }

@@ -66,4 +66,15 @@ inline double log1p_of_unit(double e) {
     return 2.0 * s * p;
 }
 
+// log(x) of a normal positive number: of its power of two, and of what that leaves, which is from 1 to 2. Right to 1e-16 beside 1.
+inline double log_of_positive(double x) {
+    uint64_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    const uint64_t small = (bits & 0x000fffffffffffffULL) | 0x3ff0000000000000ULL, shifted = (bits >> 52) | 0x4330000000000000ULL;
+    double rest, power;
+    std::memcpy(&rest, &small, sizeof rest);
+    std::memcpy(&power, &shifted, sizeof power);  // 2^52 and the exponent, which is 1023 for 1
+    return (power - 4503599627371519.0) * 6.93147180559945309417e-01 + log1p_of_unit(rest - 1.0);
+}
+
 }  // namespace fbed

@@ -27,12 +27,15 @@ from fbed.models.engines.scattered_classes import ScatteredFit
 from fbed.models.engines.scored import ScoredFit
 from fbed.models.engines.survival import SurvivalFit
 from fbed.models.engines.tall.array_sums import ArraySums
+from fbed.models.engines.tall.class_fit import TallClassFit
 from fbed.models.engines.tall.course import Course, order_of_risk
 from fbed.models.engines.tall.linear import LinearSums, Products, TallGaussian
 from fbed.models.engines.tall.model import TallModel
+from fbed.models.engines.tall.ordered_sums import OrderedSums
 from fbed.models.engines.tall.packed_sums import PackedSums
 from fbed.models.engines.tall.risk_sums import RiskSums, in_order
 from fbed.models.engines.tall.row_sums import RowSums
+from fbed.models.engines.tall.softmax_sums import SoftmaxSums
 from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.engines.trials import Halves, Trials, TrialsByFits
 from fbed.models.engines.wald import WaldFit
@@ -299,9 +302,17 @@ def _multinomial(request: Request) -> Model:
     for note in slow:
         warnings.warn(note, SlowSearch, stacklevel=2)
     likelihood = Multinomial(codes, labels, request.design.weights)
-    if _answers_by_bounds(request) and not request.design.is_stored:
-        return _with_notes(Classes(request.design, likelihood), slow)
-    return _with_notes(_regression(request, likelihood), slow)
+
+    def careful() -> RegressionModel:
+        if _answers_by_bounds(request) and not request.design.is_stored:
+            return _with_notes(Classes(request.design, likelihood), slow)
+        return _with_notes(_regression(request, likelihood), slow)
+
+    if not _are_tall_classes(request, len(labels) - 1):
+        return careful()
+    return TallModel(
+        likelihood.name, SoftmaxSums(RowBlocks(request.design), likelihood), careful, tuple(slow), TallClassFit
+    )
 
 
 def _slow_classes(request: Request, n_classes: int) -> list[str]:
@@ -320,7 +331,29 @@ def _slow_classes(request: Request, n_classes: int) -> list[str]:
 def _ordinal(request: Request) -> Model:
     codes, labels = request.outcome.ordered_classes()
     _refuse_lone_members(request, codes, labels)
-    return _regression(request, Ordinal(codes, labels, request.design.weights, request.link or "logit"))
+    likelihood = Ordinal(codes, labels, request.design.weights, request.link or "logit")
+
+    def careful() -> RegressionModel:
+        return _regression(request, likelihood)
+
+    if not _are_tall_classes(request, 1, _FEWER if likelihood.raced else _SOONER):
+        return careful()
+    return TallModel(likelihood.name, OrderedSums(RowBlocks(request.design), likelihood), careful, kind=TallClassFit)
+
+
+_FEWER = 0.1  # part of the rows from which classes are quicker
+_MOST_PREDICTORS = 12  # of classes whose sums by blocks are quicker: they have all pairs of predictors
+_MOST_LEVELS = 32  # of a category that may be written out, as the columns of a model are
+
+
+def _are_tall_classes(request: Request, n_predictors: int, part: float = _FEWER) -> bool:
+    """Whether classes go by sums over many rows; tables that are mostly 0 are known better by their entries."""
+    design = request.design
+    short = design.n_rows < part * TALL or design.is_stored or n_predictors > _MOST_PREDICTORS
+    if short or not _answers_by_bounds(request):
+        return False
+    large = any(len(factor.levels) > _MOST_LEVELS for factor in design.table.factors.values())
+    return not (large or design.is_sparse or 2 * int(design.mostly_zero.sum()) > len(design.stored))
 
 
 def _refuse_lone_members(request: Request, codes: NDArray[np.intp], labels: Sequence[Any]) -> None:

@@ -7,6 +7,7 @@ sweep encloses the deviance, and whoever only has to be told from others need no
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from fbed.models.engines.tall.factor import Factor, NotTall
 from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
 
-_SHORT = 1e-9  # what a fit may always be short of its maximum, in units of the deviance
+SHORT = 1e-9  # what a fit may always be short of its maximum, in units of the deviance
 _MOST_SHORT = 1e-3  # and what it may be where its deviance is known all the same
 _WRONG = 1e-8  # how far the deviance may be from its minimum then
 _NEAR = 0.1  # how far the last step may move a row
@@ -29,18 +30,49 @@ Until = Callable[[float, float], bool]
 """Whether a deviance between these is known well enough."""
 
 
-class Climb:
-    """The way to the maximum of a model: `at` is where the last sweep was, `here` what it found there.
+class Climber(Protocol):
+    """A model on the way to its maximum."""
 
-    `furthest` tells how far a step can move a row, `beside` is the deviance of the model that this one will be compared
-    with, if there is one.
+    def sweep_at(self, coefficients: Floats) -> Sweep:
+        """A look at the model at some coefficients."""
+
+    def drift_of(self, step: Floats, here: Sweep) -> float:
+        """How far a step moves a row."""
+
+    def left_to_gain(self, promised: float, drift: float) -> tuple[float, float]:
+        """What is left to gain where a step that moves rows so far promises so much: at least, at most."""
+
+    def enough(self, loss: float, drift: float) -> float:
+        """What the last step may promise."""
+
+
+def left_by_step(promised: float, drift: float) -> tuple[float, float]:
+    """N²P(f) and N²P(−f)."""
+    if drift > 1.0:
+        return 0.0, np.inf
+    most, least = P(np.array([-drift, drift]))
+    return promised * float(least), promised * float(most)
+
+
+def enough_beside(beside: float, loss: float, drift: float) -> float:
+    """What the gain of a step that moves no row by more than `drift` may be for its sweep to be left out.
+
+    P(±f) is 1 ∓ f/3: so far the deviance may be from its minimum, and that must neither be seen in it nor make a
+    difference between statistics that are the same. `beside` is the deviance that this one will be compared with.
     """
+    if np.isnan(beside):
+        return SHORT
+    worth = abs(beside - 2.0 * loss)
+    wrong = min(_WRONG, TIE * worth) if worth > 1.0 else TIE
+    return max(SHORT, min(_MOST_SHORT, 2.0 * wrong / max(drift, 1e-300)))
 
-    def __init__(
-        self, sweep: Callable[[Floats], Sweep], furthest: Callable[[Floats], float], start: Floats, beside: float
-    ) -> None:
-        self._sweep, self._furthest, self._beside, self._left = sweep, furthest, beside, _SWEEPS
-        self.at, self.here = start, sweep(start)
+
+class Climb:
+    """The way to the maximum of a model: `at` is where the last sweep was, `here` what it found there."""
+
+    def __init__(self, climber: Climber, start: Floats) -> None:
+        self._climber, self._left = climber, _SWEEPS
+        self.at, self.here = start, climber.sweep_at(start)
         self._look_around()
 
     def go(self, until: Until | None = None) -> None:
@@ -55,17 +87,15 @@ class Climb:
 
         A small N² alone may belong to a point where rows are certain and wrong.
         """
-        return self.drift <= _NEAR and self.gain <= self._enough()
+        return self.drift <= _NEAR and self.gain <= self._climber.enough(self.here.loss, self.drift)
 
     @property
     def deviance(self) -> tuple[float, float]:
         """What the deviance of the model is at least and at most."""
         here, gain = 2.0 * self.here.loss, max(self.gain, 0.0)
-        if self.drift > 1.0:
-            return 0.0, here
-        most, least = P(np.array([-self.drift, self.drift]))
+        least, most = self._climber.left_to_gain(gain, self.drift)
         rounding = _SLACK * gain + 4.0 * _ROUNDING * here
-        return max(0.0, here - gain * float(most) - rounding), here - gain * float(least) + rounding
+        return max(0.0, here - most - rounding), here - least + rounding
 
     def _look_around(self) -> None:
         if self._left == 0:
@@ -73,28 +103,17 @@ class Climb:
         self._left -= 1
         self.factor = Factor(self.here.information)
         self.step = self.factor.solve(self.here.gradient)
-        self.gain, self.drift = float(self.here.gradient @ self.step), self._furthest(self.step)
+        self.gain = float(self.here.gradient @ self.step)
         if not np.isfinite(self.gain):
             raise NotTall
+        self.drift = self._climber.drift_of(self.step, self.here)
 
     def _move(self) -> None:
         """A Newton step; one that gains nothing is halved."""
         for part in _PARTS:
             with np.errstate(all="ignore"):  # a step may lead beyond all numbers: then it is cut
-                there = self._sweep(self.at + part * self.step)
+                there = self._climber.sweep_at(self.at + part * self.step)
             if there.loss <= self.here.loss * (1.0 + _ROUNDING):
                 self.at, self.here = self.at + part * self.step, there
                 return
         raise NotTall
-
-    def _enough(self) -> float:
-        """What the gain of a step that moves no row by more than the drift may be for its sweep to be left out.
-
-        P(±f) is 1 ∓ f/3: so far the deviance may be from its minimum, and that must neither be seen in it nor make
-        a difference between statistics that are the same.
-        """
-        if np.isnan(self._beside):
-            return _SHORT
-        worth = abs(self._beside - 2.0 * self.here.loss)
-        wrong = min(_WRONG, TIE * worth) if worth > 1.0 else TIE
-        return max(_SHORT, min(_MOST_SHORT, 2.0 * wrong / max(self.drift, 1e-300)))

@@ -31,11 +31,11 @@ from fbed.models.base import COLLINEAR, Bounds, Fit, FittedModel, Indices
 from fbed.models.engines.bound_functions import E4, P4, E
 from fbed.models.engines.projection import Projected
 from fbed.models.engines.single_answers import gain_of, loss_of
-from fbed.models.engines.tall.answers import Looked
-from fbed.models.engines.tall.climb import Climb, Until
+from fbed.models.engines.tall.answers import Looked, Sweep
+from fbed.models.engines.tall.climb import Climb, Until, enough_beside, left_by_step
 from fbed.models.engines.tall.description import described
 from fbed.models.engines.tall.factor import NotTall, solved_by_pivots
-from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, SparingVerbs
+from fbed.models.engines.tall.row_questions import LevelVerbs, MomentVerbs, RareVerbs, ScoredVerbs, SparingVerbs
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.models.engines.tall.screen import Here
 from fbed.models.likelihoods.likelihood import SATURATED
@@ -45,6 +45,7 @@ from fbed.rules.p_values import ChiSquare, Floats
 if TYPE_CHECKING:
     from fbed.models.engines.tall.model import TallModel
 
+_CLOSE = 1e-17  # what a fit may be short of its maximum where scores of its rows are told
 _RIVALS = 16  # candidates for the best whose moments are found in one pass
 _DELICATE = 1e-5  # part of a column's own information that S leaves, below which sums of products lose digits
 _SLACK = 1e-9  # rounding of sums, relative
@@ -55,9 +56,10 @@ _FEW = 32  # candidates whose steps are kept although they do not pass: some of 
 
 
 class TallFit:
-    """Maximum likelihood on the standardised columns of S; `beside` and `until` are as in `Climb`.
+    """Maximum likelihood on the standardised columns of S.
 
-    A fit that was stopped as enough was known is not `finished`.
+    `beside` is the deviance of the model that this one will be compared with. A fit that was stopped as enough was
+    known, by `until`, is not `finished`.
     """
 
     reference = ChiSquare()
@@ -73,7 +75,8 @@ class TallFit:
     ) -> None:
         self.model, self.sums, self.selected = model, model.sums, selected
         start = self._cold() if start is None else start
-        self._climb = Climb(lambda at: self.sums.sweep(selected, at), self._furthest, start, beside)
+        self._beside = beside  # deviance of the model that this one will be compared with, if there is one
+        self._climb = Climb(self, start)
         self._climb.go(until)
         self._arrive()
         self._larger: dict[int, TallFit] = {}  # models with one variable more, as far as they were needed
@@ -112,6 +115,22 @@ class TallFit:
         self.short, self.drift, self.maximum = max(climb.gain, 0.0), climb.drift, climb.at + climb.step
         self.deviance = max(0.0, 2.0 * climb.here.loss - self.short)
 
+    def sweep_at(self, coefficients: Floats) -> Sweep:
+        """A look at the model at some coefficients."""
+        return self.sums.sweep(self.selected, coefficients)
+
+    def drift_of(self, step: Floats, here: Sweep) -> float:
+        """How far a step moves a row."""
+        return self._furthest(step)
+
+    def left_to_gain(self, promised: float, drift: float) -> tuple[float, float]:
+        """What is left to gain where a step that moves rows so far promises so much: at least, at most."""
+        return left_by_step(promised, drift)
+
+    def enough(self, loss: float, drift: float) -> float:
+        """What the last step may promise."""
+        return enough_beside(self._beside, loss, drift)
+
     @property
     def enclosed(self) -> tuple[float, float]:
         """What the deviance is at least and at most."""
@@ -119,8 +138,16 @@ class TallFit:
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """Score of every row (its copies together), and its variance up to a factor, None for 1."""
-        found: tuple[Floats, Floats | None] = cast("ScoredVerbs", self.sums).row_scores(self.sweep.rows)
+        found: tuple[Floats, Floats | None] = cast("ScoredVerbs", self.sums).row_scores(self._closer.sweep.rows)
         return found
+
+    @cached_property
+    def _closer(self) -> TallFit:
+        """The fit with the rows of its maximum: scores are wrong to first order in the way that is left to it."""
+        try:
+            return self if self.short <= _CLOSE else self.again()
+        except NotTall:
+            return self
 
     @cached_property
     def reach(self) -> Floats:
@@ -168,15 +195,15 @@ class TallFit:
             lower[i], df[i] = (0.0, df[i]) if hidden else self._gain(int(candidates[i]))
             upper[i] = lower[i]
         line = critical(df)
-        self._enclose_rare(candidates, lower, upper, _in_doubt(lower, upper, line))
-        self._narrow(candidates, lower, upper, _in_doubt(lower, upper, line))
+        self._enclose_rare(candidates, lower, upper, in_doubt(lower, upper, line))
+        self._narrow(candidates, lower, upper, in_doubt(lower, upper, line))
         passing = np.flatnonzero((df > 0) & (lower > line))
         if len(np.unique(df[passing])) > 1:
             self._narrow(candidates, lower, upper, passing)  # whose p-value is smallest, wide brackets would not tell
         else:
             self._enclose_rare(candidates, lower, upper, _rivals(lower, upper, passing))
             self._narrow_leaders(candidates, lower, upper, passing)
-        for i in _in_doubt(lower, upper, line):
+        for i in in_doubt(lower, upper, line):
             known = lower[i], upper[i], df[i]
             lower[i], upper[i], df[i] = self._gain_until(int(candidates[i]), partial(_is_told, line[i]), known)
         return Bounds(lower, np.maximum(upper, lower), df, self.reference)
@@ -340,7 +367,9 @@ class TallFit:
             return
         steps = [self._steps[int(v)] for v in candidates[rows]]
         along = np.column_stack([along for _, along in steps])
-        found = self.sums.moments(self.sweep.rows, self.selected, candidates[rows], [own for own, _ in steps], along)
+        found = cast("MomentVerbs", self.sums).moments(
+            self.sweep.rows, self.selected, candidates[rows], [own for own, _ in steps], along
+        )
         low, high = self._by_moments(found)
         lower[rows] = np.maximum(lower[rows], low)
         upper[rows] = np.maximum(np.minimum(upper[rows], high), lower[rows])
@@ -410,7 +439,7 @@ class TallFit:
         larger = self._with(variable) if whole else None
         if larger is None:
             return gain_of(self._with_care, variable)
-        return max(0.0, self.deviance - larger.deviance), float(self.model.design.width[variable])
+        return max(0.0, self.deviance - larger.deviance), float(self._widths(np.array([variable]))[0])
 
     def _gain_until(self, variable: int, told: Until, known: tuple[float, float, float]) -> tuple[float, float, float]:
         """The statistic of one more variable, or an interval that says what is asked; and its df."""
@@ -427,7 +456,7 @@ class TallFit:
 
     def _begin(self, variable: int, until: Until | None = None) -> None:
         start = self._start_with(variable)
-        begun = TallFit(self.model, (*self.selected, variable), start, self.deviance, until)
+        begun = type(self)(self.model, (*self.selected, variable), start, self.deviance, until)
         (self._larger if begun.finished else self._begun)[variable] = begun
 
     @cached_property
@@ -479,7 +508,7 @@ class TallFit:
 
     def _enclose_losses(self, variables: Indices, lower: Floats, upper: Floats, line: Floats) -> None:
         """Closer bounds for columns that are mostly 0, where those of Wald's statistic do not tell who stays."""
-        rows = [i for i in _in_doubt(lower, upper, line).tolist() if self.model.rare[variables[i]]]
+        rows = [i for i in in_doubt(lower, upper, line).tolist() if self.model.rare[variables[i]]]
         if len(rows) == 0 or len(self.maximum) > _FEW_COEFFICIENTS:
             return
         places = np.array([self.selected.index(int(variables[i])) for i in rows], dtype=np.intp)
@@ -506,7 +535,9 @@ class TallFit:
             step, _ = self._way_without(variable)
             start = np.delete(self.maximum - step, self.place(variable))
             try:
-                fit = TallFit(self.model, rest, start, self.deviance, lambda least, _: least > self.deviance + enough)
+                fit = type(self)(
+                    self.model, rest, start, self.deviance, lambda least, _: least > self.deviance + enough
+                )
             except NotTall:
                 return None
             if not fit.finished:
@@ -587,7 +618,7 @@ class TallFit:
 
     def again(self) -> TallFit:
         """From its own maximum: closer to it than a search needs."""
-        return TallFit(self.model, self.selected, self.maximum)
+        return type(self)(self.model, self.selected, self.maximum)
 
     def describe(self) -> FittedModel:
         """Coefficients and standard errors on the scale of the user's data."""
@@ -601,13 +632,13 @@ def _rivals(lower: Floats, upper: Floats, rows: Indices) -> Indices:
 
 def _is_told(line: float, lower: float, upper: float) -> bool:
     """Whether an interval is clear of a critical value."""
-    return not len(_in_doubt(np.array([lower]), np.array([upper]), np.array([line])))
+    return not len(in_doubt(np.array([lower]), np.array([upper]), np.array([line])))
 
 
 def _is_below(least: float, lower: float, upper: float) -> bool:
     return upper < least
 
 
-def _in_doubt(lower: Floats, upper: Floats, line: Floats) -> Indices:
+def in_doubt(lower: Floats, upper: Floats, line: Floats) -> Indices:
     """Whose interval may hold the critical value."""
     return np.flatnonzero((lower < upper) & (upper > line * (1.0 - TIE)) & (lower <= line * (1.0 + 2.0 * TIE)))

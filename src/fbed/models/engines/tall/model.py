@@ -23,8 +23,15 @@ class TallModel:
 
     has_likelihood = True
 
-    def __init__(self, name: str, sums: Verbs, careful: Callable[[], Model], notes: tuple[str, ...] = ()) -> None:
-        self._notes = notes
+    def __init__(
+        self,
+        name: str,
+        sums: Verbs,
+        careful: Callable[[], Model],
+        notes: tuple[str, ...] = (),
+        kind: type[TallFit] = TallFit,
+    ) -> None:
+        self._notes, self._kind = notes, kind
         self.name, self.n, self.sums, self.design = name, sums.n, sums, sums.design
         self.block_size = self.design.table.n_variables  # threads share the rows, not the candidates
         self._careful = careful
@@ -68,7 +75,7 @@ class TallModel:
     @property
     def n_predictors(self) -> int:
         """Linear predictors of a row."""
-        return 1
+        return getattr(self.sums, "n_predictors", 1)
 
     def fit(self, selected: Sequence[int], near: Fit | None = None) -> Fit:
         """Maximise the likelihood on a set of variables; `near` is the fit that the search had before."""
@@ -79,7 +86,7 @@ class TallModel:
         if known is not None:
             return known
         try:
-            return TallFit(self, selected, near.start(selected) if isinstance(near, TallFit) else None)
+            return self._kind(self, selected, near.start(selected) if isinstance(near, TallFit) else None)
         except NotTall:
             return self.careful.fit(selected, near)
 
@@ -90,7 +97,7 @@ class TallModel:
 
     def _null_deviance(self) -> float:
         try:
-            return TallFit(self, (), None).deviance
+            return self._kind(self, (), None).deviance
         except NotTall:  # offsets may be as far apart as predictors are under separation
             return self.careful.describe(()).null_deviance
 

@@ -10,7 +10,9 @@ from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.explained_columns import FarOut
+from fbed.models.engines.tall.movement import Moved
 from fbed.models.engines.tall.rows_left import RowsLeft
+from fbed.models.presentation import Estimates
 from fbed.rules.p_values import Floats
 
 
@@ -39,13 +41,53 @@ class Verbs(Protocol):
     def look_at_group(self, rows: Any, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns."""
 
+    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
+        """Products of the model's columns and of what a column is beside its part along them."""
+
+
+class MomentVerbs(Protocol):
+    """What a family tells whose variables have a coefficient for each column."""
+
     def moments(
         self, rows: Any, selected: Sequence[int], variables: Indices, own: Sequence[Floats], along: Floats
     ) -> Floats:
         """Second to fourth moments and extremes of the steps u = x·own − Z·along of some variables, a column each."""
 
-    def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
-        """Products of the model's columns and of what a column is beside its part along them."""
+
+class ClassVerbs(Verbs, Protocol):
+    """What a family of classes tells: variables have as many coefficients as there are predictors, a column.
+
+    Products of candidates are those of all their coefficients; `Looked.own` has a matrix for each candidate.
+    """
+
+    n_predictors: int
+    lead: int  # coefficients before those of variables
+
+    def ends(
+        self, rows: Any, selected: Sequence[int], variables: Indices, steps: Sequence[Floats]
+    ) -> tuple[Floats, list[Floats]]:
+        """What steps of models with one variable more each gain, and the gradients where they end."""
+
+    def moved(self, step: Floats, reach: Floats) -> Moved:
+        """How far steps, a column each, can move a row, whose columns have some size."""
+
+    def farthest(self, moves: Floats) -> Moved:
+        """The same of predictors of rows that are known."""
+
+    def unit_moves(self, covariance: Floats, reach: Floats) -> Moved:
+        """The same of any step of length 1 in the metric whose inverse is given."""
+
+    def bend(self, rows: Any, moved: Moved, within: Moved) -> Floats:
+        """How much curvature may change along steps, while nobody moves further than `within`; see `movement`."""
+
+    def above(self, bend: Floats) -> Floats:
+        """Factor on what a step promises that is no less than what there is to gain; infinite where nobody knows."""
+
+    def lost_by(self, bend: Floats, wald: Floats) -> Floats:
+        """What it costs at least to remove a variable, given the step to the nearest model without it."""
+
+    def estimates(self, selected: Sequence[int], coefficients: Floats, covariance: Floats) -> Estimates:
+        """Coefficients as people read them."""
 
 
 class ScoredVerbs(Protocol):
