@@ -33,7 +33,7 @@ from fbed.models.engines.single_answers import gain_of, loss_of
 from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.description import described
 from fbed.models.engines.tall.factor import Factor, NotTall, solved_by_pivots
-from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, SparingVerbs
+from fbed.models.engines.tall.row_questions import LevelVerbs, RareVerbs, ScoredVerbs, SparingVerbs, lead_reach
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.models.engines.tall.screen import Here
 from fbed.models.likelihoods.likelihood import SATURATED
@@ -102,7 +102,7 @@ class TallFit:
         for _ in range(_SWEEPS):
             self.factor = Factor(here.information)
             step = self.factor.solve(here.gradient)
-            gain, drift = float(here.gradient @ step), self._furthest(step)
+            gain, drift = float(here.gradient @ step), self._furthest(step, self._reach_at(at))
             if not np.isfinite(gain):
                 raise NotTall
             if drift <= _NEAR and gain <= self._enough(here.loss, drift):
@@ -139,16 +139,20 @@ class TallFit:
     @cached_property
     def reach(self) -> Floats:
         """The largest size of every column of the model, the constant first."""
-        return np.concatenate([np.ones(self.lead), self.sums.blocks.reach(self.selected)])
+        return self._reach_at(self.coefficients)
+
+    def _reach_at(self, coefficients: Floats) -> Floats:
+        first = lead_reach(self.sums, coefficients)
+        return np.concatenate([first, self.sums.blocks.reach(self.selected)])
 
     @property
     def lead(self) -> int:
         """How many coefficients come before those of the variables."""
-        return 1 if self.sums.constant else 0
+        return len(self.maximum) - self.sums.blocks.width(self.selected)
 
-    def _furthest(self, along: Floats) -> float:
+    def _furthest(self, along: Floats, reach: Floats | None = None) -> float:
         """How far a step of the coefficients can move a row."""
-        return self.sums.stretch * float(np.abs(along) @ self.reach)
+        return self.sums.stretch * float(np.abs(along) @ (self.reach if reach is None else reach))
 
     # --- adding a variable ------------------------------------------------------------------------------------------
 
@@ -461,6 +465,7 @@ class TallFit:
         charge = 4.0 * short * np.sqrt(wald) + 2.0 * self.short
         lower = E(-furthest - self.drift * (1.0 + furthest)) * wald * (1.0 - _SLACK) - charge
         upper = E(np.minimum(furthest, 700.0)) * wald * (1.0 + _SLACK) + charge
+        upper[furthest > getattr(self.sums, "farthest_removal", np.inf)] = np.inf
         for i, variable in enumerate(variables.tolist()):
             if self._spared and self._sparing.needs_for_rows(self.selected, variable):  # without it, more rows count
                 upper[i] = np.inf
@@ -563,7 +568,7 @@ class TallFit:
         out = np.concatenate([self.maximum - along, own])
         if self.sums.blocks.codes(variable) is not None:  # levels as they are, where the model has standardised ones
             center, scale = self.model.design.moments(variable)
-            out[: self.lead] += float(own @ center)
+            out[: int(self.sums.constant)] += float(own @ center)
             out[-len(own) :] *= scale
         return out
 
