@@ -9,8 +9,8 @@ orthogonal to the model. Then m and R are linear in ρ, and the second derivativ
 
     −e²/m − (er − s)²/(R(r + ρ)²)        (er − s at the fit),
 
-that of φ falls: half the least second derivative of the bound, ℓ, is known on a wide interval, and is positive around
-most fits. There the bound is nowhere below its tangent and ℓρ².
+that of φ falls: the least second derivative of the bound is known between any two ρ, and is positive around most fits.
+So the bound is nowhere below its tangent and ℓρ², for some ℓ that is known on a wide interval.
 
 A candidate changes residuals by c₀ + ρc₁, each of a length √Σac²w⁻¹ under the weights of the fit, L and q. While m and
 R change by κ|ρ| of themselves at most, 1/w does so by ϱ|ρ|, ϱ = κ/(1 − κ·max|ρ|). By how much the predictor of the dual
@@ -22,7 +22,7 @@ adds to what a candidate gains at the fit is that of b|ρ| − aρ²,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -36,7 +36,7 @@ from fbed.rules.p_values import Floats
 _WIDEST = [0.25, 0.12, 0.06, 0.03]  # how far the interval may reach, in units of r
 _STEADY = 0.25  # part of its curvature at the fit that the bound keeps to the ends
 _INSIDE = 0.6  # part of themselves by which m and R may change
-_PARTS = 16  # of the interval, each with second derivatives of its own
+_PARTS = 8  # of each half of the interval, each with second derivatives of its own
 _DIGITS = 1e-11  # part of sums that are subtracted from each other which may be rounding
 
 
@@ -54,12 +54,16 @@ class Tangent:
     widest: float  # max|ρ|
     off: tuple[float, float, float]  # A₀, A₁ and A₂
     off_model: float  # A₁ of changes that are not orthogonal to the model
+    inner: Tangent | None = None  # what knows more of dispersions that are nearer to the fit
 
     def gained(self, length: Floats, other: Floats, z: Floats, within: bool = True) -> Floats:
         """What other dispersions of the interval add at most; `within` says that changes are orthogonal to the model.
 
         c₀ has a length and so has c₁, the other; z is the largest part of m or R that they take, anywhere.
         """
+        nearer, nearest = np.zeros_like(length), 0.0
+        if self.inner is not None:
+            nearer, nearest = self.inner.gained(length, other, z, within), self.inner.widest
         first = self.off[1] if within else self.off_model
         steeper = P(-np.minimum(z, 1.0))
         b = abs(self.slope) + steeper * length * (2.0 * other + self.changing * length)
@@ -67,8 +71,8 @@ class Tangent:
         a = self.curved - steeper * other * (other + self.changing * (2.0 * length + other * self.widest))
         a = a - 2.0 * (length * self.off[2] + other * (first + self.off[2] * self.widest))
         inside = 2.0 * a * self.widest > b
-        most = np.where(inside, b**2 / np.where(inside, 4.0 * a, 1.0), self.widest * (b - a * self.widest))
-        return np.where(z < 1.0, most, np.inf)
+        at = np.maximum(np.where(inside, b / np.where(inside, 2.0 * a, 1.0), self.widest), nearest)
+        return np.where(z < 1.0, np.maximum(nearer, at * (b - a * at)), np.inf)
 
     @property
     def longest(self) -> float:
@@ -89,7 +93,9 @@ def tangent_at(family: NegativeBinomial, dual: Dual, a: Floats, least: float) ->
         width = part * path.r
         curved = path.curved(width) if path.relative * width < _INSIDE else 0.0
         if curved > _STEADY * at > 0.0:
-            return path.tangent(low, high, width, curved)
+            found = path.tangent(low, high, width, curved)
+            half = width / 2.0
+            return replace(found, inner=path.tangent(low, high, half, path.curved(half)))
     return None
 
 
@@ -111,11 +117,27 @@ class _Path:
         self.relative = float(max((np.abs(self.e) / self.m).max(), (np.abs(self.up) / self.R).max()))
 
     def curved(self, width: float) -> float:
-        """Half the least second derivative of the bound up to some |ρ|, from one part of the way to the next."""
+        """The largest ℓ with which the bound is nowhere below its tangent and ℓρ², up to some |ρ|.
+
+        Second derivatives of one part of the way after the other tell what it has risen to at least.
+        """
         if width == 0.0:
             return self._curved_between(0.0, 0.0)
-        ends = np.linspace(-width, width, _PARTS + 1).tolist()
-        return min(self._curved_between(one, other) for one, other in pairwise(ends))
+        return min(self._curved_towards(width), self._curved_towards(-width))
+
+    def _curved_towards(self, end: float) -> float:
+        most, slope, value, step = np.inf, 0.0, 0.0, abs(end) / _PARTS
+        for k, (here, there) in enumerate(pairwise(np.linspace(0.0, end, _PARTS + 1).tolist())):
+            bend = self._curved_between(min(here, there), max(here, there))
+            before, at = value, step * k
+            value += slope * step + bend * step**2
+            known = value / abs(there) ** 2 if k == 0 else min(before / at**2, value / abs(there) ** 2)
+            if known < bend and k > 0:  # then the bound is convex beside such a parabola, which it must not approach
+                known = min(known, slope / (2.0 * at))
+            most, slope = min(most, known), slope + 2.0 * bend * step
+            if not most > 0.0:
+                break
+        return most
 
     def _curved_between(self, low: float, high: float) -> float:
         """The same where rows are nearest to their ends, and φ's part, which falls, is as small as it gets."""
@@ -136,11 +158,19 @@ class _Path:
         return Tangent(*known, self._length(self.turn))
 
     def _bent(self, width: float) -> Floats:
-        """The largest second derivative of the predictor of each row of the dual point: e²/m² + 1/r² − (1 + e)²/R²."""
-        parts = [(self.e, self.m), (1.0, self.r), (self.up, self.R)]
-        ends = [((t / (at + width * np.abs(t))) ** 2, (t / (at - width * np.abs(t))) ** 2) for t, at in parts]
-        (m_low, m_high), (r_low, r_high), (R_low, R_high) = ends
-        return np.asarray(np.maximum(m_high + r_high - R_low, R_high - m_low - r_low))
+        """The largest second derivative of the predictor of each row's dual point: e²/m² + (r + ρ)⁻² − (1 + e)²/R²."""
+        most = np.zeros(len(self.m))
+        for one, other in pairwise(self._turns(float(rho)) for rho in np.linspace(-width, width, 2 * _PARTS + 1)):
+            m, R, r = zip(one, other, strict=True)
+            most = np.maximum(most, np.maximum(*m) + max(r) - np.minimum(*R))
+            most = np.maximum(most, np.maximum(*R) - np.minimum(*m) - min(r))
+        return most
+
+    def _turns(self, rho: float) -> tuple[Floats, Floats, float]:
+        """Its parts, of which none turns between one ρ and another."""
+        check_time()
+        m, R = self.e / (self.m - rho * self.e), self.up / (self.R + rho * self.up)
+        return m**2, R**2, 1.0 / (self.r + rho) ** 2
 
     def _length(self, predictor: Floats) -> float:
         return float(np.sqrt(self.a @ (predictor**2 / self.per_weight)))
