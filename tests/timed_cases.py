@@ -31,6 +31,7 @@ ERRORS = {
     "perfect": lambda rng, n: np.exp(1e-6 * rng.normal(size=n)),
 }
 CENSORING = [0.0, 0.0, 0.3, 0.9, 0.99]
+ILL = {10}  # a column next to others under weights a million-fold apart: fits of its models differ by their start
 WEIGHTS = [
     lambda rng, n: None,
     lambda rng, n: None,

@@ -16,7 +16,7 @@ import numpy as np
 from fbed.clock import check_time
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.dispersion_intervals import Cover, Interval
-from fbed.models.engines.dispersion_tangent import Tangent
+from fbed.models.engines.dispersion_tangent import Change
 from fbed.models.engines.dual_points import Duals, View
 from fbed.models.likelihoods.likelihood import RegressionFit
 from fbed.models.likelihoods.negative_binomial import Floors, NegativeBinomial
@@ -98,10 +98,9 @@ class Frame:
         """Side by side what every candidate is multiplied with."""
         some, a, W = self.intervals, self.a, self.weight
         self.costs = _Costs.of(some)
-        self.products = np.column_stack(
-            [a * i.s for i in some] + [a * W * i.apart[0] for i in some] + [a * W * i.apart[1] for i in some]
-        )
-        self.squares = np.column_stack([a * W**2 * i.per_weight for i in some] + [a * W])
+        vectors = [a * i.s for i in some] + [a * W * i.apart[0] for i in some] + [a * W * i.apart[1] for i in some]
+        self.products = np.array(vectors).T  # each in one piece
+        self.squares = np.array([*(a * W**2 * i.per_weight for i in some), a * W]).T
         centre = some[0]
         self.tangent = centre.tangent
         self.turning = np.zeros(len(self.y)) if self.tangent is None else a * self.tangent.along
@@ -212,8 +211,8 @@ class Frame:
         length2, more = t**2 * squared[:, :-1], np.zeros(len(t))
         if self.tangent is not None:
             turn = np.abs(left.T @ self.turning) / norm2[:, 0]
-            z[:, 0] = self._anywhere(self.tangent, z[:, 0], turn * _largest(down, up))
-            more = self.tangent.gained(np.sqrt(length2[:, 0]), turn * np.sqrt(squared[:, 0]), z[:, 0])
+            turned = turn * np.sqrt(squared[:, 0]), turn * _largest(down, up)
+            more = self.tangent.gained(Change(np.sqrt(length2[:, 0]), z[:, 0], *turned))
         upper = self._upper(length2, z, off[0], off[1])
         upper[:, 0] += more
         own = left.T @ self.score / norm2[:, 0]
@@ -221,14 +220,7 @@ class Frame:
         lower = self._lower(own**2 * norm2[:, 0], ahead, behind, self.idle.charge(idle, coefficients, own))
         return np.where(known, lower, 0.0), np.where(known[:, None], upper, np.inf)
 
-    @staticmethod
-    def _anywhere(tangent: Tangent, z: Floats, other: Floats) -> Floats:
-        """The largest part that changes of residuals take where these go along a tangent, from those at the fit."""
-        return np.asarray((z + tangent.widest * other) * tangent.shrinks)
-
-    def _after(
-        self, found: Interval, change: Floats, turn: Floats | None = None, within: bool = True
-    ) -> Floats:
+    def _after(self, found: Interval, change: Floats, turn: Floats | None = None, within: bool = True) -> Floats:
         """What one interval leaves possible for models (columns) that change m so.
 
         Where residuals go along a tangent these changes do not stay as they are: they turn as the others have it.
@@ -242,8 +234,7 @@ class Frame:
             if turn is not None:
                 other = np.sqrt((self.a * found.per_weight) @ turn**2)
                 furthest = _largest(turn * found.down[:, None], turn * found.ahead[:, None])
-            z = self._anywhere(found.tangent, z, furthest)
-            more = found.tangent.gained(np.sqrt(length2), other, z, within)
+            more = found.tangent.gained(Change(np.sqrt(length2), z, other, furthest), within)
         return self._upper(length2[:, None], z[:, None], off[0][:, None], off[1][:, None], only)[:, 0] + more
 
     def _upper(self, length2: Floats, z: Floats, low: Floats, high: Floats, costs: _Costs | None = None) -> Floats:

@@ -78,7 +78,10 @@ class Cover:
         size = float(np.sqrt(2.0 / (self.a @ (mean / (1.0 + centre.alpha * mean)) ** 2)))
         tangent = tangent_at(self.family, centre, self.a, size)
         if tangent is not None:
-            first, size = replace(first, low=tangent.low, high=tangent.high, tangent=tangent), tangent.high - centre.alpha
+            first, size = (
+                replace(first, low=tangent.low, high=tangent.high, tangent=tangent),
+                tangent.high - centre.alpha,
+            )
         self.intervals, self._centre = [first], centre
         if not (self._downwards(centre, first.low, size) and self._upwards(centre, first.high, size)):
             return False

@@ -15,7 +15,7 @@ So the bound is nowhere below its tangent and ℓρ², for some ℓ that is know
 A candidate changes residuals by c₀ + ρc₁, each of a length √Σac²w⁻¹ under the weights of the fit, L and q. While m and
 R change by κ|ρ| of themselves at most, 1/w does so by ϱ|ρ|, ϱ = κ/(1 − κ·max|ρ|). By how much the predictor of the dual
 point is off grows as A₀ + A₁|ρ| + A₂ρ² in its length, beside what is a predictor of the model. So the most that any ρ
-adds to what a candidate gains at the fit is that of b|ρ| − aρ²,
+adds to what a candidate gains at the fit is that of b|ρ| − aρ², and what P grows by from the fit to anywhere, times L²,
 
     b = |slope| + P(2Lq + ϱL²) + 2LA₁ + 2qA₀,    a = ℓ − P(q² + 2ϱLq + ϱq²·max|ρ|) − 2(LA₂ + qA₁ + qA₂·max|ρ|).
 """
@@ -33,11 +33,23 @@ from fbed.models.engines.dual_points import Dual
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
 from fbed.rules.p_values import Floats
 
-_WIDEST = [0.25, 0.12, 0.06, 0.03]  # how far the interval may reach, in units of r
+_WIDEST = [0.4, 0.25, 0.12, 0.06, 0.03]  # how far the interval may reach, in units of r
 _STEADY = 0.25  # part of its curvature at the fit that the bound keeps to the ends
+_SLACK = 0.3  # deviance that it may give away to a candidate of some importance,
+_TYPICAL, _FAR = 3.5, 4.0  # the root of its likelihood ratio and its largest value, in spreads
 _INSIDE = 0.6  # part of themselves by which m and R may change
 _PARTS = 8  # of each half of the interval, each with second derivatives of its own
 _DIGITS = 1e-11  # part of sums that are subtracted from each other which may be rounding
+
+
+@dataclass(frozen=True)
+class Change:
+    """Changes c₀ + ρc₁ of the residuals by candidates."""
+
+    length: Floats  # of c₀, and the largest part of m or R that it takes at the fit
+    z: Floats
+    turn: Floats  # of c₁, and the same
+    turn_z: Floats
 
 
 @dataclass(frozen=True)
@@ -56,14 +68,12 @@ class Tangent:
     off_model: float  # A₁ of changes that are not orthogonal to the model
     inner: Tangent | None = None  # what knows more of dispersions that are nearer to the fit
 
-    def gained(self, length: Floats, other: Floats, z: Floats, within: bool = True) -> Floats:
-        """What other dispersions of the interval add at most; `within` says that changes are orthogonal to the model.
-
-        c₀ has a length and so has c₁, the other; z is the largest part of m or R that they take, anywhere.
-        """
+    def gained(self, change: Change, within: bool = True) -> Floats:
+        """What other dispersions add at most; `within` says that changes are orthogonal to the model."""
+        length, other, z = change.length, change.turn, (change.z + self.widest * change.turn_z) * self.shrinks
         nearer, nearest = np.zeros_like(length), 0.0
         if self.inner is not None:
-            nearer, nearest = self.inner.gained(length, other, z, within), self.inner.widest
+            nearer, nearest = self.inner.gained(change, within), self.inner.widest
         first = self.off[1] if within else self.off_model
         steeper = P(-np.minimum(z, 1.0))
         b = abs(self.slope) + steeper * length * (2.0 * other + self.changing * length)
@@ -72,7 +82,8 @@ class Tangent:
         a = a - 2.0 * (length * self.off[2] + other * (first + self.off[2] * self.widest))
         inside = 2.0 * a * self.widest > b
         at = np.maximum(np.where(inside, b / np.where(inside, 2.0 * a, 1.0), self.widest), nearest)
-        return np.where(z < 1.0, np.maximum(nearer, at * (b - a * at)), np.inf)
+        more = (steeper - P(-np.minimum(change.z, 1.0))) * length**2 + at * (b - a * at)
+        return np.where(z < 1.0, np.maximum(nearer, more), np.inf)
 
     @property
     def longest(self) -> float:
@@ -95,7 +106,9 @@ def tangent_at(family: NegativeBinomial, dual: Dual, a: Floats, least: float) ->
         if curved > _STEADY * at > 0.0:
             found = path.tangent(low, high, width, curved)
             half = width / 2.0
-            return replace(found, inner=path.tangent(low, high, half, path.curved(half)))
+            found = replace(found, inner=path.tangent(low, high, half, path.curved(half)))
+            if float(found.gained(path.typical)[0]) <= _SLACK:
+                return found
     return None
 
 
@@ -115,6 +128,12 @@ class _Path:
         self.up = 1.0 + self.e  # of R
         self.square, self.beside = self.e**2, (self.e * r - self.s) ** 2
         self.relative = float(max((np.abs(self.e) / self.m).max(), (np.abs(self.up) / self.R).max()))
+
+    @property
+    def typical(self) -> Change:
+        """Changes by a candidate of some importance, whose largest value is some spreads away."""
+        z = min(_FAR * _TYPICAL / float(np.sqrt(self.a @ (1.0 / self.per_weight))), 1.0)
+        return Change(np.full(1, _TYPICAL), np.full(1, z), np.full(1, 1.0 / self.r), np.zeros(1))
 
     def curved(self, width: float) -> float:
         """The largest ℓ with which the bound is nowhere below its tangent and ℓρ², up to some |ρ|.
@@ -160,10 +179,10 @@ class _Path:
     def _bent(self, width: float) -> Floats:
         """The largest second derivative of the predictor of each row's dual point: e²/m² + (r + ρ)⁻² − (1 + e)²/R²."""
         most = np.zeros(len(self.m))
-        for one, other in pairwise(self._turns(float(rho)) for rho in np.linspace(-width, width, 2 * _PARTS + 1)):
-            m, R, r = zip(one, other, strict=True)
-            most = np.maximum(most, np.maximum(*m) + max(r) - np.minimum(*R))
-            most = np.maximum(most, np.maximum(*R) - np.minimum(*m) - min(r))
+        turns = (self._turns(float(rho)) for rho in np.linspace(-width, width, 2 * _PARTS + 1))
+        for (m, R, r), (m_next, R_next, r_next) in pairwise(turns):
+            most = np.maximum(most, np.maximum(m, m_next) + max(r, r_next) - np.minimum(R, R_next))
+            most = np.maximum(most, np.maximum(R, R_next) - np.minimum(m, m_next) - min(r, r_next))
         return most
 
     def _turns(self, rho: float) -> tuple[Floats, Floats, float]:

@@ -182,9 +182,7 @@ class RowSums:
         )
         return np.array([loss]), gradient, information
 
-    def look(
-        self, rows: Rows, selected: Sequence[int], candidates: Indices, beside: Sequence[Floats] = ()
-    ) -> Looked:
+    def look(self, rows: Rows, selected: Sequence[int], candidates: Indices, beside: Sequence[Floats] = ()) -> Looked:
         """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns of numbers.
 
         Other vectors come last among what candidates are multiplied with.

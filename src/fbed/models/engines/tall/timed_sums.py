@@ -20,12 +20,11 @@ import numpy as np
 
 from fbed._kernels import step_moments
 from fbed.matrix.candidate_steps import steps
-from fbed.matrix.counted_columns import counted
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
 from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.factor import NotTall
-from fbed.models.engines.tall.row_sums import RowSums, Rows, joined_moments
+from fbed.models.engines.tall.row_sums import Rows, RowSums, joined_moments
 from fbed.models.likelihoods.weibull import PERFECT, Weibull
 from fbed.models.presentation import Estimates
 from fbed.rules.p_values import Floats
@@ -103,7 +102,7 @@ class TimedSums:
         found = self.counts.look_at_group(rows.rows, selected, variable)
         timed, codes, width = self._weighted(rows), self.blocks.codes(variable), int(self.design.width[variable])
         if codes is not None:
-            own = np.bincount(codes, timed, width + 1)[1:]
+            own = np.asarray(np.bincount(codes, timed, width + 1)[1:], dtype=np.float64)
         else:
             (own,) = self.blocks.summed(lambda part: (self.blocks.variable(variable, part).T @ timed[part],), width)
         return Looked(found.score, _with_shape(found.cross, own), found.own)
@@ -141,7 +140,7 @@ class TimedSums:
         """Coefficients of log time and its scale, of the user's columns."""
         center, scale = self.design.moments_of(selected)
         size = len(coefficients)
-        change = np.zeros((size, size))  # the constant and slopes have the opposite sign there, and the shape comes last
+        change = np.zeros((size, size))  # of opposite signs there, with the shape at the end
         change[0, 0], change[-1, _SHAPE] = -1.0, 1.0
         change[0, 2:] = center / scale
         change[1:-1, 2:] = -np.diag(1.0 / scale)
