@@ -32,7 +32,7 @@ from fbed.rules.p_values import Floats
 _BEND = 4.0  # |z| of a step of the shape counts as a row that moves so many times as far
 _FARTHEST = 0.4  # |z| up to which moments tell anything
 _STEEP = 1e3  # shape, in units of 1/spread of log t, from which times are explained next to perfectly
-_SPARE = 10  # events beside as many as there are coefficients, without which a model may soon be perfect
+_SPARE = 10  # rows with an event beside as many as there are coefficients, without which a model may soon be perfect
 _BEYOND = 700.0  # a step so far tells nothing
 _SHAPE = 1  # where the shape is among the coefficients: after the constant, before those of variables
 
@@ -55,6 +55,7 @@ class TimedSums:
     def __init__(self, blocks: RowBlocks, family: Weibull) -> None:
         self.family, self.blocks, self.design = family, blocks, blocks.design
         self.n, self.events, self.n_events = family.n, family.events, family.n_events
+        self._event_rows = int(np.count_nonzero(family.event))
         self.log_time = family.log_time
         self._log_size = float(np.abs(self.log_time).max())
         self.counts = RowSums(blocks, family.event, family.weights, None, counts=True, whole=False)
@@ -77,7 +78,7 @@ class TimedSums:
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Half the deviance and its derivatives, the shape among the coefficients; and the state of the rows."""
         shape, events = float(coefficients[_SHAPE]), self.n_events
-        if shape * self.family.spread >= _STEEP or events - len(coefficients) <= _SPARE:
+        if shape * self.family.spread >= _STEEP or self._event_rows - len(coefficients) <= _SPARE:
             raise NotTall
         if not shape > 0.0:
             return _nowhere(len(coefficients))
