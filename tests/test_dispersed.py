@@ -9,7 +9,7 @@ from scipy import integrate
 import dispersed_cases
 import fbed
 from fbed.errors import InvalidInput
-from fbed.models.engines import dispersion_intervals
+from fbed.models.engines import dispersion_intervals, dispersion_tangent
 from fbed.models.engines.dispersed import DispersedFit
 from fbed.models.likelihoods.newton import Columns
 from problem_cases import read_problem
@@ -121,3 +121,41 @@ def test_a_maximum_without_dispersion_is_certain():
     ]
     assert results[0].selected == results[1].selected
     assert results[0].n_tests == results[1].n_tests
+
+
+def overdispersed(seed, n=3000):
+    rng = np.random.default_rng([17, seed])
+    X = rng.normal(size=(n, 8)) if seed % 2 else rng.standard_t(3.0, size=(n, 8))
+    X[:, 7] = X[:, 0] + 0.1 * rng.normal(size=n)
+    mean = np.exp([0.3, 0.7, 3.0][seed % 3] + 0.3 * X[:, 0] - 0.1 * X[:, 1])
+    size = [0.7, 3.0][seed % 2]
+    return X, rng.negative_binomial(size, size / (size + mean)).astype(float)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_tangent_holds_dispersions_around_the_fit(seed, monkeypatch):
+    monkeypatch.setattr(dispersion_tangent, "_SLACK", np.inf)
+    X, y = overdispersed(seed)
+    fit = read_problem(X, y, [fbed.BIC()], family="negative_binomial").model.fit([0])
+    frame = fit._frame
+    tangent = frame.intervals[0].tangent
+    assert tangent is not None
+    assert tangent.low < fit.parameters[-1] < tangent.high
+    new = X[:, 2:] - X[:, 2:].mean(axis=0)
+    upper = frame._first_look(new[frame.busy], new[~frame.busy])[1][:, 0]
+    family = fit.model.likelihood
+    for alpha in np.linspace(tangent.low, tangent.high, 9):
+        for j in range(new.shape[1]):
+            columns = Columns(np.column_stack([fit.Z, new[:, j]]))
+            start = np.append(fit.parameters[:-1], 0.0)[:, None]
+            found = family._held(columns, np.vstack([start, [[alpha]]]), float(alpha)).deviance[0]
+            assert fit.deviance - found <= upper[j] + 1e-7
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_searches_with_tangents_select_what_fits_do(seed, monkeypatch):
+    monkeypatch.setattr(dispersion_tangent, "_SLACK", np.inf)
+    X, y = overdispersed(seed)
+    found = [fbed.select(X, y, family="negative_binomial", engine=e, alpha=0.2) for e in ("certified", "exhaustive")]
+    assert found[0].selected == found[1].selected
+    assert found[0].n_tests.total == found[1].n_tests.total

@@ -36,6 +36,7 @@ from fbed.models.engines.tall.packed_sums import PackedSums
 from fbed.models.engines.tall.risk_sums import RiskSums, in_order
 from fbed.models.engines.tall.row_sums import RowSums
 from fbed.models.engines.tall.softmax_sums import SoftmaxSums
+from fbed.models.engines.tall.timed_sums import TimedSums
 from fbed.models.engines.tall.wide_products import WideProducts
 from fbed.models.engines.trials import Halves, Trials, TrialsByFits
 from fbed.models.engines.wald import WaldFit
@@ -432,7 +433,14 @@ def silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> 
 
 def _weibull(request: Request) -> Model:
     time, event = request.outcome.survival("weibull", zero_allowed=False)
-    return _regression(request, Weibull(time, event, request.design.weights))
+    likelihood = Weibull(time, event, request.design.weights)
+
+    def careful() -> RegressionModel:
+        return _regression(request, likelihood)
+
+    if not _is_tall(request, part=_SOONER) or type(blocks := blocks_of(request.design)) is not RowBlocks:
+        return careful()
+    return TallModel("weibull", TimedSums(blocks, likelihood), careful)
 
 
 def _spearman(request: Request) -> Model:

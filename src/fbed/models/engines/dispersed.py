@@ -27,7 +27,8 @@ from fbed.rules.criteria import TIE
 from fbed.rules.p_values import Floats
 
 _ROUNDING = 1e-8  # what bounds are widened by, relative
-_TOGETHER = 8  # contenders who are fitted at a time
+_TOGETHER = 8  # contenders who are fitted at a time at most,
+_TOGETHER_VALUES = 2**16  # where the rows are so few that this takes hardly longer than one of them
 _GONE = 25.0  # how far predictors are moved whose means go to 0
 _WIDE = 20.0  # range of a column's values for which all of them can be moved so far
 _BATCH_VALUES = 2**19  # values of candidates that are bounded together,
@@ -85,8 +86,13 @@ class DispersedFit(BoundedFit):
                 lower[todo], upper[todo] = self._looked_at(candidates[todo], lower[todo], upper[todo], best)
                 looked = True
                 continue
-            first = todo[np.argsort(-lower[todo], kind="stable")]
-            self._resolve(candidates, first[: _TOGETHER if known else 1], lower, upper)
+            first = todo[np.argsort(-(upper if known else lower)[todo], kind="stable")]
+            self._resolve(candidates, first[: self._together if known else 1], lower, upper)
+
+    @property
+    def _together(self) -> int:
+        """Contenders who are fitted at a time: whoever has the largest upper bound has to be, others seem to."""
+        return max(1, min(_TOGETHER, _TOGETHER_VALUES // self.model.design.n_rows))
 
     def _looked_at(self, candidates: Indices, lower: Floats, upper: Floats, best: float) -> tuple[Floats, Floats]:
         """A closer look at candidates of one column each."""

@@ -16,6 +16,7 @@ import numpy as np
 from fbed.clock import check_time
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.dispersion_intervals import Cover, Interval
+from fbed.models.engines.dispersion_tangent import Change
 from fbed.models.engines.dual_points import Duals, View
 from fbed.models.likelihoods.likelihood import RegressionFit
 from fbed.models.likelihoods.negative_binomial import Floors, NegativeBinomial
@@ -27,6 +28,7 @@ _LEAST = 1e-6  # part of a dispersion below which an interval is too narrow to g
 _CLOSE_TO_FIT = 1.01  # more than m differs between a fit and its dual point
 _MET = 1e-9  # of a functional, what the equations behind it may miss
 _HIGHEST = 700.0  # whose exponential is still a number
+_INSIDE = 0.8  # part of m or 1 + αs that a change takes at most where residuals go along a tangent
 _DEPENDENT = 1e-8  # part of a column's norm² that the model leaves of it, below which rounding hides the rest
 
 
@@ -96,11 +98,12 @@ class Frame:
         """Side by side what every candidate is multiplied with."""
         some, a, W = self.intervals, self.a, self.weight
         self.costs = _Costs.of(some)
-        self.products = np.column_stack(
-            [a * i.s for i in some] + [a * W * i.apart[0] for i in some] + [a * W * i.apart[1] for i in some]
-        )
-        self.squares = np.column_stack([a * W**2 * i.per_weight for i in some] + [a * W])
+        vectors = [a * i.s for i in some] + [a * W * i.apart[0] for i in some] + [a * W * i.apart[1] for i in some]
+        self.products = np.array(vectors).T  # each in one piece
+        self.squares = np.array([*(a * W**2 * i.per_weight for i in some), a * W]).T
         centre = some[0]
+        self.tangent = centre.tangent
+        self.turning = np.zeros(len(self.y)) if self.tangent is None else a * self.tangent.along
         self.up_unit = np.maximum(centre.ahead, _LEAST)  # the fit may be Poisson's
         self.down, self.up = W * centre.down, W * self.up_unit
         self.further_down = np.array([float((i.down / centre.down).max()) for i in some])
@@ -139,12 +142,14 @@ class Frame:
         """Bounds of one model with several columns more."""
         check_time()
         idle, new = new[~self.busy], new[self.busy]
-        solved = _along(self.view, new, np.column_stack([self.score, *(self.a * i.s for i in self.intervals)]))
+        scores = [self.score, *(self.a * i.s for i in self.intervals), self.turning]
+        solved = _along(self.view, new, np.column_stack(scores))
         if solved is None:
             return np.zeros(1), np.full(1, np.inf)
         moves, gained, step, coefficients = solved
         changes = moves[:, 1:] * self.weight[:, None]
-        upper = [float(self._after(i, changes[:, [j]])[0]) for j, i in enumerate(self.intervals)]
+        turn = changes[:, [-1]]
+        upper = [float(self._after(i, changes[:, [j]], turn)[0]) for j, i in enumerate(self.intervals)]
         charge = self.idle.charge(idle @ step[:, :1], coefficients @ step[:, :1], np.ones(1))
         ahead = np.maximum((moves[:, :1] * self.down[:, None]).max(axis=0), 0.0)
         behind = np.maximum((-moves[:, :1] * self.up[:, None]).max(axis=0), 0.0)
@@ -160,7 +165,7 @@ class Frame:
         for found in self.intervals:
             check_time()
             change, linear = self._lacking(found, functionals)
-            most = np.maximum(most, self._after(found, change) - linear)
+            most = np.maximum(most, self._after(found, change, within=False) - linear)
         return np.maximum(-most * (1.0 - _ROUNDING) - _ROUNDING, 0.0)
 
     def _lacking(self, found: Interval, functionals: list[Floats]) -> tuple[Floats, Floats]:
@@ -168,23 +173,27 @@ class Frame:
         dispersion, from which on all others are held by the residuals of the whole model only.
         """
         view, count = found.view, len(functionals)
-        change, linear = np.zeros((len(self.y), count)), np.zeros(count)
+        linear = np.zeros(count)
         if found.endless:
-            return change, linear
-        coefficients = found.coefficients
+            return np.zeros((len(self.y), count)), linear
+        coefficients, steps = found.coefficients, np.zeros((view.Z.shape[1], count))
+        information = view.Z.T @ (view.weight[:, None] * view.Z)
         for j, functional in enumerate(functionals):
             solved = view.inverse @ functional
-            met = view.Z.T @ (view.weight[:, None] * (view.Z @ solved))
-            if not np.abs(met - functional).max() <= _MET * np.abs(functional).max():
+            if not np.abs(information @ solved - functional).max() <= _MET * np.abs(functional).max():
                 continue  # what it picks moves idle rows, which are not idle without it
             dual = np.linalg.solve(functional.T @ solved, functional.T @ coefficients)
-            change[:, j] = view.Z @ (solved @ dual)
+            steps[:, j] = solved @ dual
             linear[j] = coefficients @ functional @ dual
-        change *= -(view.weight / self.a)[:, None]
+        change = (view.Z @ steps) * -(view.weight / self.a)[:, None]
         z = np.maximum(
             np.maximum((-change * found.down[:, None]).max(axis=0), (change * found.ahead[:, None]).max(axis=0)), 1e-9
         )
         part = -np.expm1(-z) / z
+        if found.tangent is not None:  # no further than the tangent knows
+            length = np.sqrt((self.a * found.per_weight) @ change**2)
+            inside = _INSIDE / (z * found.tangent.shrinks)
+            part = np.minimum(part, np.minimum(inside, found.tangent.longest / np.maximum(length, 1e-300)))
         return change * part, 2.0 * part * linear
 
     def _first_look(self, new: Floats, idle: Floats) -> tuple[Floats, Floats]:
@@ -199,19 +208,34 @@ class Frame:
         down, up = left * self.down[:, None], left * self.up[:, None]
         z = np.maximum(_furthest(t, down, self.further_down, -1.0), _furthest(t, up, self.further_up, 1.0))
         off = [2.0 * t * sums[:, (1 + e) * count : (2 + e) * count] for e in (0, 1)]
-        upper = self._upper(t**2 * squared[:, :-1], z, off[0], off[1])
+        length2, more = t**2 * squared[:, :-1], np.zeros(len(t))
+        if self.tangent is not None:
+            turn = np.abs(left.T @ self.turning) / norm2[:, 0]
+            turned = turn * np.sqrt(squared[:, 0]), turn * _largest(down, up)
+            more = self.tangent.gained(Change(np.sqrt(length2[:, 0]), z[:, 0], *turned))
+        upper = self._upper(length2, z, off[0], off[1])
+        upper[:, 0] += more
         own = left.T @ self.score / norm2[:, 0]
         ahead, behind = (_furthest(own[:, None], by, np.ones(1), way)[:, 0] for by, way in ((down, 1.0), (up, -1.0)))
         lower = self._lower(own**2 * norm2[:, 0], ahead, behind, self.idle.charge(idle, coefficients, own))
         return np.where(known, lower, 0.0), np.where(known[:, None], upper, np.inf)
 
-    def _after(self, found: Interval, change: Floats) -> Floats:
-        """What one interval leaves possible for models (columns) that change m so."""
+    def _after(self, found: Interval, change: Floats, turn: Floats | None = None, within: bool = True) -> Floats:
+        """What one interval leaves possible for models (columns) that change m so.
+
+        Where residuals go along a tangent these changes do not stay as they are: they turn as the others have it.
+        """
         z = np.maximum((-change * found.down[:, None]).max(axis=0), (change * found.ahead[:, None]).max(axis=0))
         length2 = (self.a * found.per_weight) @ change**2
         off = [2.0 * (self.a * apart) @ change for apart in found.apart]
-        only = _Costs.of([found])
-        return self._upper(length2[:, None], np.maximum(z, 0.0)[:, None], off[0][:, None], off[1][:, None], only)[:, 0]
+        only, z, more = _Costs.of([found]), np.maximum(z, 0.0), np.zeros(len(z))
+        if found.tangent is not None:
+            other, furthest = more, more
+            if turn is not None:
+                other = np.sqrt((self.a * found.per_weight) @ turn**2)
+                furthest = _largest(turn * found.down[:, None], turn * found.ahead[:, None])
+            more = found.tangent.gained(Change(np.sqrt(length2), z, other, furthest), within)
+        return self._upper(length2[:, None], z[:, None], off[0][:, None], off[1][:, None], only)[:, 0] + more
 
     def _upper(self, length2: Floats, z: Floats, low: Floats, high: Floats, costs: _Costs | None = None) -> Floats:
         """Models × intervals: what each interval leaves possible."""
@@ -242,6 +266,11 @@ def _along(view: View, new: Floats, scores: Floats) -> tuple[Floats, Floats, Flo
     slopes = left.T @ scores
     steps = np.linalg.solve(inner, slopes)
     return left @ steps, np.asarray(np.einsum("ij,ij->j", slopes, steps)), np.asarray(steps), coefficients
+
+
+def _largest(down: Floats, up: Floats) -> Floats:
+    """The largest size of every column of two matrices."""
+    return np.maximum(np.abs(down).max(axis=0), np.abs(up).max(axis=0))
 
 
 def _furthest(t: Floats, values: Floats, times: Floats, sign: float) -> Floats:

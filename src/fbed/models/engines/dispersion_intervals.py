@@ -10,7 +10,8 @@ and one that hardly bends upwards: its second derivative is at most 2L on [α₀
 
     L = Σ aΨ(s, α₀) + (Σ_j N_j φ)″(α₁),      Ψ(s, α) = ∫₀ˢ u²/(1 + αu)² du,
 
-so that it is nowhere more than (α₁ − α₀)²L/4 below the lower of its values at the two ends. See `docs/engine.md`.
+so that it is nowhere more than (α₁ − α₀)²L/4 below the lower of its values at the two ends. Around the fit, where that
+is too much for intervals to be wide, residuals change with α instead (`dispersion_tangent`). See `docs/engine.md`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fbed.models.engines.dispersion_tangent import Tangent, tangent_at
 from fbed.models.engines.dual_points import Dual, Duals, View
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
 from fbed.rules.p_values import Floats
@@ -29,6 +31,7 @@ _FAR_BETTER = -10.0  # deviance from which on intervals grow faster
 _TYPICAL = 6.0  # √Σc²/w of a candidate that is well above critical values
 _NARROW = 0.5  # part of 1 + αs that must be left at the higher end of an interval
 _LEAST = 1e-6  # part of a dispersion below which an interval is too narrow to go on
+_SMALL = 0.05  # part of a dispersion from which on intervals are so small that every dual point shall be the best
 _MOST_INTERVALS = 80
 _POWERS = np.arange(12)
 _SERIES = (-1.0) ** _POWERS * (_POWERS + 1.0) / (_POWERS + 3.0)  # of Ψ/s³ in αs
@@ -52,6 +55,7 @@ class Interval:
     curved: float  # L of the model without a candidate,
     steep: float  # and by how much it may grow with √Σc²/w
     endless: bool = False  # whether all larger dispersions are held as well: none is likelier without a candidate
+    tangent: Tangent | None = None  # what holds dispersions around the fit; all else is about that of the fit then
 
 
 class Cover:
@@ -61,6 +65,8 @@ class Cover:
         self.family, self.deviance, self.duals = family, deviance, duals
         self.y, self.a = duals.y, duals.a
         self.intervals: list[Interval] = []
+        self._centre: Dual | None = None  # whose predictors and equations serve other dispersions, as far as they do
+        self._carefully = False
         self._chords = False  # which way was the better one last
 
     def found(self, centre: Dual) -> bool:
@@ -68,16 +74,21 @@ class Cover:
         first = self._interval(centre, centre.alpha, centre.alpha)
         if first is None:
             return False
-        self.intervals = [first]
         mean = np.exp(centre.eta)
         size = float(np.sqrt(2.0 / (self.a @ (mean / (1.0 + centre.alpha * mean)) ** 2)))
-        if not (self._downwards(centre, size) and self._upwards(centre, size)):
+        tangent = tangent_at(self.family, centre, self.a, size)
+        if tangent is not None:
+            first, size = (
+                replace(first, low=tangent.low, high=tangent.high, tangent=tangent),
+                tangent.high - centre.alpha,
+            )
+        self.intervals, self._centre = [first], centre
+        if not (self._downwards(centre, first.low, size) and self._upwards(centre, first.high, size)):
             return False
         self._merge()
         return True
 
-    def _downwards(self, near: Dual, size: float) -> bool:
-        end = near.alpha
+    def _downwards(self, near: Dual, end: float, size: float) -> bool:
         while end > 0.0:
             low = end - size if end > 1.25 * size else 0.0
             found = self._between(near, low, end)
@@ -89,10 +100,9 @@ class Cover:
                 return False
         return True
 
-    def _upwards(self, near: Dual, size: float) -> bool:
-        end = near.alpha
+    def _upwards(self, near: Dual, end: float, size: float) -> bool:
         while True:
-            last = self.duals.at(end, near.coefficients) if end > 0.0 else None
+            last = self._dual(end, near) if end > 0.0 else None
             if last is not None and self._falls_for_ever(last):
                 point = self._interval(last, end, end)
                 self.intervals += [] if point is None else [replace(point, endless=True)]
@@ -108,16 +118,26 @@ class Cover:
     def _between(self, near: Dual, low: float, high: float) -> tuple[list[Interval], Dual] | None:
         """Hold all dispersions between two by one dual point or by those at both ends, if they give little away."""
         ways = (self._by_one_point, self._by_a_chord)
-        for way in ways[::-1] if self._chords else ways:
-            found = way(near, low, high)
-            if found is not None and self._given_away(found[0]) <= _SLACK:
-                self.intervals += found[0]
-                self._chords = way == self._by_a_chord
-                return found
+        for self._carefully in (False, True):
+            known = False
+            for way in ways[::-1] if self._chords else ways:
+                found = way(near, low, high)
+                known = known or found is not None
+                if found is not None and self._given_away(found[0]) <= _SLACK:
+                    self.intervals += found[0]
+                    self._chords = way == self._by_a_chord
+                    return found
+            if known and high - low > _SMALL * high:  # no other dual points are so much better
+                break
         return None
 
+    def _dual(self, alpha: float, near: Dual) -> Dual | None:
+        """A dual point at a dispersion, from the fit itself or, if that will not do, from coefficients of its own."""
+        quick = None if self._carefully or self._centre is None else self.duals.beside(self._centre, alpha)
+        return self.duals.at(alpha, near.coefficients) if quick is None else quick
+
     def _by_one_point(self, near: Dual, low: float, high: float) -> tuple[list[Interval], Dual] | None:
-        dual = self.duals.at((low + high) / 2.0, near.coefficients)
+        dual = self._dual((low + high) / 2.0, near)
         found = None if dual is None else self._interval(dual, low, high)
         return None if dual is None or found is None else ([found], dual)
 
@@ -130,7 +150,7 @@ class Cover:
         """
         if low <= 0.0:
             return None
-        ends = [self.duals.at(alpha, near.coefficients) for alpha in (low, high)]
+        ends = [self._dual(alpha, near) for alpha in (low, high)]
         points = [None if end is None else self._interval(end, end.alpha, end.alpha) for end in ends]
         _, first, second = (float(value[0]) for value in self.family.count_terms(np.array([high])))
         bend = (1.0 / low - 1.0 / high) ** 2 / 4.0 * (high**4 * second + 2.0 * high**3 * first)

@@ -7,7 +7,9 @@ there to residuals s − w·Zd that are orthogonal to the model, and to a bound 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -35,13 +37,29 @@ class Dual:
     view: View
 
 
-@dataclass(frozen=True)
 class View:
-    """Weights of the rows, under which candidates are made orthogonal to the model."""
+    """Weights of the rows, under which candidates are made orthogonal to the model.
 
-    Z: Floats
-    weight: Floats  # a·W
-    inverse: Floats
+    Where only some intervals are looked at in this way, equations are made for these alone.
+    """
+
+    def __init__(self, Z: Floats, weight: Floats, inverse: Floats | Callable[[], tuple[Floats, Floats]]) -> None:
+        self.Z, self._told = Z, (weight, inverse)
+
+    @cached_property
+    def _settled(self) -> tuple[Floats, Floats]:
+        weight, inverse = self._told
+        return inverse() if callable(inverse) else (weight, inverse)
+
+    @property
+    def weight(self) -> Floats:
+        """a·W."""
+        return self._settled[0]
+
+    @property
+    def inverse(self) -> Floats:
+        """(ZᵀaWZ)⁻¹."""
+        return self._settled[1]
 
     def left(self, new: Floats) -> Floats:
         """What the model leaves of columns."""
@@ -69,7 +87,39 @@ class Duals:
         self.y, self.a, self.Z = family.y[self.busy], family.weights[self.busy], Z[self.busy]
         self.offset = 0.0 if family.offset is None else family.offset[self.busy, 0]
         self._known: dict[float, Dual] = {}
+        self._quick: dict[float, Dual | None] = {}
         self._counts = float(self.a @ (self.y + mean[self.busy]))
+
+    def beside(self, centre: Dual, alpha: float) -> Dual | None:
+        """The point that one step leads to from the predictors of another, with the equations of that one.
+
+        Predictors hardly depend on the dispersion, and whatever residuals are orthogonal to the model will do.
+        """
+        if alpha == centre.alpha:
+            return centre
+        if alpha not in self._quick:
+            check_time()
+            self._quick[alpha] = self._stepped(centre, alpha)
+        return self._quick[alpha]
+
+    def _stepped(self, centre: Dual, alpha: float) -> Dual | None:
+        Z, a, y, mean = self.Z, self.a, self.y, np.exp(centre.eta)
+        above, weight = 1.0 + alpha * mean, centre.view.weight / a
+        residual = (y - mean) / above
+        move = Z @ (centre.view.inverse @ (Z.T @ (a * residual)))
+        if not float(np.abs(move).max()) <= _SHORT:
+            return None
+        s, m = residual - weight * move, mean * ((1.0 + alpha * y) / above) + weight * move
+        left = Z.T @ (a * s)
+        if not (float(left @ centre.view.inverse @ left) <= _SOLVED and bool((m > 1e-300).all())):
+            return None
+
+        def own() -> tuple[Floats, Floats]:
+            there = (mean / above) * ((1.0 + alpha * y) / above)
+            inverse = self.inverse(there)
+            return (centre.view.weight, centre.view.inverse) if inverse is None else (a * there, inverse)
+
+        return Dual(alpha, centre.coefficients, centre.eta, s, m, View(Z, a, own))
 
     def at(self, alpha: float, coefficients: Floats) -> Dual | None:
         """The point that one Newton step leads to, from where steps are short; None where equations are hard to solve.

@@ -19,7 +19,7 @@ from fbed.models.presentation import Estimates
 from fbed.models.recession import Constraints, held_further
 from fbed.rules.p_values import Floats
 
-_PERFECT = 1e5
+PERFECT = 1e5
 """The largest shape, in units of 1/spread of log t: what is left of a perfect fit is rounding."""
 _FARTHEST = 50.0  # spreads from the centre, at the start
 
@@ -56,7 +56,7 @@ class Weibull(Regression):
 
     def project(self, parameters: Floats) -> Floats:
         """α up to that of a perfect fit; β = γ/α stays as it is."""
-        return np.asarray(parameters / np.maximum(1.0, parameters[-1] * self.spread / _PERFECT))
+        return np.asarray(parameters / np.maximum(1.0, parameters[-1] * self.spread / PERFECT))
 
     def at(self, columns: Columns, parameters: Floats) -> WeibullPoint:
         """Evaluate many models."""
@@ -64,7 +64,7 @@ class Weibull(Regression):
 
     def saturated(self, fit: RegressionFit) -> bool:
         """Whether the times are explained without error, or one more column could do so for want of events."""
-        return bool(fit.parameters[-1] * self.spread >= _PERFECT * (1.0 - 1e-9)) or self.n_events - fit.span.rank <= 1
+        return bool(fit.parameters[-1] * self.spread >= PERFECT * (1.0 - 1e-9)) or self.n_events - fit.span.rank <= 1
 
     def constraints(self, fit: RegressionFit) -> Constraints:
         """Times that are censored may run to infinity; nothing else moves, the shape included."""
@@ -117,7 +117,7 @@ class WeibullPoint:
 
     def _held(self, gradient: Floats, hessian: Floats) -> NDArray[np.bool_]:
         """Which models are at the bound of α and would leave it by Newton's step."""
-        held = self.alpha * self.family.spread >= _PERFECT * (1.0 - 1e-12)
+        held = self.alpha * self.family.spread >= PERFECT * (1.0 - 1e-12)
         if held.any():
             held[held] = newton_step(gradient[:, held], hessian[held])[0][-1] > 0.0
         return np.asarray(held)

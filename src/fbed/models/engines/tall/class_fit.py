@@ -89,7 +89,7 @@ class TallClassFit(TallFit):
     def _widths(self, variables: Indices) -> Floats:
         return super()._widths(variables) * self.sums.n_predictors
 
-    def drift_of(self, step: Floats, here: Sweep) -> float:
+    def drift_of(self, step: Floats, at: Floats, here: Sweep) -> float:
         """How much curvature may change along a step."""
         moved = self.sums.moved(step[:, None], self.reach)
         return float(self.sums.bend(here.rows, moved, moved)[0])

@@ -36,7 +36,7 @@ class Climber(Protocol):
     def sweep_at(self, coefficients: Floats) -> Sweep:
         """A look at the model at some coefficients."""
 
-    def drift_of(self, step: Floats, here: Sweep) -> float:
+    def drift_of(self, step: Floats, at: Floats, here: Sweep) -> float:
         """How far a step moves a row."""
 
     def left_to_gain(self, promised: float, drift: float) -> tuple[float, float]:
@@ -106,7 +106,7 @@ class Climb:
         self.gain = float(self.here.gradient @ self.step)
         if not np.isfinite(self.gain):
             raise NotTall
-        self.drift = self._climber.drift_of(self.step, self.here)
+        self.drift = self._climber.drift_of(self.step, self.at, self.here)
 
     def _move(self) -> None:
         """A Newton step; one that gains nothing is halved."""

@@ -15,7 +15,7 @@ import numpy as np
 from fbed.models.base import Fit, FittedModel
 from fbed.models.engines.tall.explained_columns import FarOut
 from fbed.models.engines.tall.factor import NotTall
-from fbed.models.engines.tall.row_questions import ExplainingVerbs
+from fbed.models.engines.tall.row_questions import ExplainingVerbs, ShapedVerbs, base_of
 from fbed.models.likelihoods.likelihood import Predicted
 from fbed.models.presentation import Estimates, standardised_to_users_scale
 from fbed.models.recession import Recession
@@ -37,13 +37,16 @@ def described(fit: TallFit) -> FittedModel:
         told = None
     if told is None:
         return model.careful.describe(fit.selected, _predicted(fit))
-    return told.fitted(model.name, fit.deviance, model.null_deviance)
+    base = base_of(model.sums)
+    return told.fitted(model.name, base + fit.deviance, base + model.null_deviance)
 
 
 def _estimates(fit: TallFit) -> Estimates | None:
     """Estimates of a fit; None where rows that are left do not tell all about the others."""
     design, selected, constant = fit.model.design, fit.selected, fit.sums.constant
     left = fit.rows_left
+    if hasattr(fit.sums, "estimates"):
+        return cast("ShapedVerbs", fit.sums).estimates(selected, fit.maximum, fit.covariance)
     if left is None:
         return standardised_to_users_scale(design, selected, fit.maximum, fit.covariance, constant=constant)
     if not hasattr(fit.sums, "far_out") or not (sums := cast("ExplainingVerbs", fit.sums)).explains_apart(selected):

@@ -35,7 +35,14 @@ from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.climb import Climb, Until, enough_beside, left_by_step
 from fbed.models.engines.tall.description import described
 from fbed.models.engines.tall.factor import NotTall, solved_by_pivots
-from fbed.models.engines.tall.row_questions import LevelVerbs, MomentVerbs, RareVerbs, ScoredVerbs, SparingVerbs
+from fbed.models.engines.tall.row_questions import (
+    LevelVerbs,
+    MomentVerbs,
+    RareVerbs,
+    ScoredVerbs,
+    SparingVerbs,
+    lead_reach,
+)
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.models.engines.tall.screen import Here
 from fbed.models.likelihoods.likelihood import SATURATED
@@ -119,9 +126,9 @@ class TallFit:
         """A look at the model at some coefficients."""
         return self.sums.sweep(self.selected, coefficients)
 
-    def drift_of(self, step: Floats, here: Sweep) -> float:
+    def drift_of(self, step: Floats, at: Floats, here: Sweep) -> float:
         """How far a step moves a row."""
-        return self._furthest(step)
+        return self._furthest(step, self._reach_at(at))
 
     def left_to_gain(self, promised: float, drift: float) -> tuple[float, float]:
         """What is left to gain where a step that moves rows so far promises so much: at least, at most."""
@@ -152,16 +159,20 @@ class TallFit:
     @cached_property
     def reach(self) -> Floats:
         """The largest size of every column of the model, the constant first."""
-        return np.concatenate([np.ones(self.lead), self.sums.blocks.reach(self.selected)])
+        return self._reach_at(self.coefficients)
+
+    def _reach_at(self, coefficients: Floats) -> Floats:
+        first = lead_reach(self.sums, coefficients)
+        return np.concatenate([first, self.sums.blocks.reach(self.selected)])
 
     @property
     def lead(self) -> int:
         """How many coefficients come before those of the variables."""
-        return 1 if self.sums.constant else 0
+        return len(self.maximum) - self.sums.blocks.width(self.selected)
 
-    def _furthest(self, along: Floats) -> float:
+    def _furthest(self, along: Floats, reach: Floats | None = None) -> float:
         """How far a step of the coefficients can move a row."""
-        return self.sums.stretch * float(np.abs(along) @ self.reach)
+        return self.sums.stretch * float(np.abs(along) @ (self.reach if reach is None else reach))
 
     # --- adding a variable ------------------------------------------------------------------------------------------
 
@@ -499,6 +510,7 @@ class TallFit:
         charge = 4.0 * short * np.sqrt(wald) + 2.0 * self.short
         lower = E(-furthest - self.drift * (1.0 + furthest)) * wald * (1.0 - _SLACK) - charge
         upper = E(np.minimum(furthest, 700.0)) * wald * (1.0 + _SLACK) + charge
+        upper[furthest > getattr(self.sums, "farthest_removal", np.inf)] = np.inf
         for i, variable in enumerate(variables.tolist()):
             if self._spared and self._sparing.needs_for_rows(self.selected, variable):  # without it, more rows count
                 upper[i] = np.inf
@@ -609,7 +621,7 @@ class TallFit:
         out = np.concatenate([self.maximum - along, own])
         if self.sums.blocks.codes(variable) is not None:  # levels as they are, where the model has standardised ones
             center, scale = self.model.design.moments(variable)
-            out[: self.lead] += float(own @ center)
+            out[: int(self.sums.constant)] += float(own @ center)
             out[-len(own) :] *= scale
         return out
 

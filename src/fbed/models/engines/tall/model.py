@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fbed.models.base import Fit, FittedModel, Model
 from fbed.models.engines.tall.factor import NotTall
 from fbed.models.engines.tall.fit import TallFit
-from fbed.models.engines.tall.row_questions import Verbs
+from fbed.models.engines.tall.row_questions import Verbs, base_of
 from fbed.models.engines.tall.screen import EarlierVerbs, Screen
 
 _MANY_FITS = 4  # of candidates of one scan, beyond which brackets tell too little and a quick ordinary model goes on
@@ -99,7 +99,7 @@ class TallModel:
         try:
             return self._kind(self, (), None).deviance
         except NotTall:  # offsets may be as far apart as predictors are under separation
-            return self.careful.describe(()).null_deviance
+            return self.careful.describe(()).null_deviance - base_of(self.sums)
 
 
 def _needs_care(near: Fit | None, selected: tuple[int, ...]) -> bool:

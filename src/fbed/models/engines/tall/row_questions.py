@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+import numpy as np
 
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
@@ -88,6 +90,31 @@ class ClassVerbs(Verbs, Protocol):
 
     def estimates(self, selected: Sequence[int], coefficients: Floats, covariance: Floats) -> Estimates:
         """Coefficients as people read them."""
+
+
+class ShapedVerbs(Protocol):
+    """What a family tells that has a further parameter among the coefficients, after the constant."""
+
+    base: float  # −2·log-likelihood from which deviances are counted
+    farthest_removal: float  # how far a step to a model without a variable may go for its upper bound to hold
+
+    def lead_reach(self, coefficients: Floats) -> Floats:
+        """How far a unit of each coefficient that belongs to no variable moves a row, or what counts as one."""
+
+    def estimates(self, selected: Sequence[int], coefficients: Floats, covariance: Floats) -> Estimates:
+        """The parameters as people read them."""
+
+
+def lead_reach(sums: Verbs, coefficients: Floats) -> Floats:
+    """How far a unit of each coefficient that belongs to no variable moves a row."""
+    if hasattr(sums, "lead_reach"):
+        return cast("ShapedVerbs", sums).lead_reach(coefficients)
+    return np.ones(1 if sums.constant else 0)
+
+
+def base_of(sums: Verbs) -> float:
+    """What deviances are counted from: 0, unless the likelihood has no value that a perfect fit would reach."""
+    return float(getattr(sums, "base", 0.0))
 
 
 class ScoredVerbs(Protocol):

@@ -63,12 +63,15 @@ def events_of(y: Floats, weights: Floats, counts: bool) -> float:
     return total if counts else harmonic_mean(np.array([total, float(weights.sum()) - total]))
 
 
-def _vectors(residual: Floats, weight: Floats, model: Callable[[slice], Floats], part: slice) -> Floats:
-    """Residuals, then weighted columns of the model, of which the first is a constant."""
+def _vectors(rows: Rows, beside: Sequence[Floats], model: Callable[[slice], Floats], part: slice) -> Floats:
+    """Residuals, then weighted columns of the model, of which the first is a constant; then other vectors."""
     Z = model(part)
-    out = np.empty((len(Z), 1 + Z.shape[1]), order="F")
-    out[:, 0] = residual[part]
-    np.multiply(Z, weight[part, None], out=out[:, 1:])
+    last = 1 + Z.shape[1]
+    out = np.empty((len(Z), last + len(beside)), order="F")
+    out[:, 0] = rows.residual[part]
+    np.multiply(Z, rows.weight[part, None], out=out[:, 1:last])
+    for j, vector in enumerate(beside):
+        out[:, last + j] = vector[part]
     return out
 
 
@@ -110,30 +113,35 @@ class RowSums:
         """Where the model without variables has its maximum, or next to it."""
         return null_coefficients(self.y, self.weights, self.offset, self.counts)
 
-    def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
-        """Loss, Zᵀar and ZᵀawZ of a constant and the columns of S, and the state of the rows."""
+    def sweep(self, selected: Sequence[int], coefficients: Floats, offset: Floats | None = None) -> Sweep:
+        """Loss, Zᵀar and ZᵀawZ of a constant and the columns of S, and the state of the rows.
+
+        Another offset than that of the rows may be given.
+        """
         n, size = self.design.n_rows, len(coefficients)
-        rows = Rows(np.empty(n), np.empty(n), np.empty(n))
+        rows, offset = Rows(np.empty(n), np.empty(n), np.empty(n)), self.offset if offset is None else offset
         columns = counted(self.blocks, selected)
         if columns is not None:
-            return self._counted_sweep(columns, coefficients, rows, self.explained.left_by(selected))
+            return self._counted_sweep(columns, coefficients, offset, rows, self.explained.left_by(selected))
         few = self._scattered(selected)
         if few is not None:
-            return self._scattered_sweep(few, coefficients, rows, self.explained.left_by(selected))
+            return self._scattered_sweep(few, coefficients, offset, rows, self.explained.left_by(selected))
         model, left = self.blocks.model(selected), self.explained.left_by(selected)
         weights = self.weights if left is None else left.weights
         loss, gradient, upper = self.blocks.summed(
-            lambda part: self._state(rows, part, model(part), coefficients, self.offset[part], weights[part]), 2 * size
+            lambda part: self._state(rows, part, model(part), coefficients, offset[part], weights[part]), 2 * size
         )
         found = Sweep(float(loss[0]), gradient, np.triu(upper) + np.triu(upper, 1).T, rows)
         return found if left is None else left.without_idle(found)
 
-    def _counted_sweep(self, columns: CountedColumns, coefficients: Floats, rows: Rows, left: RowsLeft | None) -> Sweep:
+    def _counted_sweep(
+        self, columns: CountedColumns, coefficients: Floats, offset: Floats, rows: Rows, left: RowsLeft | None
+    ) -> Sweep:
         """The same where categories are counted: first the state of the rows, then products."""
         weights = self.weights if left is None else left.weights
 
         def work(part: slice) -> Sums:
-            eta = self.offset[part] + columns.predict(part, coefficients)
+            eta = offset[part] + columns.predict(part, coefficients)
             return self._state(rows, part, np.empty((len(eta), 0), order="F"), np.empty(0), eta, weights[part])[:1]
 
         (loss,) = self.blocks.summed(work, 2 * columns.first)
@@ -148,12 +156,12 @@ class RowSums:
         return kept[1]
 
     def _scattered_sweep(
-        self, columns: ScatteredColumns, coefficients: Floats, rows: Rows, left: RowsLeft | None
+        self, columns: ScatteredColumns, coefficients: Floats, offset: Floats, rows: Rows, left: RowsLeft | None
     ) -> Sweep:
         """The same where columns are mostly 0: rows first, then products by entries."""
         check_time()
         weights, none = self.weights if left is None else left.weights, np.empty((len(rows.mean), 0), order="F")
-        eta = self.offset + columns.predict(coefficients)
+        eta = offset + columns.predict(coefficients)
         loss = self._state(rows, slice(0, len(eta)), none, np.empty(0), eta, weights)[0]
         found = Sweep(float(loss[0]), columns.along(rows.residual), columns.gram(rows.weight), rows)
         return found if left is None else left.without_idle(found)
@@ -174,22 +182,35 @@ class RowSums:
         )
         return np.array([loss]), gradient, information
 
-    def look(self, rows: Rows, selected: Sequence[int], candidates: Indices) -> Looked:
-        """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns of numbers."""
+    def look(self, rows: Rows, selected: Sequence[int], candidates: Indices, beside: Sequence[Floats] = ()) -> Looked:
+        """Xᵀar, ZᵀawX and Σawx² of candidates that are single columns of numbers.
+
+        Other vectors come last among what candidates are multiplied with.
+        """
+        columns = counted(self.blocks, selected)
+        few = self._scattered(selected) if columns is None else None
+        if columns is None and few is None:
+            model, width = self.blocks.model(selected), 2 + self.blocks.width(selected) + len(beside)
+            along, own = self.blocks.products(candidates, partial(_vectors, rows, beside, model), width)
+            return Looked(along[:, 0], along[:, 1:].T, own)
+        vectors = np.column_stack([rows.residual, rows.weight, *beside])
+        along, own = self.blocks.products(candidates, vectors.__getitem__, vectors.shape[1])
+        if columns is not None:
+            cross = columns.between(CountedColumns(self.blocks, candidates.tolist(), constant=False), rows.weight)
+        elif few is not None:
+            cross = few.between(candidates, rows.weight)
+        return Looked(along[:, 0], np.vstack([cross, along[:, 2:].T]), own)
+
+    def along(self, selected: Sequence[int], vector: Floats) -> Floats:
+        """Zᵀv of a constant and the columns of S."""
         columns = counted(self.blocks, selected)
         if columns is not None:
-            vectors = np.column_stack([rows.residual, rows.weight])
-            along, own = self.blocks.products(candidates, vectors.__getitem__, 2)
-            cross = columns.between(CountedColumns(self.blocks, candidates.tolist(), constant=False), rows.weight)
-            return Looked(along[:, 0], cross, own)
+            return columns.along(vector)
         few = self._scattered(selected)
         if few is not None:
-            vectors = np.column_stack([rows.residual, rows.weight])
-            along, own = self.blocks.products(candidates, vectors.__getitem__, 2)
-            return Looked(along[:, 0], few.between(candidates, rows.weight), own)
-        model, width = self.blocks.model(selected), 2 + self.blocks.width(selected)
-        along, own = self.blocks.products(candidates, partial(_vectors, rows.residual, rows.weight, model), width)
-        return Looked(along[:, 0], along[:, 1:].T, own)
+            return few.along(vector)
+        model = self.blocks.model(selected)
+        return self.blocks.summed(lambda part: (model(part).T @ vector[part],), 1 + self.blocks.width(selected))[0]
 
     def rows_left(self, selected: Sequence[int]) -> RowsLeft | None:
         """Rows that S has left to explain, None where those are all."""

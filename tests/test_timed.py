@@ -1,0 +1,77 @@
+"""Weibull models by sums over rows, on short tables of every kind: what fitting every model selects."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fbed
+import timed_cases
+from fbed.families import builders
+from fbed.models.engines.tall.fit import TallFit
+from problem_cases import read_problem
+from test_certified import assert_same
+
+
+@pytest.fixture(autouse=True)
+def however_short(monkeypatch):
+    monkeypatch.setattr(builders, "TALL", 0)
+
+
+def survival(rng, eta):
+    life, end = np.exp(eta) * rng.weibull(1.5, len(eta)), rng.exponential(2.0, len(eta))
+    return np.minimum(life, end), life <= end
+
+
+def mixed(seed, n=600):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame(rng.normal(size=(n, 8)), columns=list("abcdefgh"))
+    X["level"] = pd.Categorical(rng.integers(0, 5, n))
+    effect = rng.normal(size=5)[X["level"].cat.codes] * 0.4
+    return X, survival(rng, 0.3 * X["a"].to_numpy() - 0.15 * X["b"].to_numpy() + effect)
+
+
+@pytest.mark.filterwarnings("ignore:.*could not be fitted")
+@pytest.mark.parametrize("number", range(60))
+def test_equals_exhaustive(number):
+    trails = timed_cases.searches(number)
+    if trails is not None and number not in timed_cases.ILL:
+        assert_same(*trails)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_hold_likelihood_ratios_and_removals(seed):
+    X, y = mixed(seed)
+    certified, plain = (
+        read_problem(X, y, [fbed.BIC()], family="weibull", engine=engine).model
+        for engine in ("certified", "exhaustive")
+    )
+    fit, other = certified.fit((0, 8)), plain.fit((0, 8))
+    assert isinstance(fit, TallFit)
+    candidates, variables = np.arange(1, 8), np.array([0, 8])
+    bounds, exact = fit.gain_bounds(candidates, lambda df: np.full(df.shape, 3.84)), other.gains(candidates).statistic
+    assert (bounds.lower <= exact + 1e-7 * (1.0 + exact)).all()
+    assert (bounds.upper >= exact - 1e-7 * (1.0 + exact)).all()
+    lost, cost = fit.loss_bounds(variables, lambda df: df), other.losses(variables).statistic
+    assert (lost.lower <= cost + 1e-7 * (1.0 + cost)).all()
+    assert (lost.upper >= cost - 1e-7 * (1.0 + cost)).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_final_model_is_that_of_fits(seed):
+    X, y = mixed(seed)
+    found, other = (fbed.select(X, y, family="weibull", engine=engine).model for engine in ("certified", "exhaustive"))
+    assert found.terms == other.terms
+    assert found.coefficients == pytest.approx(other.coefficients, rel=1e-6, abs=1e-8)
+    assert found.standard_errors == pytest.approx(other.standard_errors, rel=1e-5)
+    assert (found.deviance, found.null_deviance) == pytest.approx((other.deviance, other.null_deviance), rel=1e-9)
+
+
+def test_what_explains_times_perfectly_is_found_by_the_ordinary_model():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(500, 4))
+    y = np.exp(2.0 * X[:, 1]), np.ones(500, dtype=bool)
+    results = [fbed.select(X, y, family="weibull", engine=engine) for engine in ("certified", "exhaustive")]
+    assert results[0].selected == results[1].selected == (1,)
+    assert results[0].status == results[1].status
