@@ -344,17 +344,19 @@ def _ordinal(request: Request) -> Model:
 
 _FEWER = 0.1  # part of the rows from which classes are quicker
 _MOST_PREDICTORS = 12  # of classes whose sums by blocks are quicker: they have all pairs of predictors
+_FEW_ENTRIES = 0.05  # part of all values that are not 0, below which these are quicker than columns of many rows
 _MOST_LEVELS = 32  # of a category that may be written out, as the columns of a model are
 
 
 def _are_tall_classes(request: Request, n_predictors: int, part: float = _FEWER) -> bool:
-    """Whether classes go by sums over many rows; tables that are mostly 0 are known better by their entries."""
+    """Whether classes go by sums over many rows; tables that are mostly 0 are known better by few entries."""
     design = request.design
-    short = design.n_rows < part * TALL or design.is_stored or n_predictors > _MOST_PREDICTORS
+    is_thin = design.is_sparse or 2 * int(design.mostly_zero.sum()) > len(design.stored)
+    short = design.n_rows < (1.0 if is_thin else part) * TALL or design.is_stored or n_predictors > _MOST_PREDICTORS
     if short or not _answers_by_bounds(request):
         return False
     large = any(len(factor.levels) > _MOST_LEVELS for factor in design.table.factors.values())
-    return not (large or design.is_sparse or 2 * int(design.mostly_zero.sum()) > len(design.stored))
+    return not (large or (is_thin and float(design.stored.mean()) < _FEW_ENTRIES * design.n_rows))
 
 
 def _refuse_lone_members(request: Request, codes: NDArray[np.intp], labels: Sequence[Any]) -> None:

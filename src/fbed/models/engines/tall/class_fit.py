@@ -95,8 +95,9 @@ class TallClassFit(TallFit):
         return float(self.sums.bend(here.rows, moved, moved)[0])
 
     def left_to_gain(self, promised: float, drift: float) -> tuple[float, float]:
-        """Fits go to the end: hardly anybody who is not best is fitted at all."""
-        return 0.0, np.inf
+        """What is left to gain where a step that bends so much promises so much: at least, at most."""
+        bend, whole = np.array([drift]), np.array([promised])
+        return float(gained_by(bend, whole)[0]), float((whole * self.sums.above(bend))[0])
 
     def enough(self, loss: float, drift: float) -> float:
         """What the last step may promise: less where no dual point tells what is left."""
@@ -132,9 +133,7 @@ class TallClassFit(TallFit):
         else:
             self._narrow_leaders(candidates, lower, upper, passing)
         self._follow_on(candidates, lower, upper, in_doubt(lower, upper, line))
-        for i in in_doubt(lower, upper, line):
-            lower[i], df[i] = self._gain(int(candidates[i]), doubtful=False)
-            upper[i] = lower[i]
+        self._fit_in_doubt(candidates, lower, upper, df, line)
         return Bounds(lower, np.maximum(upper, lower), df, self.reference)
 
     def contest(self, candidates: Indices, lower: Floats, upper: Floats, race: bool) -> tuple[Floats, Floats]:
@@ -298,11 +297,20 @@ class TallClassFit(TallFit):
             self._follow(one, np.zeros(1), np.ones(1), nothing)
         if self._promised.get(variable, 0.0) > _WORTH_A_STEP:
             self._follow_on(one, np.zeros(1), np.ones(1), nothing)
-        if variable not in self._ends:
+        end = self._ends[variable].copy() if variable in self._ends else self._far_end(variable)
+        if end is None:
             return self.start((*self.selected, variable))
-        end = self._ends[variable].copy()
         end[: len(self.coefficients)] += self.coefficients
         return end
+
+    def _far_end(self, variable: int) -> Floats | None:
+        """Where a step leads that bends too much to tell anything, if that is up."""
+        step = self._looks.get(variable)
+        if step is None:
+            return None
+        with np.errstate(all="ignore"):
+            gains, _ = self.sums.ends(self.sweep.rows, self.selected, np.array([variable]), [step.whole])
+        return step.whole.copy() if gains[0] > 0.0 else None
 
     def _coefficients_of(self, variable: int) -> Floats:
         if variable in self.selected:

@@ -214,10 +214,14 @@ class TallFit:
         else:
             self._enclose_rare(candidates, lower, upper, _rivals(lower, upper, passing))
             self._narrow_leaders(candidates, lower, upper, passing)
+        self._fit_in_doubt(candidates, lower, upper, df, line)
+        return Bounds(lower, np.maximum(upper, lower), df, self.reference)
+
+    def _fit_in_doubt(self, candidates: Indices, lower: Floats, upper: Floats, df: Floats, line: Floats) -> None:
+        """Fit who may be on either side of his critical value, until he is not."""
         for i in in_doubt(lower, upper, line):
             known = lower[i], upper[i], df[i]
             lower[i], upper[i], df[i] = self._gain_until(int(candidates[i]), partial(_is_told, line[i]), known)
-        return Bounds(lower, np.maximum(upper, lower), df, self.reference)
 
     def _brackets(
         self, candidates: Indices, critical: Callable[[Floats], Floats]
