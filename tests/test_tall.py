@@ -587,6 +587,30 @@ def test_a_removal_that_costs_enough_is_not_fitted_to_the_end(beside):
         assert other.resolve_loss(variable, np.inf) == pytest.approx([exact[variable]] * 2, rel=1e-9)
 
 
+@pytest.mark.parametrize("family", ["poisson", "cox", "multinomial"])
+def test_how_far_a_step_moves_any_row(family, monkeypatch):
+    monkeypatch.setattr(builders, "_are_tall_classes", lambda *_: True)
+    monkeypatch.setattr(row_blocks, "_BLOCK_VALUES", 2**10)  # several blocks
+    rng = np.random.default_rng(6)
+    X = pd.DataFrame(rng.standard_t(2, size=(900, 3))).add_prefix("x")
+    X["c"] = pd.Categorical(rng.integers(0, 12, 900).astype(str))
+    y = {"poisson": rng.poisson(1.0, 900), "multinomial": rng.integers(0, 3, 900)}
+    outcome = (rng.exponential(size=900), rng.random(900) < 0.6) if family == "cox" else y[family]
+    fit = read_problem(X, outcome, [fbed.BIC()], family=family).model.fit((0, 2, 3))
+    assert isinstance(fit, TallFit)
+    step = rng.normal(size=len(fit.coefficients))
+    Z = fit.sums.blocks.model((0, 2, 3), fit.sums.constant)(slice(0, 900))
+    moved = Z @ step.reshape(Z.shape[1], -1)
+    if family == "poisson":
+        expected = np.abs(moved).max()
+    elif family == "cox":
+        expected = np.ptp(fit.sums.predictors((0, 2, 3), step))
+    else:
+        expected = np.ptp(np.column_stack([np.zeros(900), moved]), axis=1).max()
+    assert fit.moved_by(step) == pytest.approx(expected, rel=1e-12)
+    assert fit.moved_by(step) < fit.drift_of(step, fit.coefficients, fit.sweep)
+
+
 def test_a_null_model_that_is_lost_is_left_to_the_ordinary_one(monkeypatch):
     monkeypatch.setattr(builders, "TALL", 0)
     rng = np.random.default_rng(2)

@@ -25,6 +25,22 @@ def predictors(
     return lambda part: np.asarray(model(part) @ coefficients)
 
 
+def extremes(
+    blocks: RowBlocks, selected: Sequence[int], coefficients: Floats, constant: bool = True
+) -> tuple[float, float]:
+    """The least and the largest Zβ of all rows."""
+    told = predictors(blocks, selected, coefficients, constant)
+
+    def work(part: slice) -> tuple[float, float]:
+        moved = told(part)
+        return float(moved.min()), float(moved.max())
+
+    def join(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+        return min(one[0], other[0]), max(one[1], other[1])
+
+    return blocks.reduced(work, len(coefficients), join)
+
+
 def steps(
     blocks: RowBlocks,
     selected: Sequence[int],

@@ -23,6 +23,7 @@ _WRONG = 1e-8  # how far the deviance may be from its minimum then
 _NEAR = 0.1  # how far the last step may move a row
 _ROUNDING = 1e-13  # of a sum of losses
 _SWEEPS = 30  # Newton iterations after which a model counts as next to separated
+_FLAT = 1e-3  # N² beside the weight of the rows with which it pays to ask all of them how far they move
 _SLACK = 1e-9  # rounding of sums, relative
 _PARTS = (1.0, 0.5, 0.25, 0.1, 0.01)  # of a step, the first that gains something
 
@@ -31,13 +32,20 @@ Until = Callable[[float, float], bool]
 
 
 class Climber(Protocol):
-    """A model on the way to its maximum."""
+    """A model on the way to its maximum, of rows that weigh n."""
+
+    @property
+    def n(self) -> float:
+        """Weight of the rows."""
 
     def sweep_at(self, coefficients: Floats) -> Sweep:
         """A look at the model at some coefficients."""
 
     def drift_of(self, step: Floats, at: Floats, here: Sweep) -> float:
-        """How far a step moves a row."""
+        """How far a step can move a row, from the largest values of the columns."""
+
+    def moved_by(self, step: Floats) -> float:
+        """How far it moves any, from all rows: no row is the largest in every column."""
 
     def left_to_gain(self, promised: float, drift: float) -> tuple[float, float]:
         """What is left to gain where a step that moves rows so far promises so much: at least, at most."""
@@ -107,6 +115,8 @@ class Climb:
         if not np.isfinite(self.gain):
             raise NotTall
         self.drift = self._climber.drift_of(self.step, self.at, self.here)
+        if self.drift > _NEAR and self.gain <= _FLAT * self._climber.n:
+            self.drift = min(self.drift, self._climber.moved_by(self.step))
 
     def _move(self) -> None:
         """A Newton step; one that gains nothing is halved."""

@@ -127,8 +127,18 @@ class TallFit:
         return self.sums.sweep(self.selected, coefficients)
 
     def drift_of(self, step: Floats, at: Floats, here: Sweep) -> float:
-        """How far a step moves a row."""
+        """How far a step can move a row, from the largest values of the columns."""
         return self._furthest(step, self._reach_at(at))
+
+    def moved_by(self, step: Floats) -> float:
+        """How far it moves any, from all rows, where somebody can tell."""
+        moved = getattr(self.sums, "moved_by", None)
+        return np.inf if moved is None else float(moved(self.selected, step))
+
+    @property
+    def n(self) -> float:
+        """Weight of the rows."""
+        return self.sums.n
 
     def left_to_gain(self, promised: float, drift: float) -> tuple[float, float]:
         """What is left to gain where a step that moves rows so far promises so much: at least, at most."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_change
 from fbed.clock import check_time
-from fbed.matrix.candidate_steps import predictors, remainder, steps
+from fbed.matrix.candidate_steps import extremes, predictors, remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
@@ -125,6 +125,11 @@ class RiskSums:
         for part in self._parts(2 * len(coefficients)) if len(coefficients) else ():
             eta[part] = told(part)
         return eta
+
+    def moved_by(self, selected: Sequence[int], step: Floats) -> float:
+        """How far a step of the coefficients moves any two rows apart."""
+        least, most = extremes(self.blocks, selected, step, constant=False)
+        return most - least
 
     def look(self, rows: RiskState, selected: Sequence[int], candidates: Indices) -> Looked:
         """Xᵀr, the information of X with Z and of X with itself, for candidates that are single columns of numbers."""

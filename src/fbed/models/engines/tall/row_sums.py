@@ -15,7 +15,7 @@ from scipy import special
 
 from fbed._kernels import DenseColumns, RareColumns, SparseColumns, model_rows, step_moments
 from fbed.clock import check_time
-from fbed.matrix.candidate_steps import remainder, steps
+from fbed.matrix.candidate_steps import extremes, remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.matrix.scattered_columns import ScatteredColumns, scattered
@@ -228,6 +228,13 @@ class RowSums:
             return few.predict(coefficients)
         model, parts = self.blocks.model(selected), self.blocks.parts(len(coefficients))
         return np.concatenate([model(part) @ coefficients for part in parts])
+
+    def moved_by(self, selected: Sequence[int], step: Floats) -> float:
+        """How far a step of the coefficients moves any row."""
+        few = self._scattered(selected)
+        if few is not None:
+            return float(np.abs(few.predict(step)).max())
+        return max(map(abs, extremes(self.blocks, selected, step)))
 
     def explains_apart(self, selected: Sequence[int]) -> bool:
         """Whether the columns that explain rows are far from dependent on them."""

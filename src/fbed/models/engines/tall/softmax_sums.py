@@ -113,6 +113,16 @@ class SoftmaxSums:
         """The largest range of predictors of a row that steps (a column each) of columns of some size can move."""
         return self._at_most(self._ranges(step), reach)
 
+    def moved_by(self, selected: Sequence[int], step: Floats) -> float:
+        """By how much a step of the coefficients moves any two classes of a row apart."""
+        model, by_column = self.blocks.model(selected), step.reshape(-1, self.n_predictors)
+
+        def work(part: slice) -> float:
+            moved = moved_by(model(part), by_column)
+            return float((np.maximum(moved.max(axis=1), 0.0) - np.minimum(moved.min(axis=1), 0.0)).max())
+
+        return self.blocks.reduced(work, 2 * (self.n_predictors + len(by_column)), max)
+
     def farthest(self, moves: Floats) -> Moved:
         """The same of rows that are known: rows × steps of all classes."""
         ranges = self._ranges(moves.reshape(-1, 1)).reshape(-1, 1)
