@@ -87,10 +87,10 @@ class RowBlocks:
             if codes is None:
                 own[:] = self.variable(variable, part).T
             else:
-                np.take(self.levels(variable), codes[part], axis=1, out=own, mode="clip")
+                np.take(self.values_of_levels(variable), codes[part], axis=1, out=own, mode="clip")
             first += len(own)
 
-    def levels(self, variable: int) -> Floats:
+    def values_of_levels(self, variable: int) -> Floats:
         """What every level of a category has in the design columns, a row each."""
         if variable not in self._tables:
             center, scale = self.center_scale(variable)

@@ -202,7 +202,7 @@ class TallClassFit(TallFit):
         codes = self.sums.blocks.codes(int(candidates[0])) if len(candidates) == 1 else None
         if codes is None:
             return self.sums.moved(steps, reach)
-        levels, m = self.sums.blocks.levels(int(candidates[0])), self.sums.n_predictors
+        levels, m = self.sums.blocks.values_of_levels(int(candidates[0])), self.sums.n_predictors
         own = steps[len(self.coefficients) :, 0].reshape(-1, m)
         beside = self.sums.moved(steps[: len(self.coefficients)], reach[: len(self.reach)])
         return beside.and_then(self.sums.farthest(levels.T @ own))

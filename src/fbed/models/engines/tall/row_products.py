@@ -35,7 +35,7 @@ def products_of_group(
     codes = blocks.codes(variable)
     if codes is None:
         return _of_columns(blocks, variable, vectors, weights, width)
-    levels = blocks.levels(variable)
+    levels = blocks.values_of_levels(variable)
 
     def work(part: slice) -> Sums:
         V = vectors(part)
