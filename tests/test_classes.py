@@ -238,6 +238,17 @@ def test_a_fit_next_to_separation_is_found():
     assert certain == deviance == pytest.approx(39.712176760, abs=1e-8)
 
 
+def test_numbers_next_to_nothing_are_there_again_after_a_fit():
+    """Kernels compute without them; whoever called them does not, however the call ends."""
+    tiny, kernel = np.array([1e-200]), kernel_of_digits(PIXELS[:9])
+    kernel.fit(np.inf)
+    assert (tiny * 1e-110)[0] > 0.0
+    column, nobody = np.ones((1797, 1), order="F"), np.zeros(1)
+    with pytest.raises(ValueError, match="starts"):
+        kernel.race(column, 1, np.zeros((1, 1)), nobody > 0, nobody, nobody.astype(np.int64), 0, np.inf, False)
+    assert (tiny * 1e-110)[0] > 0.0
+
+
 @pytest.mark.parametrize("n_pixels", [3, 8, 17])
 def test_a_fit_ends_once_its_deviance_is_certain_to_be_enough(n_pixels):
     kernel = kernel_of_digits(PIXELS[:n_pixels])

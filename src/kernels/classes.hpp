@@ -13,6 +13,7 @@
 #include "race.hpp"
 #include "softmax.hpp"
 #include "softmax_support.hpp"
+#include "vanishing.hpp"
 
 namespace fbed {
 
@@ -69,6 +70,7 @@ public:
         Enclosed value;
         {
             nb::gil_scoped_release release;
+            const VanishingIsZero flush;
             Model model(rows, parameters.data(), 0.0, 0);
             value = Racer<Model>(model).run({exactly ? 0.0 : -enough, -kInfinite, exactly}, found, true);
         }
@@ -96,6 +98,7 @@ public:
         int64_t size = 0;
         {
             nb::gil_scoped_release release;
+            const VanishingIsZero flush;
             Model model(rows, parameters.data(), deviance, width);
             size = model.size();
             require(static_cast<int64_t>(starts.shape(0)) == count && static_cast<int64_t>(starts.shape(1)) == size, "starts");
@@ -136,6 +139,7 @@ public:
         int64_t size = 0;
         {
             nb::gil_scoped_release release;
+            const VanishingIsZero flush;
             prepare_looks();
             size = looks->fit.size() + looks->fit.coefficients_of_column();
             if (racing) ends.resize(count * size, std::numeric_limits<double>::quiet_NaN());
@@ -149,6 +153,7 @@ public:
         double *lower, *upper;
         OutVector low = new_vector(which.shape(0), lower), high = new_vector(which.shape(0), upper);
         nb::gil_scoped_release release;
+        const VanishingIsZero flush;
         prepare_looks();
         ClassLooks<Fitted, Support> looker(*looks);
         const RowEntries& entries = looks->fit.entries();

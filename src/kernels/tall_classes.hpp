@@ -4,6 +4,7 @@
 #include "arrays.hpp"
 #include "class_sums.hpp"
 #include "ordered_sums.hpp"
+#include "vanishing.hpp"
 
 namespace fbed {
 
@@ -25,6 +26,7 @@ inline double softmax_look(ColumnMajor eta, Which codes, Vector weights, Part p)
     const ClassRows rows = class_rows(p, codes, weights);
     require(eta.shape(0) == p.shape(0) && eta.shape(1) == p.shape(1), "a predictor for each class but the first");
     nb::gil_scoped_release release;
+    const VanishingIsZero flush;
     return ClassSums(rows).look(eta.data());
 }
 
@@ -34,6 +36,7 @@ inline OutMatrix softmax_vectors(Part p, Which codes, Vector weights, ColumnMajo
     double* out;
     OutMatrix found = new_columns(p.shape(0), p.shape(1) + pairs(rows.m) * Z.shape(1), out);
     nb::gil_scoped_release release;
+    const VanishingIsZero flush;
     ClassSums(rows).write_vectors(Z.data(), static_cast<int64_t>(Z.shape(1)), out);
     return found;
 }
@@ -46,6 +49,7 @@ inline std::tuple<OutMatrix, OutMatrix> softmax_sums(Part p, Which codes, Vector
     double *gradient, *sums;
     OutMatrix g = new_columns(k, rows.m, gradient), found = new_rows(of_classes, of_columns, sums);
     nb::gil_scoped_release release;
+    const VanishingIsZero flush;
     PairSums products;
     ClassSums(rows).sum(Z.data(), k, gradient, products);
     for (int64_t j = 0; j < of_columns; ++j)
@@ -60,6 +64,7 @@ inline OutVector softmax_move(Part p, Which codes, Vector weights, InOutColumns 
     double* gain;
     OutVector found = new_vector(steps, gain);
     nb::gil_scoped_release release;
+    const VanishingIsZero flush;
     ClassSums(rows).move(U.data(), static_cast<int64_t>(steps), gain);
     return found;
 }
@@ -86,6 +91,7 @@ inline std::tuple<double, OutVector, OutVector, OutVector, double> ordered_look(
     OrderedTotals found(static_cast<int64_t>(count));
     {
         nb::gil_scoped_release release;
+        const VanishingIsZero flush;
         rows.look(eta.data(), theta.data(), there, found);
         std::copy(found.slope.begin(), found.slope.end(), slope), std::copy(found.own.begin(), found.own.end(), own);
         std::copy_n(found.beside.begin(), count - 1, beside);
@@ -100,6 +106,7 @@ inline OutMatrix ordered_vectors(Part state, Which codes, Vector weights, Column
     double* out;
     OutMatrix found = new_columns(Z.shape(0), 2 + thresholds + Z.shape(1), out);
     nb::gil_scoped_release release;
+    const VanishingIsZero flush;
     rows.write_vectors(there, Z.data(), static_cast<int64_t>(Z.shape(1)), out);
     return found;
 }
@@ -115,6 +122,7 @@ inline std::tuple<OutVector, OutMatrix> ordered_move(Part state, Which codes, Ve
     OutVector g = new_vector(steps, gain);
     OutMatrix s = new_columns(count, steps, slope);
     nb::gil_scoped_release release;
+    const VanishingIsZero flush;
     for (size_t t = 0; t < steps; ++t) gain[t] = rows.move(from, before.data(), theta.data() + t * count, U.data() + t * U.shape(0), slope + t * count);
     return {g, s};
 }
