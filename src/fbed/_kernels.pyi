@@ -439,6 +439,30 @@ class RareColumns:
         where it is infinite.
         """
 
+class RareAtRisk:
+    """Columns that are mostly 0 beside a proportional hazards model of rows in order.
+
+    `leverage` is the square of how far every row is from some centre, in the metric of the model's information.
+    """
+
+    def __init__(
+        self,
+        event: Floats,
+        closes: Which,
+        starts: Flags,
+        deaths: Floats,
+        hazard: Floats,
+        expected: Floats,
+        weight: Floats,
+        leverage: Floats,
+    ) -> None: ...
+    def along(self, matrix: DenseColumns | SparseColumns, which: Which) -> tuple[Floats, Floats]:
+        """What the likelihood does along each column, a row of facts for each, and residuals where it is largest.
+
+        Facts are: where that is, the gain of the log-likelihood, the part of the model's information that its rows have
+        at most, the most by which a sum of hazards grows, the largest odds of its rows, Σ E|x|, curvature, the spread
+        of x with 0, the largest |x|; not a number where nobody knows."""
+
 def cox_state(
     event: Floats, closes: Which, starts: Flags, deaths: Floats, eta: Floats, weight: Floats
 ) -> tuple[Floats, Floats, Floats, Floats, float]:

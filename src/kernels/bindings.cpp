@@ -19,6 +19,7 @@
 #include "packed_columns.hpp"
 #include "patterns.hpp"
 #include "pause.hpp"
+#include "rare_at_risk.hpp"
 #include "rare_columns.hpp"
 #include "ridge.hpp"
 #include "rows.hpp"
@@ -489,6 +490,10 @@ NB_MODULE(_kernels, m) {
         .def("add_sparse", [](RareColumns& s, const SparseModel& model, Vector shift, Which idle) { s.add_sparse(*model.terms, shift, idle); })
         .def("lost", &RareColumns::lost)
         .def("enclosed", &RareColumns::enclosed);
+    nb::class_<RareAtRisk>(m, "RareAtRisk")
+        .def(nb::init<Vector, Which, Flags, Vector, Vector, Vector, Vector, Vector>())
+        .def("along", &RareAtRisk::along<DenseColumns>)
+        .def("along", &RareAtRisk::along<SparseColumns>);
     m.def("squares_and_reach", &squares_and_reach);
     m.def("score_intervals", &score_intervals);
     m.def("score_interval", [](double score, double furthest, std::tuple<double, double, double> fit) {

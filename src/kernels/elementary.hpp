@@ -42,7 +42,7 @@ inline int exponent_of(double x) {
     return static_cast<int>(bits >> 52 & 0x7ff) - 1023;
 }
 
-// log(1 + e) for 0 <= e <= 1, by 2 atanh(e/(2 + e)).
+// log(1 + e) for -1/2 <= e <= 1, by 2 atanh(e/(2 + e)).
 inline double log1p_of_unit(double e) {
     const double s = e / (2.0 + e), q = s * s;
     double p = 1.0 / 35.0;  // written out: a loop in here would keep the compiler from using vectors outside

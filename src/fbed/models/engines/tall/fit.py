@@ -92,7 +92,8 @@ class TallFit:
         self._ways: dict[int, tuple[Floats, float]] = {}  # how to come near them
         self._lost: dict[int, float] = {}  # what removing a variable costs, where the model was made by adding it
         self._steps: dict[int, tuple[Floats, Floats]] = {}  # δ and Γδ of those who were looked at and may matter
-        self._ends: dict[int, Floats] = {}  # about where models with a rare column have their maximum
+        self._seen_rare: set[int] = set()  # rare columns that were looked at by themselves
+        self._ends: dict[int, Floats] = {}  # about where models with one of these have their maximum
         self._looked: dict[int, tuple[float, float, bool]] = {}  # brackets of theirs, if a full look told them
 
     @property
@@ -418,7 +419,7 @@ class TallFit:
 
     def _enclose_rare(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Bounds from the maximum along a column alone, for those that are mostly 0."""
-        unseen = [i for i in rows.tolist() if int(candidates[i]) not in self._ends]
+        unseen = [i for i in rows.tolist() if int(candidates[i]) not in self._seen_rare]
         rows = np.array([i for i in unseen if self.model.rare[candidates[i]] and lower[i] < upper[i]], dtype=np.intp)
         if len(rows) == 0 or len(self.maximum) > _FEW_COEFFICIENTS:
             return
@@ -428,7 +429,9 @@ class TallFit:
             found = sums.enclose_rare(self.sweep, self.selected, candidates[some], self.reach, self.short)
             lower[some] = np.maximum(lower[some], found[0])
             upper[some] = np.maximum(np.minimum(upper[some], found[1]), lower[some])
-            self._ends.update((v, found[2][:, j]) for j, v in enumerate(candidates[some].tolist()))
+            self._seen_rare.update(candidates[some].tolist())
+            ends = zip(candidates[some].tolist(), found[2].T, strict=True)
+            self._ends.update((v, end) for v, end in ends if np.isfinite(end).all())
 
     def _narrow_leaders(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Moments of those who may be best; if they are many, of whoever leads first."""

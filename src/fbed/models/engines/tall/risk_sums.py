@@ -13,17 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fbed._kernels import MomentsAtRisk, ProductsAtRisk, cox_change
+from fbed._kernels import DenseColumns, MomentsAtRisk, ProductsAtRisk, SparseColumns, cox_change
 from fbed.clock import check_time
 from fbed.matrix.candidate_steps import extremes, predictors, remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
 from fbed.models.base import Indices
+from fbed.models.engines.tall import rare_at_risk
 from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.course import Course, RiskState
 from fbed.models.engines.tall.eventless import Eventless
@@ -189,6 +191,32 @@ class RiskSums:
     def remainder(self, selected: Sequence[int], variable: int, gamma: Floats) -> Sums:
         """Products of the model's columns and of what a column is beside its part along them."""
         return remainder(self.blocks, selected, variable, gamma)
+
+    @property
+    def knows_rare(self) -> bool:
+        """Whether entries that are not 0 can be read by themselves."""
+        return isinstance(self.design.matrix, (DenseColumns, SparseColumns))
+
+    def enclose_rare(
+        self, sweep: Sweep, selected: Sequence[int], candidates: Indices, reach: Floats, short: float
+    ) -> tuple[Floats, Floats, Floats]:
+        """Intervals of columns that are mostly 0, from the maximum along each; and about where their models end.
+
+        Those are steps of the model's coefficients and then the column's own, on the scale of its standardised values.
+        """
+        which = self.design.positions(candidates)
+        matrix = cast("DenseColumns | SparseColumns", self.design.matrix)
+        model = self.blocks.model(selected, constant=False), self.blocks.parts(len(sweep.gradient))
+        lower, upper, ends = rare_at_risk.enclosed(
+            self.course, sweep.rows, self.design.weights, matrix, which, model, sweep.information, short
+        )
+        ends[-1] *= self.design.scale[which]
+        return lower, upper, ends
+
+    def enclose_losses(
+        self, sweep: Sweep, selected: Sequence[int], places: Indices, coefficients: Floats, reach: Floats, short: float
+    ) -> None:
+        """Nothing is told of what it costs to remove columns."""
 
     # --- added to what the rows before have said ----------------------------------------------------------------------
 
