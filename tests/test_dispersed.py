@@ -99,6 +99,21 @@ def test_bends_of_residuals_are_their_integrals():
         np.testing.assert_allclose(dispersion_intervals._bend_of_residuals(s, alpha), expected, rtol=1e-9, atol=1e-20)
 
 
+@pytest.mark.filterwarnings("ignore:.*could not be fitted")
+def test_rows_whose_mean_is_no_number_are_charged_for_far_steps():
+    """A predictor of −2891 has a mean of 0, which a step of 8771 makes the largest of all."""
+    X, y, weights, offset, *_ = dispersed_cases.table(793)
+    about = {"family": "negative_binomial", "sample_weight": weights, "offset": offset}
+    models = [
+        read_problem(X[:, [8, 11]], y, [fbed.BIC()], engine=e, **about).model for e in ("certified", "exhaustive")
+    ]
+    one, other = (model.fit([0]) for model in models)
+    true = float(other.gains(np.array([1])).statistic[0])
+    found = one.gain_bounds(np.array([1]), lambda df: np.full(len(df), 0.99 * true))
+    assert found.lower[0] <= true * (1.0 + 1e-6)
+    assert true <= found.upper[0] * (1.0 + 1e-6)
+
+
 def test_most_candidates_are_not_fitted(monkeypatch):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 200))

@@ -17,7 +17,7 @@ from fbed.clock import check_time
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.dispersion_intervals import Cover, Interval
 from fbed.models.engines.dispersion_tangent import Change
-from fbed.models.engines.dual_points import Duals, View
+from fbed.models.engines.dual_points import HIGHEST, Duals, View
 from fbed.models.likelihoods.likelihood import RegressionFit
 from fbed.models.likelihoods.negative_binomial import Floors, NegativeBinomial
 from fbed.rules.p_values import Floats
@@ -27,7 +27,6 @@ _STEADY = 1e-8  # least curvature of the model beside the largest, from which it
 _LEAST = 1e-6  # part of a dispersion below which an interval is too narrow to go on
 _CLOSE_TO_FIT = 1.01  # more than m differs between a fit and its dual point
 _MET = 1e-9  # of a functional, what the equations behind it may miss
-_HIGHEST = 700.0  # whose exponential is still a number
 _INSIDE = 0.8  # part of m or 1 + αs that a change takes at most where residuals go along a tangent
 _DEPENDENT = 1e-8  # part of a column's norm² that the model leaves of it, below which rounding hides the rest
 
@@ -37,14 +36,15 @@ class _Idle:
     """Rows that leave the dual points, but not the likelihood."""
 
     Z: Floats
-    mean: Floats
+    height: Floats  # log of weight × mean, which may be no number but 0 itself
 
     def charge(self, new: Floats, coefficients: Floats, step: Floats) -> Floats:
         """What steps along new columns, less the model's part of each, make of their means, twice."""
-        if not len(self.mean):
+        if not len(self.height):
             return np.zeros(len(step))
         moved = step * (new - self.Z @ coefficients)
-        return np.asarray(2.0 * self.mean @ np.exp(np.clip(moved, 0.0, _HIGHEST)))
+        there = self.height[:, None] + np.maximum(moved, 0.0)
+        return np.asarray(2.0 * np.exp(np.minimum(there, HIGHEST)).sum(axis=0))
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Frame:
         self.deviance = fit.deviance
         self.weight, self.score = weight, score
         self.view = View(duals.Z, self.a * weight, inverse)
-        self.idle = _Idle(fit.Z[~self.busy], duals.idle_mean)
+        self.idle = _Idle(fit.Z[~self.busy], duals.idle_height)
         self.intervals = cover.intervals
         self._collect()
 
@@ -83,7 +83,7 @@ class Frame:
         family = cast(NegativeBinomial, fit.model.likelihood)
         with np.errstate(all="ignore"):
             point = family.at(fit.columns, fit.parameters[:, None])
-            duals = Duals(family, fit.Z, point.mean[:, 0])
+            duals = Duals(family, fit.Z, point.eta[:, 0])
             centre = duals.at(float(fit.parameters[-1]), fit.parameters[:-1])
             weight = (point.curvature()[:, 0] / family.weights)[duals.busy]
             inverse = duals.inverse(weight)

@@ -22,6 +22,7 @@ _STEADY = 1e-8  # least curvature of the model beside the largest, from which it
 _SHORT = 0.3  # step of the predictors after which a dual point is as good as that of the fit
 _IDLE = 1e-8  # mean of a row without a count that is as good as 0
 _GONE_WITH = 1e-6  # how far all counts together may move in the directions that are left out
+HIGHEST = 700.0  # whose exponential is still a number
 _MOST_STEPS = 30
 
 
@@ -81,9 +82,10 @@ class Duals:
     was, and directions in which nothing but such rows moves need no equation.
     """
 
-    def __init__(self, family: NegativeBinomial, Z: Floats, mean: Floats) -> None:
+    def __init__(self, family: NegativeBinomial, Z: Floats, predictor: Floats) -> None:
+        mean = np.exp(np.minimum(predictor, HIGHEST))
         self.busy = (family.y > 0.0) | (mean > _IDLE)
-        self.idle_mean = (family.weights * mean)[~self.busy]
+        self.idle_height = (np.log(family.weights) + predictor)[~self.busy]
         self.y, self.a, self.Z = family.y[self.busy], family.weights[self.busy], Z[self.busy]
         self.offset = 0.0 if family.offset is None else family.offset[self.busy, 0]
         self._known: dict[float, Dual] = {}
