@@ -405,8 +405,9 @@ _COPIED = 2**28  # bytes of a table that may be copied in order of time for the 
 
 
 def _is_worth_ordering(design: Design) -> bool:
-    """Whether few rows may be put in order of time; the ordinary model knows more of columns that are mostly 0."""
-    return 8 * design.n_rows * len(design.stored) <= _COPIED and 2 * int(design.mostly_zero.sum()) <= len(design.stored)
+    """Whether few rows may be put in order of time."""
+    values = float(design.stored.sum()) if design.is_sparse else design.n_rows * len(design.stored)
+    return 8 * values <= _COPIED
 
 
 def many_ties(weights: Floats, event: NDArray[np.bool_], most: float = 4.0) -> bool:
