@@ -17,13 +17,16 @@ from scipy import special
 
 from fbed.models.base import harmonic_mean
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit
-from fbed.models.likelihoods.newton import Columns
+from fbed.models.likelihoods.newton import Columns, Maximum, newton_step
 from fbed.models.recession import Constraints
 from fbed.rules.p_values import Floats
 
 PERFECT = 1e-10
 """Deviance below this part of the null one is a perfect fit where the dispersion is estimated: what is left is
 rounding, and counts as exactly this much."""
+
+_NEXT_TO_PERFECT = 1e6  # times as much as that, from where on Newton's steps
+_MORE_STEPS = 5  # are quick, and these are enough
 
 _CLOSE = 1e-8  # a step of Newton's method after which nothing is left but rounding
 
@@ -104,10 +107,11 @@ BINOMIAL = Distribution(
 GAMMA = Distribution(
     "gamma",
     transform=lambda eta: _exp(-eta),
-    loss=lambda eta, inverse, y, a: a @ eta + (a * y) @ inverse,
+    # row by row less that of the outcome itself: of sums of logarithms, far from 0, little is left where a fit is close
+    loss=lambda eta, inverse, y, a: a @ (y[:, None] * inverse - 1.0 + (eta - np.log(y)[:, None])),
     residual=lambda eta, inverse, y: y[:, None] * inverse - 1.0,
     curvature=lambda eta, inverse, y: y[:, None] * inverse,
-    saturated_loss=lambda y: 1.0 + np.log(y),
+    saturated_loss=np.zeros_like,
     link=np.log,
     intercept=lambda y, a, offset: float(special.logsumexp(-offset, b=a * y) - np.log(a.sum())),
     estimates_dispersion=True,
@@ -151,6 +155,23 @@ class Glm(Regression):
         else:
             out[0] = self.distribution.intercept(self.y, self.weights, self.offset[:, 0])
         return out
+
+    def maximise(self, columns: Columns, start: Floats) -> Maximum:
+        """Where the dispersion is estimated, what a nearly perfect fit leaves of the deviance matters, if little."""
+        found = super().maximise(columns, start)
+        for _ in range(_MORE_STEPS if self.distribution.estimates_dispersion else 0):
+            left = np.flatnonzero((found.deviance > self.floor) & (found.deviance <= self.floor * _NEXT_TO_PERFECT))
+            if not len(left):
+                break
+            some = columns.only(left)
+            step, _ = newton_step(*self.at(some, found.parameters[:, left]).derivatives())
+            further = found.parameters[:, left] + step
+            there = self.at(some, further).value
+            better = there < found.deviance[left]
+            found.parameters[:, left[better]], found.deviance[left[better]] = further[:, better], there[better]
+            if not better.any():
+                break
+        return found
 
     def at(self, columns: Columns, parameters: Floats) -> GlmPoint:
         """Evaluate many models."""
