@@ -177,6 +177,24 @@ def test_removals_beside_outcomes_of_hundreds_of_decades(seed):
     assert (lost.upper >= cost * (1.0 - 1e-7)).all()
 
 
+@pytest.mark.parametrize("spread", [1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("unit", UNITS)
+def test_outcomes_that_hardly_vary_are_as_good_as_normal(spread, unit):
+    """Their statistics are those of a linear model of the logarithm."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(500, 5))
+    change = spread * (0.2 * X[:, 0] + rng.normal(size=500))
+    left = np.log1p(change) - np.log1p(change).mean()
+    centred = X - X.mean(axis=0)
+    explained = (centred.T @ left) ** 2 / (centred**2).sum(axis=0)
+    expected = -500.0 * np.log1p(-explained / (left @ left))
+    for engine in ENGINES:
+        model = read_problem(X, unit * (1.0 + change), [fbed.BIC()], family="gamma", engine=engine).model
+        rounding = np.finfo(float).eps * (1.0 + abs(np.log(unit))) / spread
+        found = model.fit(()).gains(np.arange(5)).statistic
+        np.testing.assert_allclose(found, expected, rtol=10.0 * (spread + rounding), atol=500.0 * (spread + rounding))
+
+
 def test_a_variable_that_explains_everything_is_no_better_than_another():
     """A level for every row, twice, beside outcomes of little spread: the first of them is selected."""
     rng = np.random.default_rng(8)
