@@ -130,3 +130,36 @@ def test_removals_begin_where_the_others_are():
         np.testing.assert_allclose(
             fit.losses(np.array(selected)).statistic, plain.losses(np.array(selected)).statistic, rtol=1e-6, atol=1e-6
         )
+
+
+@pytest.mark.parametrize("far", [1e2, 1e4, 1e7])
+def test_numbers_far_from_0(far):
+    """Beside a constant next to nothing is left of them: an interval must not be made of its rounding."""
+    rng = np.random.default_rng(int(far))
+    X = far + rng.normal(size=(120, 40))
+    y = rng.poisson(np.exp(0.5 + 0.3 * (X[:, 0] - far))).astype(float)
+    for selected in ((), (0, 1)):
+        fit, plain = fits(X, y, selected)
+        fit.prepare(38, 3.84)
+        candidates = np.arange(2, 40)
+        exact = plain.gains(candidates).statistic
+        for line in exact:  # whoever is in doubt is looked at more closely
+            bounds = fit.gain_bounds(candidates, lambda df, line=line: np.full(df.shape, line))
+            assert (bounds.lower <= exact + 1e-6 * (1.0 + exact)).all()
+            assert (bounds.upper >= exact - 1e-6 * (1.0 + exact)).all()
+
+
+def test_counts_where_none_at_all_are_expected():
+    """A mean that is 0 in numbers has no curvature, but a count there asks for it."""
+    rng = np.random.default_rng(2)
+    X = (rng.random((100, 30)) < 0.1) * 1.0
+    X[:, 3] = np.arange(100) == 7
+    y, offset = rng.poisson(2.0, 100).astype(float), np.zeros(100)
+    y[7], offset[7] = 1.0, -800.0
+    fit, plain = fits(X, y, (), offset=offset)
+    fit.prepare(30, 3.84)
+    bounds = fit.gain_bounds(np.arange(30), lambda df: np.full(df.shape, 3.84))
+    exact = plain.gains(np.arange(30)).statistic
+    assert exact[3] > 1000.0
+    assert (bounds.lower <= exact * (1.0 + 1e-6)).all()
+    assert (bounds.upper >= exact * (1.0 - 1e-6)).all()

@@ -145,6 +145,73 @@ def test_deviances_are_those_of_the_family(fit):
     np.testing.assert_allclose(variance, information)
 
 
+ENGINES, UNITS = ("certified", "exhaustive"), (1.0, 1e-150, 1e150)
+
+
+def both(X, y, **options):
+    return [fbed.select(X, y, family="gamma", engine=e, **options) for e in ENGINES]
+
+
+def test_the_unit_of_the_outcome_leaves_statistics_as_they_are():
+    """The deviance of a close fit is not a difference of sums of logarithms."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(500, 6))
+    y = rng.gamma(1e4, np.exp(0.002 * X[:, 0]) / 1e4)
+    fits = [
+        read_problem(X, u * y, [fbed.BIC()], family="gamma", engine=e).model.fit(()) for u in UNITS for e in ENGINES
+    ]
+    expected, *others = (fit.gains(np.arange(6)).statistic for fit in fits)
+    for found in others:
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [99, 124, 144])
+def test_removals_beside_outcomes_of_hundreds_of_decades(seed):
+    """What a fit is short of its maximum matters to models that are far from it."""
+    rng = np.random.default_rng([31, seed])
+    X = (rng.random((300, 6)) < rng.choice([0.02, 0.1, 0.5])) * 1.0
+    y = 10.0 ** rng.uniform(-100.0, 100.0, 300)
+    fits = [read_problem(X, y, [fbed.BIC()], family="gamma", engine=e).model.fit(range(4)) for e in ENGINES]
+    lost, cost = fits[0].loss_bounds(np.arange(4), lambda df: df), fits[1].losses(np.arange(4)).statistic
+    assert (lost.lower <= cost * (1.0 + 1e-7)).all()
+    assert (lost.upper >= cost * (1.0 - 1e-7)).all()
+
+
+@pytest.mark.parametrize("spread", [1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("unit", UNITS)
+def test_outcomes_that_hardly_vary_are_as_good_as_normal(spread, unit):
+    """Their statistics are those of a linear model of the logarithm."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(500, 5))
+    change = spread * (0.2 * X[:, 0] + rng.normal(size=500))
+    left = np.log1p(change) - np.log1p(change).mean()
+    centred = X - X.mean(axis=0)
+    explained = (centred.T @ left) ** 2 / (centred**2).sum(axis=0)
+    expected = -500.0 * np.log1p(-explained / (left @ left))
+    for engine in ENGINES:
+        model = read_problem(X, unit * (1.0 + change), [fbed.BIC()], family="gamma", engine=engine).model
+        rounding = np.finfo(float).eps * (1.0 + abs(np.log(unit))) / spread
+        found = model.fit(()).gains(np.arange(5)).statistic
+        np.testing.assert_allclose(found, expected, rtol=10.0 * (spread + rounding), atol=500.0 * (spread + rounding))
+
+
+def test_a_variable_that_explains_everything_is_no_better_than_another():
+    """A level for every row, twice, beside outcomes of little spread: the first of them is selected."""
+    rng = np.random.default_rng(8)
+    names = [f"level {i}" for i in range(20)]
+    frame = pd.DataFrame(
+        {"x": rng.normal(size=20), "first": pd.Categorical(names), "few": pd.Categorical(["a", "b"] * 10)}
+    )
+    frame["second"] = pd.Categorical(names[::-1])
+    for decades in (-150, 0, 150):
+        quick, slow = both(frame, rng.gamma(1e4, 1e-4, 20) * 10.0**decades, criterion="aic")
+        assert quick.selected == slow.selected == ("first",)
+
+
+def test_nothing_is_known_of_what_a_removal_costs(fit):
+    np.testing.assert_array_equal(fit._lost(np.array([0.0, np.inf])), [0.0, np.inf])
+
+
 @pytest.mark.parametrize("mean", [1e-12, 1e-3, 0.5, 2.9, 3.1, 40.0, 1e9, 1e250])
 def test_the_shape_is_that_of_the_equation(mean):
     mpmath.mp.dps = 30

@@ -28,7 +28,7 @@ from fbed._kernels import (
 )
 from fbed.families import builders
 from fbed.matrix import row_blocks
-from fbed.models.engines.bound_functions import P
+from fbed.models.engines.bound_functions import E4, E, P
 from fbed.models.engines.tall import climb, screen
 from fbed.models.engines.tall import linear as tall_linear
 from fbed.models.engines.tall.course import order_of_risk
@@ -619,3 +619,19 @@ def test_a_null_model_that_is_lost_is_left_to_the_ordinary_one(monkeypatch):
     monkeypatch.setattr(climb, "_SWEEPS", 0)
     found = fbed.select(X, y, family="poisson")
     assert found.model.null_deviance == pytest.approx(expected, rel=1e-12)
+
+
+def test_bounds_of_steps_that_are_hardly_numbers():
+    far = np.array([-1e200, 0.0, 1e3, 1e90, np.inf])
+    for function, at_0 in ((E, 1.0), (E4, 1.0 / 12.0)):
+        np.testing.assert_allclose(function(far), [0.0, at_0, np.inf, np.inf, np.inf], atol=1e-70)
+
+
+def test_moments_that_are_no_numbers_tell_nothing():
+    rng = np.random.default_rng(6)
+    model = read_problem(rng.normal(size=(500, 3)), rng.poisson(2.0, 500), [fbed.BIC()], family="poisson").model
+    fit = model.fit((0,))
+    assert isinstance(fit, TallFit)
+    lower, upper = fit._by_moments(np.array([[6e87], [1e175], [5e262], [-0.2], [3e87]]))
+    assert lower[0] == 0.0
+    assert upper[0] == pytest.approx(fit.deviance)

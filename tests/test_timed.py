@@ -75,3 +75,12 @@ def test_what_explains_times_perfectly_is_found_by_the_ordinary_model():
     results = [fbed.select(X, y, family="weibull", engine=engine) for engine in ("certified", "exhaustive")]
     assert results[0].selected == results[1].selected == (1,)
     assert results[0].status == results[1].status
+
+
+def test_events_that_weigh_less_than_two_leave_nothing_to_explain():
+    """Weights are frequencies, however many rows have an event: a rule of the family, not of the engine."""
+    X, (time, event) = mixed(5)
+    weights = np.full(len(X), 1.9 / event.sum())
+    options = {"family": "weibull", "sample_weight": weights}
+    found, expected = (fbed.select(X, (time, event), engine=e, **options) for e in ("certified", "exhaustive"))
+    assert (found.status, found.selected) == (expected.status, expected.selected) == ("saturated", ())

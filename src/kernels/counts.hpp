@@ -78,6 +78,7 @@ class Counts {
         std::fill(end, end + k_ + 1, 0.0);
         if (!gather(column, zero)) return;
         maximise_along();
+        if (!(own_ > 0) && rho_ != 0) return;  // means that are no numbers any more tell nothing of how far to go
         if (!step()) return;
         const double delta = own_ > 0 ? (rho_ - row_product(along_.data(), d_.data(), stride_)) / own_ : 0.0;
         finish(delta, lower, upper);
@@ -161,10 +162,22 @@ class Counts {
             add_row(r_.data(), -rho_ / own_, along_.data(), stride_);
             subtract_square(1.0 / own_, along_.data());
         }
-        if (!(cholesky(H_.data(), k_) > kSteady)) return false;
+        const double plain = least_left();
+        if (!(plain * cholesky(H_.data(), k_) > kSteady)) return false;
         d_ = r_;
         cholesky_solve(H_.data(), k_, d_.data());
         return true;
+    }
+
+    // What is left of the diagonal, beside what was taken off it and what that was taken off: where x is next to the model's columns on
+    // the rows that count, as numbers far from 0 are to the constant, it is rounding of both.
+    double least_left() const {
+        double least = 1.0;
+        for (int64_t p = 0; p < k_; ++p) {
+            const double left = H_[p * k_ + p], shared = own_ > 0 ? along_[p] * along_[p] / own_ : 0.0;
+            least = std::min(least, left / (1.0 + std::max(left, 0.0) + shared));
+        }
+        return least;
     }
 
     // H −= t·ff', of which the lower triangle counts

@@ -225,11 +225,14 @@ def _glm(request: Request, distribution: Distribution) -> Model:
 
 
 _SPREAD = 3.0  # shape from which the rows of positive numbers weigh more than one of counts
+_NO_SPREAD = 1e8  # and one beyond which sums over rows have lost digits of what little they differ
 
 
 def _gamma(request: Request, gamma: Glm, careful: Callable[[], Model]) -> Model:
     """Counts of 1, with an offset that is the log of the outcome."""
     shape = float(gamma.precision(np.array([gamma.floor / PERFECT]))[0])  # without variables, and an offset
+    if not shape < _NO_SPREAD:
+        return careful()
     unit = shape if shape > _SPREAD else 1.0
     design = request.design if unit == 1.0 else request.design.times(unit)
     offset = np.log(gamma.y) - (0.0 if gamma.offset is None else gamma.offset[:, 0])

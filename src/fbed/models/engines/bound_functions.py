@@ -20,6 +20,7 @@ from fbed.rules.p_values import Floats
 _NEAR_ZERO = 1e-2  # for the second order: below this the closed forms cancel, and the series is exact
 _FEW_TERMS = 10  # of the series so near 0; scans of many candidates spend their time here
 _NEAR = 0.1  # for the fourth order, which cancels sooner
+_FAR, _FURTHEST = 700.0, 1e75  # beyond which there are no exponentials, and no fourth powers
 _ORDERS = np.arange(18)
 _P = (-1.0) ** _ORDERS * 2.0 / ((_ORDERS + 1) * (_ORDERS + 2))
 _P4 = (-1.0) ** _ORDERS * 2.0 / ((_ORDERS + 3) * (_ORDERS + 4))
@@ -40,8 +41,8 @@ def P(z: Floats) -> Floats:  # noqa: N802
 def E(z: Floats) -> Floats:  # noqa: N802
     """E(z)."""
     near, far = _apart(z, _NEAR_ZERO)
-    with np.errstate(over="ignore"):
-        return np.where(near, polyval(np.where(near, z, 0.0), _E), 2.0 * (np.expm1(far) - far) / far**2)
+    value = np.where(near, polyval(np.where(near, z, 0.0), _E), 2.0 * (np.expm1(far) - far) / far**2)
+    return np.where(z > _FAR, np.inf, value)
 
 
 def P4(z: Floats) -> Floats:  # noqa: N802
@@ -54,15 +55,14 @@ def P4(z: Floats) -> Floats:  # noqa: N802
 def E4(z: Floats) -> Floats:  # noqa: N802
     """E₄(z)."""
     near, far = _apart(z, _NEAR)
-    with np.errstate(over="ignore"):
-        direct = 2.0 * (np.expm1(far) - far - far**2 / 2.0 - far**3 / 6.0) / far**4
-    return np.where(near, polyval(np.where(near, z, 0.0), _E4), direct)
+    direct = 2.0 * (np.expm1(far) - far - far**2 / 2.0 - far**3 / 6.0) / far**4
+    return np.where(z > _FAR, np.inf, np.where(near, polyval(np.where(near, z, 0.0), _E4), direct))
 
 
 def _apart(z: Floats, limit: float) -> tuple[NDArray[np.bool_], Floats]:
-    """Who is near 0, and the others, with 1 in the place of those."""
+    """Who is near 0, and the others, with 1 in the place of those, and within what has powers and an exponential."""
     near = np.abs(z) < limit
-    return near, np.where(near, 1.0, z)
+    return near, np.where(near, 1.0, np.clip(z, -_FURTHEST, _FAR))
 
 
 def _h(z: Floats) -> Floats:

@@ -158,15 +158,19 @@ class BoundedFit(RegressionFit):
             evidence = self.losses(variables)
             return Bounds(evidence.statistic, evidence.statistic, evidence.df, self.reference)
         self.prepare()
-        _, hessian = self.point.derivatives()
+        gradient, hessian = self.point.derivatives()
+        rest, short = newton_step(gradient, hessian.copy())  # what the fit has left: far models make much of it
+        drift = float(np.abs(self.point.extremes(self._steps(self.columns, rest))).max())
         triangle = self.span.triangle()
         found = [self._removal(hessian[0], triangle, int(v)) for v in variables]
         steps, left = np.column_stack([step for step, _ in found]), np.array([missing for _, missing in found])
         wald = np.einsum("pv,pq,qv->v", steps, hessian[0], steps)
         low, high = self.point.extremes(-self._steps(self.columns, steps))
-        lower = np.maximum(wald * E(np.minimum(low, 0.0)) * (1.0 - _ROUNDING) - _ROUNDING, 0.0)
         with np.errstate(invalid="ignore"):  # no curvature at all, and predictors that go anywhere
-            upper = wald * E(np.maximum(high, 0.0)) * (1.0 + _ROUNDING) + _ROUNDING
+            low, high = (np.maximum(end, 0.0) * (1.0 + drift) + drift for end in (-low, high))
+            charge = 4.0 * np.sqrt(short * np.maximum(wald, 0.0)) + 2.0 * short + _ROUNDING
+            lower = np.maximum(wald * E(-low) * (1.0 - _ROUNDING) - charge, 0.0)
+            upper = wald * E(high) * (1.0 + _ROUNDING) + charge
         whole = float(self.parameters @ hessian[0] @ self.parameters)  # of the way to 0, and no other model is further
         sound = (wald >= 0.0) & (wald <= whole * (1.0 + _ROUNDING)) & (left <= _ROUNDING**2 * wald) & (lower <= upper)
         return Bounds(np.where(sound, lower, 0.0), np.where(sound, upper, np.inf), df, self.reference)

@@ -40,6 +40,7 @@ from fbed.rules.p_values import ChiSquare, Floats
 _SHARPEST = 30.0  # times as large a shape as weights allow for, beyond which what fits are short of would be seen
 _FLATTEST = 1e-4  # a shape below which offsets, or outcomes, are beyond all sense
 _ALMOST_ALL = 0.97  # part of the deviance that a variable explains, from which a small error in it is a large one
+_ROUNDING = 1e-8  # part of the deviance by which an upper bound may be wrong, and much of what such a variable leaves
 _ITERATIONS = 20  # of Newton's method in the log of the deviance, which takes about 3
 _CLOSE = 1e-7  # a step of its, beside the way, after which nothing is left but rounding
 _SMALL = 0.01  # change of the log of a deviance for which three points of an integral tell all digits
@@ -172,8 +173,9 @@ class GammaFit:
 
     def _read(self, candidates: Indices, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Intervals for statistics; those that are numbers are computed with care where nearly all is explained."""
-        lower, upper = self._gained(low), self._gained(high)
-        sharp = np.flatnonzero((low == high) & (low > _ALMOST_ALL * self._whole))
+        lower, sharp = self._gained(low), np.flatnonzero((low == high) & (low > _ALMOST_ALL * self._whole))
+        wider = np.where(high > _ALMOST_ALL * self._whole, high + _ROUNDING * self._whole, high)
+        upper = np.maximum(self._gained(wider), lower)
         if len(sharp):
             lower[sharp] = upper[sharp] = self.model.careful.fit(self.selected).gains(candidates[sharp]).statistic
         return lower, upper
@@ -181,7 +183,8 @@ class GammaFit:
     def loss_bounds(self, variables: Indices, critical: Callable[[Floats], Floats]) -> Bounds:
         """Intervals for removing each variable."""
         found = self.counts.loss_bounds(variables, lambda df: self._risen(critical(df)))
-        return Bounds(self._lost(found.lower), self._lost(found.upper), found.df, self.reference)
+        lower = self._lost(found.lower)
+        return Bounds(lower, np.maximum(self._lost(found.upper), lower), found.df, self.reference)
 
     def resolve_loss(self, variable: int, enough: float) -> tuple[float, float]:
         """The statistic of removing one variable, or an interval that is above `enough`."""
@@ -201,15 +204,19 @@ class GammaFit:
 
     def _gained(self, fall: Floats) -> Floats:
         """g(D) − g(D − δ)"""
-        return np.where(fall > 0.0, self._statistic(np.log1p(-np.clip(fall, 0.0, self._most) / self._whole)), 0.0)
+        with np.errstate(divide="ignore"):
+            ratio = np.log1p(-np.clip(fall / self._whole, 0.0, 1.0))
+        return np.where(fall > 0.0, self._statistic(np.maximum(ratio, self._furthest)), 0.0)
 
     def _lost(self, rise: Floats) -> Floats:
         """g(D + δ) − g(D)"""
-        return np.where(rise > 0.0, -self._statistic(np.log1p(np.maximum(rise, 0.0) / self._whole)), 0.0)
+        known = (rise > 0.0) & np.isfinite(rise)
+        statistic = -self._statistic(np.log1p(np.where(known, rise, 0.0) / self._whole))
+        return np.where(known, statistic, np.where(np.isinf(rise), np.inf, 0.0))
 
     def _fallen(self, statistic: Floats) -> Floats:
         """What the deviance falls by for a statistic; all of it where no fit attains that."""
-        attained = statistic < self._statistic(np.log1p(-np.full(1, self._most) / self._whole))
+        attained = statistic < self._statistic(np.full(1, self._furthest))
         fall = -self._whole * np.expm1(self._ratio(np.where(attained & (statistic > 0.0), statistic, 0.0)))
         return np.where(np.isinf(statistic), np.inf, np.where(attained, fall, self._whole))
 
@@ -220,9 +227,9 @@ class GammaFit:
         return np.where(np.isinf(statistic), np.inf, rise)
 
     @property
-    def _most(self) -> float:
-        """What the deviance can fall by: less than its floor counts as that."""
-        return self._whole - self.model.likelihood.floor * self.model.unit
+    def _furthest(self) -> float:
+        """How far the log of the deviance can fall: less than its floor counts as that."""
+        return min(0.0, float(np.log(self.model.likelihood.floor / self.deviance)))
 
     def _statistic(self, ratio: Floats) -> Floats:
         """g(D) − g(D·exp(ratio)); for small ratios, where that cancels, the integral of g′."""

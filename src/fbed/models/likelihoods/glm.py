@@ -17,13 +17,20 @@ from scipy import special
 
 from fbed.models.base import harmonic_mean
 from fbed.models.likelihoods.likelihood import Regression, RegressionFit
-from fbed.models.likelihoods.newton import Columns
+from fbed.models.likelihoods.newton import Columns, Maximum, newton_step
 from fbed.models.recession import Constraints
 from fbed.rules.p_values import Floats
 
 PERFECT = 1e-10
 """Deviance below this part of the null one is a perfect fit where the dispersion is estimated: what is left is
 rounding, and counts as exactly this much."""
+
+_LITTLE = 1e-3  # deviance a row from which on fits are taken further than those of other outcomes,
+_ROUGH = 1e-10  # by steps that may undo what was taken to be gained before: deviances are known to this much a row then
+_KNOWN = 1e-11  # part of a deviance by which the last of them changes it at most
+_MORE_STEPS = 5  # of Newton's method, so close to the maximum
+
+_NEAR_ZERO = 1e-3  # below which four terms of eᵘ − 1 − u are all digits of it, nearly
 
 _CLOSE = 1e-8  # a step of Newton's method after which nothing is left but rounding
 
@@ -54,6 +61,15 @@ class Distribution:
 def _exp(predictor: Floats) -> Floats:
     with np.errstate(over="ignore"):
         return np.exp(predictor)
+
+
+def _beyond(change: Floats, grown: Floats) -> Floats:
+    """eᵘ − 1 − u, of u and eᵘ − 1: by its series where that cancels."""
+    near = np.abs(change) < _NEAR_ZERO
+    if not near.any():
+        return grown - change
+    u = np.where(near, change, 0.0)
+    return np.where(near, u * u * (0.5 + u * (1.0 / 6.0 + u * (1.0 / 24.0 + u / 120.0))), grown - change)
 
 
 def log_intercept(y: Floats, weights: Floats, offset: Floats) -> float:
@@ -104,10 +120,11 @@ BINOMIAL = Distribution(
 GAMMA = Distribution(
     "gamma",
     transform=lambda eta: _exp(-eta),
-    loss=lambda eta, inverse, y, a: a @ eta + (a * y) @ inverse,
+    # row by row less that of the outcome itself: of sums of logarithms, far from 0, little is left where a fit is close
+    loss=lambda eta, inverse, y, a: a @ _beyond(np.log(y)[:, None] - eta, y[:, None] * inverse - 1.0),
     residual=lambda eta, inverse, y: y[:, None] * inverse - 1.0,
     curvature=lambda eta, inverse, y: y[:, None] * inverse,
-    saturated_loss=lambda y: 1.0 + np.log(y),
+    saturated_loss=np.zeros_like,
     link=np.log,
     intercept=lambda y, a, offset: float(special.logsumexp(-offset, b=a * y) - np.log(a.sum())),
     estimates_dispersion=True,
@@ -151,6 +168,27 @@ class Glm(Regression):
         else:
             out[0] = self.distribution.intercept(self.y, self.weights, self.offset[:, 0])
         return out
+
+    def maximise(self, columns: Columns, start: Floats) -> Maximum:
+        """Where the dispersion is estimated, a close fit has to be known to a part of what little it leaves."""
+        found = super().maximise(columns, start)
+        left = np.arange(found.parameters.shape[1] if self.distribution.estimates_dispersion else 0)
+        for _ in range(_MORE_STEPS):
+            deviance = found.deviance[left]
+            left = left[(deviance > self.floor) & (deviance <= _LITTLE * self.n)]
+            if not len(left):
+                break
+            some = columns.only(left)
+            step, _ = newton_step(*self.at(some, found.parameters[:, left]).derivatives())
+            further = found.parameters[:, left] + step
+            there = self.at(some, further).value
+            better = there <= found.deviance[left] + _ROUGH * self.n
+            left = left[better]
+            found.parameters[:, left] = further[:, better]
+            known = np.abs(found.deviance[left] - there[better]) <= _KNOWN * there[better]
+            found.deviance[left] = there[better]
+            left = left[~known]
+        return found
 
     def at(self, columns: Columns, parameters: Floats) -> GlmPoint:
         """Evaluate many models."""

@@ -408,14 +408,17 @@ class TallFit:
         """
         second, third, fourth, low, high = found
         short, f = self.short, self.drift
-        lower = second - third / 3.0 - fourth * E4(high) - 2.0 * short
-        shift = f * (3.0 * second + 3.0 * np.sqrt(second * short) + short)
-        wider = (fourth**0.25 + (f * f * short) ** 0.25) ** 4
-        least = low - f
-        upper = second + short - third / 3.0 + shift / 3.0 + wider * P4(np.maximum(least, -1.0))
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # a step may move a row so far that its powers are no numbers
+            lower = second - third / 3.0 - fourth * E4(high) - 2.0 * short
+            shift = f * (3.0 * second + 3.0 * np.sqrt(second * short) + short)
+            wider = (fourth**0.25 + (f * f * short) ** 0.25) ** 4
+            least = low - f
+            upper = second + short - third / 3.0 + shift / 3.0 + wider * P4(np.maximum(least, -1.0))
         rounding = _SLACK * np.maximum(second, 1e-9)
-        lower, upper = np.maximum(lower - rounding, 0.0), np.where(least > -1.0, upper + rounding, np.inf)
-        return lower, np.minimum(upper, self.deviance * (1.0 + _SLACK))
+        lower, upper = np.fmax(lower - rounding, 0.0), np.where(least > -1.0, upper + rounding, np.inf)
+        return lower, np.fmin(upper, self.deviance * (1.0 + _SLACK))
 
     def _enclose_rare(self, candidates: Indices, lower: Floats, upper: Floats, rows: Indices) -> None:
         """Bounds from the maximum along a column alone, for those that are mostly 0."""

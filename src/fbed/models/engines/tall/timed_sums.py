@@ -78,7 +78,10 @@ class TimedSums:
     def sweep(self, selected: Sequence[int], coefficients: Floats) -> Sweep:
         """Half the deviance and its derivatives, the shape among the coefficients; and the state of the rows."""
         shape, events = float(coefficients[_SHAPE]), self.n_events
-        if shape * self.family.spread >= _STEEP or self._event_rows - len(coefficients) <= _SPARE:
+        few = self._event_rows - len(coefficients) <= _SPARE or self.n_events - len(coefficients) <= 0.0
+        if (
+            few or shape * self.family.spread >= _STEEP
+        ):  # of events that weigh too little nothing is left to explain, either
             raise NotTall
         if not shape > 0.0:
             return _nowhere(len(coefficients))
