@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 import fbed
+from fbed.families import builders
 from fbed.result import exact_numbers, views
 
 
@@ -103,6 +104,21 @@ def test_groups_and_categories_are_ranked_with_the_others():
     y = outcome("binomial", eta, rng)
     options = {"groups": {"pair": ["x30", "x31"]}, "criterion": "aic"}
     result, slow = fbed.select(X, y, **options), fbed.select(X, y, engine="exhaustive", **options)
+    same(shown(result.settled()), shown(slow))
+
+
+@pytest.mark.parametrize("tall", [0, 20_000])
+def test_a_group_of_one_dimension_is_no_column(tall, monkeypatch):
+    """Its second column adds nothing to the first, or it is the first that does not."""
+    monkeypatch.setattr(builders, "TALL", tall)
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 8))
+    X[:, 2] = 3.0 * X[:, 1]
+    X[:, 3] = X[:, 0]
+    y = (1.5 * X[:, 0] + 0.2 * X[:, 4] + rng.logistic(size=300) > 0).astype(int)
+    options = {"groups": {"copies": [1, 2], "known": [3, 4]}, "alpha": 0.001}
+    result, slow = (fbed.select(X, y, engine=engine, **options) for engine in ("certified", "exhaustive"))
+    assert result.selected == slow.selected
     same(shown(result.settled()), shown(slow))
 
 

@@ -103,6 +103,19 @@ def test_an_outcome_within_a_few_roundings_or_across_all_numbers():
     assert np.isfinite(edges).all()
 
 
+def test_a_group_of_copies_is_inflated_by_others_only():
+    """What its columns have in common with each other is no number at all."""
+    rng = np.random.default_rng(7)
+    X = np.where(rng.random((300, 4)) < 0.4, rng.normal(size=(300, 4)), 0.0)
+    X[:, 1] += X[:, 0]
+    X[:, 3] = 1e-4 * X[:, 2]
+    y = rng.normal(size=300)
+    expected = fbed.select(X[:, :3], y, include=[0, 1, 2]).overview.inflation
+    for matrix in (X, sparse.csc_array(X)):
+        found = fbed.select(matrix, y, groups={"copies": [2, 3]}, include=[0, 1, "copies"]).overview.inflation
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_sparse_table_is_looked_at_by_its_entries(weighted):
     rng = np.random.default_rng(3)

@@ -160,6 +160,40 @@ def test_a_pure_level_leaves_the_other_terms_as_they_are_without_its_rows(family
     np.testing.assert_allclose(np.array(model.standard_errors)[finite], rest.standard_errors, rtol=1e-5)
 
 
+@pytest.mark.parametrize("engine", ["certified", "exhaustive"])
+def test_standard_errors_where_nobody_of_a_level_is_ever_at_risk(engine):
+    """Nothing is known of such a level, and that is not seen in what is known of others."""
+    rng = np.random.default_rng(0)
+    n, level = 200, np.repeat(["gone", "early", "a", "b", "c"], [8, 4, 60, 60, 68])
+    table = pd.DataFrame({"level": level, "x": rng.normal(size=n)})
+    time, event = 1.0 + rng.exponential(np.exp(-table["x"] - (level == "b"))), rng.random(n) < 0.8
+    early = (level == "early") | (np.arange(n) < 4)
+    time, event = np.where(early, 0.5, time), event & ~np.isin(level, ["gone", "early"])
+    kept = ~np.isin(level, ["gone", "early"])
+    model = fbed.select(table, (time, event), include=["level", "x"], engine=engine).model
+    rest = fbed.select(table[kept], (time[kept], event[kept]), include=["level", "x"]).model
+    told = dict(zip(model.terms, zip(model.coefficients, model.standard_errors, strict=True), strict=True))
+    for term, *expected in zip(rest.terms, rest.coefficients, rest.standard_errors, strict=True):
+        np.testing.assert_allclose(told[term], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["certified", "exhaustive"])
+def test_standard_errors_beside_a_row_beyond_all_doubt(engine):
+    """The only success of a level has an outlier: whatever the level is worth, nobody doubts that success."""
+    rng = np.random.default_rng(1)
+    n, level = 600, rng.choice(list("abcdef"), 600, p=[0.3, 0.3, 0.1, 0.1, 0.1, 0.1])
+    table = pd.DataFrame({"level": level, "x": rng.normal(size=n)})
+    y = (table["x"] + rng.logistic(size=n) > 1.0).to_numpy() & ~np.isin(level, ["d", "e", "f"])
+    first = int(np.flatnonzero(level == "f")[0])
+    table.loc[first, "x"], y[first] = 1e5, True
+    kept = ~np.isin(level, ["d", "e", "f"])
+    model = fbed.select(table, y, include=["level", "x"], engine=engine).model
+    rest = fbed.select(table[kept], y[kept], include=["level", "x"]).model
+    told = dict(zip(model.terms, zip(model.coefficients, model.standard_errors, strict=True), strict=True))
+    for term, *expected in zip(rest.terms, rest.coefficients, rest.standard_errors, strict=True):
+        np.testing.assert_allclose(told[term], expected, rtol=1e-4)
+
+
 def test_an_outlier_is_no_separation_of_counts():
     rng = np.random.default_rng(0)
     x = np.append(rng.normal(size=99), -60.0)

@@ -611,6 +611,33 @@ def test_how_far_a_step_moves_any_row(family, monkeypatch):
     assert fit.moved_by(step) < fit.drift_of(step, fit.coefficients, fit.sweep)
 
 
+@pytest.mark.parametrize("seed", [2, 5, 7])
+def test_hazards_too_small_to_be_told_from_each_other_are_left_to_the_ordinary_model(seed):
+    """Three rows with an outlier die last: beside each other they are not alike, however small their hazards."""
+    rng = np.random.default_rng(seed)
+    X, event = rng.normal(size=(120, 3)), np.ones(120, dtype=bool)
+    time = rng.exponential(size=120) * np.exp(-X[:, 0])
+    X[:3, 1], time[:3] = -1e5, 50.0 + np.arange(3)
+    model = read_problem(X, (time, event), [fbed.BIC()], family="cox").model
+    assert isinstance(model, TallModel)
+    assert model.fit((0, 1)).deviance == pytest.approx(model.careful.fit((0, 1)).deviance, rel=1e-9)
+
+
+def test_log_likelihoods_of_hazards_far_apart():
+    """Those at risk beside larger hazards count for nothing; those by themselves are not told; no weight, no unit."""
+    event, closes, starts = np.ones(4), np.arange(1, 5), np.array([True, False, False, False])
+
+    def found(eta, weights=(1.0, 1.0, 1.0, 1.0)):
+        return cox_state(event, closes, starts, np.ones(4), eta, np.array(weights))[4]
+
+    eta = np.array([0.0, -900.0, 1.0, -2.0])
+    assert found(eta) == pytest.approx((np.logaddexp.accumulate(eta) - eta).sum(), rel=1e-12)
+    assert np.isinf(found(np.array([-900.0, -901.0, 0.0, 1.0])))
+    alone = np.array([-900.0, -901.0, -899.0, 0.0])
+    expected = (np.logaddexp.accumulate(alone[:3]) - alone[:3]).sum() + np.logaddexp.reduce(alone[:3]) + 899.0
+    assert found(alone, (1.0, 1.0, 1.0, 0.0)) == pytest.approx(expected, rel=1e-12)
+
+
 def test_a_null_model_that_is_lost_is_left_to_the_ordinary_one(monkeypatch):
     monkeypatch.setattr(builders, "TALL", 0)
     rng = np.random.default_rng(2)

@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 
 import fbed
+from fbed.families import builders
 from fbed.models.engines.trials import Halves, Trials
 from problem_cases import read_problem
 
@@ -95,3 +96,24 @@ def test_halves_add_up_to_rows():
     assert model.by_row(halves.design.weights * halves.y) == pytest.approx(y)
     scores, _ = model.fit(()).row_scores()
     assert model.by_row(scores[:, 0]) == pytest.approx(y - trials * y.sum() / trials.sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["certified", "exhaustive"])
+@pytest.mark.parametrize("tall", [0, 20_000])
+def test_pairs_of_rows_are_pairs_of_trials(tall, engine, monkeypatch):
+    """Beside a category of many levels: however many rows there are, and whoever fits them."""
+    monkeypatch.setattr(builders, "TALL", tall)
+    rng = np.random.default_rng(6)
+    shop = rng.integers(0, 40, 150)
+    table = pd.DataFrame({"shop": [f"s{code}" for code in shop], "x": rng.normal(size=150)})
+    trials = rng.integers(1, 6, 150)
+    eta = 0.5 * table["x"].to_numpy() + 0.7 * rng.normal(size=40)[shop]
+    y = rng.binomial(trials, 1.0 / (1.0 + np.exp(-eta)))
+    rows, outcome, _ = one_by_one(table, y, trials, {})
+    options = {"family": "binomial", "alpha": 0.3, "engine": engine}
+    found, apart = fbed.select(table, y, trials=trials, **options), fbed.select(rows, outcome, **options)
+    assert any("pairs of rows" in note for note in found.notes)
+    for one, other in zip(found.trace, apart.trace, strict=True):
+        assert (one.variable, one.tested, one.n_dropped) == (other.variable, other.tested, other.n_dropped)
+        if one.statistic is not None:
+            assert one.statistic == pytest.approx(other.statistic, rel=1e-6)

@@ -64,9 +64,12 @@ struct LogSum {
     }
 };
 
+constexpr double kFaint = -700.0;         // log of the smallest hazard that is told, in units of the largest
+constexpr double kFaintPart = 1e-14;      // of the hazards at risk, that may be of rows whose own is not told
+
 FBED_HOT inline void hazards(int64_t n, const double* eta, const double* a, double top, double* hazard) {
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) hazard[i] = a[i] * exp_of_negative(std::max(eta[i] - top, -700.0));
+    for (int64_t i = 0; i < n; ++i) hazard[i] = a[i] * exp_of_negative(std::min(std::max(eta[i] - top, kFaint), 0.0));
 }
 
 // What Efron's terms of a tied set say: Σ c/(R − fD), Σ c·f/(R − fD), and the triangle below. Hazards may be so small that squares
@@ -108,25 +111,29 @@ inline void expected_events(const RiskRows& rows, const double* hazard, const do
 
 // Hazards, expected events and residuals of all rows, and −log-likelihood. Each tied set leaves a 2 × 2 triangle l with
 // l l' = sum of c/(R − fD)² [1, −f]'[1, −f]: what its terms take from the information is (l'[S; D])'(l'[S; D]), S and D the sums
-// of a column over those at risk and dying, weighted by their hazards.
+// of a column over those at risk and dying, weighted by their hazards. Rows that weigh nothing set no unit. Where a set has nobody
+// at risk but rows whose hazards are too small to be told from each other, nobody knows the likelihood: its −log is infinite.
 inline double cox_rows(const RiskRows& rows, const double* eta, const double* a, const double* deaths, size_t n_sets, double* hazard,
                        double* expected, double* residual, double* triangle) {
-    double top = -INFINITY, dying = 0;
+    double top = -INFINITY, dying = 0, faint = 0;
+    bool is_told = true;
     Sum loss, risk;
     LogSum logs;
-    for (int64_t i = 0; i < rows.n; ++i) top = std::max(top, eta[i]);
+    for (int64_t i = 0; i < rows.n; ++i) top = std::max(top, a[i] > 0.0 ? eta[i] : -INFINITY);
     hazards(rows.n, eta, a, top, hazard);
     std::vector<double> share(n_sets), own(n_sets);
     for (int64_t i = 0; i < rows.n; ++i) {
-        if (rows.starts[i]) risk = Sum{};
+        if (rows.starts[i]) risk = Sum{}, faint = 0;
         risk.add(hazard[i]);
+        if (eta[i] - top < kFaint) faint += hazard[i];
         if (rows.event[i] != 0.0) {
             dying += hazard[i];
-            loss.add(-a[i] * std::max(eta[i] - top, -700.0));
+            if (a[i] > 0.0) loss.add(-a[i] * (eta[i] - top));
         }
         if (rows.closes[i] == 0) continue;
         const int64_t g = rows.closes[i] - 1;
         const double sum = risk.total();
+        is_told = is_told && faint <= kFaintPart * sum;
         if (deaths[g] == 1.0 && sum >= std::numeric_limits<double>::min()) {  // one term
             const double inverse = 1.0 / sum;
             logs.add(sum);
@@ -140,7 +147,7 @@ inline double cox_rows(const RiskRows& rows, const double* eta, const double* a,
     }
     expected_events(rows, hazard, share.data(), own.data(), expected);
     for (int64_t i = 0; i < rows.n; ++i) residual[i] = rows.event[i] * a[i] - expected[i];
-    return loss.total() + logs.total();
+    return is_told ? loss.total() + logs.total() : INFINITY;
 }
 
 // Sums of c/(R − fD) and of c·f/(R − fD) over the terms of every tied set: what its time adds to the cumulated hazard, and what

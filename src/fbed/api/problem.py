@@ -245,7 +245,7 @@ class Problem:
 
     def closer(self, model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float) -> Closer | None:
         """What makes statistics exact when somebody looks at them."""
-        return closer(model, rule, forced, trail, seconds)
+        return closer(model, self.design.width, rule, forced, trail, seconds)
 
     def asked(self, plan: Plan, criterion: Criterion) -> Asked:
         """What a checkpoint of a search belongs to."""

@@ -11,6 +11,7 @@ standard error are those of the model in which the decided rows are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,8 @@ _CLEAR = 1e-6  # of the largest move: what is less is rounding
 _SURE = 1e-8  # smallest eigenvalue of unit rows, on average, from which their rank is not in question
 _OUT_OF_TIME = 1  # status of a linear program that was ended
 _LONGEST = 1e4  # bound on a direction of the linear program, which is solved to 1e-7
+_LEFT = 10.0  # times the rounding of a product that may be left of nothing
+_ENOUGH = 100.0  # times that, whose inverse is large, but not seen elsewhere
 _SHORT = 100.0  # and one with which rounding of the rows is not seen, where it takes a few rows at a time
 
 
@@ -276,20 +279,41 @@ def unit_rows_moved(rows: Floats) -> tuple[Floats, NDArray[np.bool_]]:
 
 
 def inverse_of_finite(information: Floats, found: Recession) -> Floats | None:
-    """The inverse information of what is finite; None when a direction carries none."""
+    """The inverse information of what is finite; None when there is none."""
     check_time()
-    try:
-        if not found:
-            return np.asarray(np.linalg.inv(information))
-        if np.count_nonzero(found.span) == found.span.shape[1]:  # some parameters, each by itself
-            finite = np.flatnonzero(~found.span.any(axis=1))
-            out = np.zeros_like(information)
-            out[np.ix_(finite, finite)] = np.linalg.inv(information[np.ix_(finite, finite)])
-            return out
-        P = np.asarray(linalg.null_space(found.span.T))  # directions of what is finite
-        return np.asarray(P @ np.linalg.inv(P.T @ information @ P) @ P.T)
-    except np.linalg.LinAlgError:
+    if not found:
+        return _inverse(information)
+    if np.count_nonzero(found.span) == found.span.shape[1]:  # some parameters, each by itself
+        finite = np.flatnonzero(~found.span.any(axis=1))
+        inverse, out = _inverse(information[np.ix_(finite, finite)]), np.zeros_like(information)
+        if inverse is None:
+            return None
+        out[np.ix_(finite, finite)] = inverse
+        return out
+    P = np.asarray(linalg.null_space(found.span.T))  # directions of what is finite
+    inverse = _inverse(P.T @ information @ P)
+    return None if inverse is None else np.asarray(P @ inverse @ P.T)
+
+
+def _inverse(information: Floats) -> Floats | None:
+    """The inverse; a direction with less information than rounding leaves has little, but enough.
+
+    Some have none at all, such as those of rows that are never at risk, or that are beyond all doubt though nothing
+    goes to infinity. The inverse of what rounding made of it would be seen in the standard errors of everything else,
+    as nobody knows exactly where such a direction points.
+    """
+    if len(information) == 0:
+        return information
+    rounding = _LEFT * len(information) * np.finfo(np.float64).eps
+    with suppress(np.linalg.LinAlgError):
+        inverse = np.linalg.inv(information)
+        if np.linalg.norm(information, 1) * np.linalg.norm(inverse, 1) * rounding < 1.0:
+            return np.asarray(inverse)
+    values, vectors = np.linalg.eigh((information + information.T) / 2.0)
+    if not values[-1] > 0.0:
         return None
+    least = rounding * values[-1]
+    return np.asarray((vectors / np.where(values > least, values, _ENOUGH * least)) @ vectors.T)
 
 
 def infinite_terms(change: Floats, found: Recession) -> tuple[int, ...]:

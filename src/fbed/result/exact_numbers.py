@@ -47,6 +47,7 @@ class _Asked:
     """A search that has ended, with the data it was made on."""
 
     model: Model
+    width: NDArray[np.integer]  # columns of each variable
     rule: Rule
     forced: tuple[int, ...]
     trail: Trail
@@ -64,8 +65,8 @@ class _Asked:
 class Closer:
     """Narrows what a search left open, once, when it is first asked to."""
 
-    def __init__(self, model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float) -> None:
-        self._asked: _Asked | None = _Asked(model, rule, forced, trail)
+    def __init__(self, asked: _Asked, seconds: float) -> None:
+        self._asked: _Asked | None = asked
         self._budget = max(_SECONDS, _PART * seconds)
         self._found: tuple[tuple[TraceRow, ...], Candidates] | None = None
         self._lock = Lock()
@@ -101,12 +102,17 @@ _kept: list[weakref.ref[Closer]] = []
 _keeping = Lock()
 
 
-def closer(model: Model, rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float) -> Closer | None:
-    """What narrows the intervals of a search; None where none is open, or where the search was cut short."""
+def closer(
+    model: Model, width: NDArray[np.integer], rule: Rule, forced: tuple[int, ...], trail: Trail, seconds: float
+) -> Closer | None:
+    """What narrows the intervals of a search; None where none is open, or where the search was cut short.
+
+    `width` tells how many columns each variable has.
+    """
     finished = trail.status not in ("interrupted", "time_limit")
     if not finished or not any(_is_open(step.scan.lower, step.scan.upper).any() for step in trail.steps):
         return None
-    made = Closer(model, rule, forced, trail, seconds)
+    made = Closer(_Asked(model, width, rule, forced, trail), seconds)
     with _keeping:
         alive = [other for other in (reference() for reference in _kept) if other is not None and other.size]
         room = _BYTES
@@ -215,7 +221,7 @@ class _Work:
         scan = self.asked.trail.steps[i].scan
         fit = self._fit(self.before[i])
         assert is_certified(fit)  # others leave nothing open
-        return _exact(fit, scan, variables, lower, upper)
+        return _exact(fit, scan, variables, self.asked.width[variables] == 1, lower, upper)
 
     def _fit(self, selected: tuple[int, ...]) -> Fit:
         if self.latest is None or self.latest[0] != selected:
@@ -229,12 +235,15 @@ class _Work:
 
 
 def _exact(
-    fit: CertifiedFit, scan: Scan, variables: Indices, lower: Floats, upper: Floats
+    fit: CertifiedFit, scan: Scan, variables: Indices, is_column: NDArray[np.bool_], lower: Floats, upper: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Statistics of some candidates, 0 for a column in the span of the model; and their degrees of freedom."""
+    """Statistics of some candidates, 0 for a column in the span of the model; and their degrees of freedom.
+
+    A group that adds one dimension is no column.
+    """
     place = {variable: at for at, variable in enumerate(scan.candidates.tolist())}
     df = scan.df[[place[variable] for variable in variables.tolist()]]
-    single = np.flatnonzero(df == 1)
+    single = np.flatnonzero((df == 1) & is_column)
     if len(single):
         degenerate = single[in_span(fit, variables[single])]
         lower[degenerate] = upper[degenerate] = df[degenerate] = 0.0

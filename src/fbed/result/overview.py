@@ -343,13 +343,20 @@ def _inverse_root(square: Floats) -> Floats:
     factor, failed = linalg.lapack.dpotrf(square, lower=1)
     if not failed and (np.diag(factor) ** 2 > _CLEAR * np.diag(square)).all():
         return np.asarray(linalg.lapack.dtrtri(np.tril(factor), lower=1)[0])
+    values, vectors = _beyond_rounding(square)
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+
+
+def _beyond_rounding(square: Floats) -> tuple[Floats, Floats]:
+    """Eigenvalues, those of rounding aside, and their vectors."""
     values, vectors = np.linalg.eigh(square)
     kept = values > 1e-10 * max(float(values.max(initial=0.0)), 1e-300)
-    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])) @ vectors[:, kept].T)
+    return values[kept], vectors[:, kept]
 
 
 def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
     """(det R₁₁ · det (R⁻¹)₁₁)^(1/df): 1/(1 − R²) for one column, Fox and Monette's generalisation for several."""
+    inner, places = _without_dependent(inner, places)
     try:
         products = _logs_of_determinants(inner, places)
     except np.linalg.LinAlgError:
@@ -359,6 +366,20 @@ def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
         width = place.stop - place.start
         out.append(float(np.exp(product / width)) if product >= -1e-6 and width else np.inf if width else 1.0)
     return tuple(_rounded(out))
+
+
+def _without_dependent(inner: Floats, places: Sequence[slice]) -> tuple[Floats, Sequence[slice]]:
+    """The same for variables without columns that depend on their others, such as copies: determinants would be 0."""
+    blocks = [inner[place, place] for place in places]
+    clear = [_log_determinant(block) is not None for block in blocks]
+    if all(clear):
+        return inner, places
+    pairs = zip(blocks, clear, strict=True)
+    parts = [np.eye(len(block)) if is_clear else _beyond_rounding(block)[1].T for block, is_clear in pairs]
+    ends = np.cumsum([len(part) for part in parts])
+    change = linalg.block_diag(*parts)
+    fewer = [slice(int(end) - len(part), int(end)) for end, part in zip(ends, parts, strict=True)]
+    return change @ inner @ change.T, fewer
 
 
 def _logs_of_determinants(inner: Floats, places: Sequence[slice]) -> list[float]:

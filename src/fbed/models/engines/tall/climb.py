@@ -112,7 +112,7 @@ class Climb:
         self.factor = Factor(self.here.information)
         self.step = self.factor.solve(self.here.gradient)
         self.gain = float(self.here.gradient @ self.step)
-        if not np.isfinite(self.gain):
+        if not np.isfinite(self.gain + self.here.loss):
             raise NotTall
         self.drift = self._climber.drift_of(self.step, self.at, self.here)
         if self.drift > _NEAR and self.gain <= _FLAT * self._climber.n:

@@ -514,6 +514,7 @@ class TallFit:
                     self._begun[variable].finish()
                     self._larger[variable] = self._begun.pop(variable)
             except NotTall:
+                self._begun.pop(variable, None)  # what it said holds for where it was before it was lost
                 return None
         larger = self._larger[variable]
         larger._lost.setdefault(variable, max(0.0, self.deviance - larger.deviance))

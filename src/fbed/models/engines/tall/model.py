@@ -64,8 +64,11 @@ class TallModel:
 
     @property
     def tells_scores(self) -> bool:
-        """Whether its fits tell the scores of their rows: not where the rows are elsewhere."""
-        return hasattr(self.sums, "row_scores")
+        """Whether its fits tell the scores of their rows: not where these are elsewhere, or several trials are one row.
+
+        Who compares rows in pairs has to compare trials.
+        """
+        return hasattr(self.sums, "row_scores") and not getattr(self.sums, "trials_share_rows", False)
 
     @property
     def events(self) -> float:

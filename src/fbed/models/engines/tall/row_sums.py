@@ -80,6 +80,7 @@ class RowSums:
 
     `counts` says whether the outcome is a Poisson count (log link) or the part of trials that succeeded (logit link);
     `whole`, whether these are all rows: a part of them does not tell what a column explains.
+    `trials_share_rows` says whether rows weigh more than their copies, since there are several trials in some.
     """
 
     constant = True
@@ -94,6 +95,7 @@ class RowSums:
         self.least = special.xlogy(y, y)  # what a row loses at the mean that fits it best
         self.least = y - self.least if counts else -self.least - special.xlog1py(1.0 - y, -y)
         self.n = float(weights.sum())
+        self.trials_share_rows = bool((weights != blocks.design.weights).any())
         rises = np.zeros(len(y), dtype=bool) if counts else y == 1.0
         self._kept: tuple[tuple[int, ...], ScatteredColumns | None] | None = None
         told = whole and self.knows_rare and not self.sparse_classes
