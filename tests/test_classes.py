@@ -317,3 +317,23 @@ def test_twenty_six_classes_are_scanned_in_seconds():
     result = fbed.select(X, y.astype(str), family="multinomial", k=0, max_features=2)
     assert len(result.selected) == 2
     assert time.process_time() - started < 10.0
+
+
+@pytest.mark.parametrize("seed", [323, 360, 375])
+def test_fits_that_go_on_from_separated_ones(seed):
+    """Steps along directions without curvature do not lead so far out that predictors have no digits left."""
+    rng = np.random.default_rng(seed)
+    n = 300
+    y = rng.choice(5, n, p=[0.3, 0.25, 0.2, 0.15, 0.1])
+    level = rng.integers(0, 9, n)
+    level = np.where(rng.uniform(size=n) < 0.5, y, level)
+    X = np.column_stack([level[:, None] == np.arange(1, 9), rng.normal(size=(n, 2)) + 0.7 * y[:, None]]).astype(float)
+    weights = 10.0 ** rng.uniform(-3, 3, n)
+    X[:, 8] *= 1e3 * (rng.uniform(size=n) < 0.02)
+    y = np.array([f"c{code}" for code in y])
+    model = read_problem(X, y, [fbed.AIC()], family="multinomial", sample_weight=weights).model
+    fit = model.fit(())
+    for k in (8, 9, 10):
+        fit = model.fit(tuple(range(k)), fit)
+        assert np.abs(fit.predictors()).max() < 1e9
+        assert fit.deviance == pytest.approx(model.fit(tuple(range(k))).deviance, rel=1e-9)

@@ -457,6 +457,7 @@ private:
     // Halve the step until the deviance falls; false where it is far too long. Where the decrement falls slowly, some
     // coefficients are on their way to infinity, by one a step: then the step is doubled as long as the deviance falls.
     bool descend(std::vector<double>& parameters, double& value, bool slow) {
+        if (norm(step) > kStride) return false;  // along directions next to no curvature: predictors that far out have no digits left
         const double allowed = value + kRise * std::max(1.0, std::abs(value));
         for (double part = 1.0; part > kShortest; part /= 2.0) {
             const double there = try_part(parameters, part);
