@@ -70,6 +70,11 @@ class ScatteredColumns:
         raw[0] -= float(self.shift @ coefficients)
         return self.columns.moved(raw[:, None])[:, 0]
 
+    def moved(self, coefficients: Floats, centre: Floats) -> Floats:
+        """How far some coefficients of the columns, a column each, move rows from a centre; without a constant."""
+        beside = -(self.shift[1:] + centre) @ coefficients
+        return self.columns.moved(np.asfortranarray(np.vstack([beside, coefficients])))
+
     def along(self, rows: Floats) -> Floats:
         """Products of the columns with one value a row."""
         found = self.columns.products(rows)

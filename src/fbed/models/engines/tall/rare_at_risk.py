@@ -17,6 +17,7 @@ The proof of this, and of κ, is in docs/engine.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,19 +25,84 @@ from scipy import linalg
 
 from fbed._kernels import DenseColumns, RareAtRisk, SparseColumns
 from fbed.clock import check_time
+from fbed.matrix.scattered_columns import ScatteredColumns
 from fbed.models.engines.bound_functions import P
 from fbed.models.engines.tall.course import Course, RiskState
 from fbed.rules.p_values import Floats
 
-_HELD = 2**22  # residuals of columns that are held at once
+_HELD = 2**22  # residuals of columns, or parts of rows, that are held at once
 _ROUNDING = 1e-8  # relative
 _MOST_SHARED = 0.9  # of the model's information, beyond which nothing is told
 _FARTHEST = 0.5  # how far rows may move on the way to the maximum
 _FOLLOWED = 0.2336  # in units of curvature over spread × size, the farthest that leaves a coefficient near where it was
 _FAR = 15.0  # where a coefficient begins that has its maximum at infinity
-_WORTH = 128  # coefficients of a model from which a look at its rows costs as much as the fits that it spares
 
-ReadModel = Callable[[slice], Floats]
+
+class ModelRows(Protocol):
+    """The model's columns, as they are asked about here."""
+
+    def leverage(self, expected: Floats, root: Floats) -> Floats:
+        """How far every row is from the mean of expected deaths, squared, in the metric of RᵀR, R the root."""
+
+    def along(self, residuals: Floats) -> Floats:
+        """Products of the columns with some vectors of all rows."""
+
+
+class RowByRow:
+    """Columns that are read some rows at a time."""
+
+    def __init__(self, read: Callable[[slice], Floats], parts: list[slice]) -> None:
+        self._read, self._parts = read, parts
+
+    def leverage(self, expected: Floats, root: Floats) -> Floats:
+        """By a triangular system a row."""
+        centre = sum(expected[part] @ Z for part, Z in self._all()) / expected.sum()
+        out = np.empty(len(expected))
+        for part, Z in self._all():
+            half = linalg.solve_triangular(root, (Z - centre).T, lower=True, check_finite=False)
+            out[part] = np.einsum("ij,ij->j", half, half)
+        return out
+
+    def along(self, residuals: Floats) -> Floats:
+        """By matrix products."""
+        return np.asarray(sum(Z.T @ residuals[part] for part, Z in self._all()))
+
+    def _all(self) -> Iterator[tuple[slice, Floats]]:
+        for part in self._parts:
+            check_time()
+            yield part, self._read(part)
+
+
+class ByEntries:
+    """Columns that are mostly 0."""
+
+    def __init__(self, columns: ScatteredColumns) -> None:
+        self._columns = columns
+
+    def leverage(self, expected: Floats, root: Floats) -> Floats:
+        """As the squares of how far the columns of the inverse root move a row, some of them at a time."""
+        centre = self._columns.along(expected)[1:] / expected.sum()
+        inverse = linalg.solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False).T
+        out, together = np.zeros(len(expected)), max(1, _HELD // len(expected))
+        for first in range(0, len(root), together):
+            out += np.square(self._columns.moved(inverse[:, first : first + together], centre)).sum(axis=1)
+        return out
+
+    def along(self, residuals: Floats) -> Floats:
+        """By entries."""
+        return np.column_stack([self._columns.along(of)[1:] for of in residuals.T])
+
+
+class NoColumns:
+    """The model without variables."""
+
+    def leverage(self, expected: Floats, root: Floats) -> Floats:
+        """Nobody moves."""
+        return np.zeros(len(expected))
+
+    def along(self, residuals: Floats) -> Floats:
+        """There is nothing."""
+        return np.zeros((0, residuals.shape[1]))
 
 
 def enclosed(
@@ -45,7 +111,7 @@ def enclosed(
     weights: Floats,
     matrix: DenseColumns | SparseColumns,
     which: NDArray[np.int64],
-    model: tuple[ReadModel, list[slice]],
+    model: ModelRows,
     information: Floats,
     short: float,
 ) -> tuple[Floats, Floats, Floats]:
@@ -54,58 +120,24 @@ def enclosed(
     """
     size, count = len(information), len(which)
     lower, upper, ends = np.zeros(count), np.full(count, np.inf), np.full((size + 1, count), np.nan)
-    if size > _WORTH:
-        return lower, upper, ends
     root = linalg.cholesky(information, lower=True, check_finite=False) if size else information
-    leverage = _leverage(rows, root, *model)
     alive = rows.hazard > 0.0
-    furthest = 2.0 * np.sqrt(leverage[alive].max(initial=0.0))
-    known = RareAtRisk(
-        course.event,
-        course.closes,
-        course.starts,
-        course.deaths,
-        rows.hazard,
-        rows.expected,
-        weights,
-        np.where(alive, leverage, 0.0),
-    )
+    leverage = np.where(alive, model.leverage(rows.expected, root), 0.0)
+    furthest = 2.0 * np.sqrt(leverage.max(initial=0.0))
+    state = rows.hazard, rows.expected, weights, leverage
+    known = RareAtRisk(course.event, course.closes, course.starts, course.deaths, *state)
     together = max(1, _HELD // len(leverage))
     for first in range(0, count, together):
+        check_time()
         some = slice(first, first + together)
         facts, residuals = known.along(matrix, which[some])
-        gradient = _gradient(residuals, *model, size)
-        half = linalg.solve_triangular(root, gradient, lower=True, check_finite=False) if size else gradient
+        half = model.along(residuals)
+        if size:
+            half = linalg.solve_triangular(root, half, lower=True, check_finite=False)
+            ends[:-1, some] = linalg.solve_triangular(root, half, lower=True, trans="T", check_finite=False)
         lower[some], upper[some] = _intervals(facts, np.square(half).sum(axis=0), furthest, short)
         ends[-1, some] = np.where(np.isinf(facts[:, 0]), np.sign(facts[:, 0]) * _FAR / facts[:, 8], facts[:, 0])
-        if size:
-            ends[:-1, some] = linalg.solve_triangular(root, half, lower=True, trans="T", check_finite=False)
     return lower, upper, ends
-
-
-def _leverage(rows: RiskState, root: Floats, read: ReadModel, parts: list[slice]) -> Floats:
-    """How far every row is from the mean of expected deaths, squared, in the metric of the information."""
-    if not len(root):
-        return np.zeros(len(rows.hazard))
-    centre = sum(rows.expected[part] @ Z for part, Z in _read(read, parts)) / rows.expected.sum()
-    out = np.empty(len(rows.hazard))
-    for part, Z in _read(read, parts):
-        half = linalg.solve_triangular(root, (Z - centre).T, lower=True, check_finite=False)
-        out[part] = np.einsum("ij,ij->j", half, half)
-    return out
-
-
-def _gradient(residuals: Floats, read: ReadModel, parts: list[slice], size: int) -> Floats:
-    out = np.zeros((size, residuals.shape[1]))
-    for part, Z in _read(read, parts) if size else ():
-        out += Z.T @ residuals[part]
-    return out
-
-
-def _read(read: ReadModel, parts: list[slice]) -> Iterator[tuple[slice, Floats]]:
-    for part in parts:
-        check_time()
-        yield part, read(part)
 
 
 def _intervals(facts: Floats, squared: Floats, furthest: float, short: float) -> tuple[Floats, Floats]:

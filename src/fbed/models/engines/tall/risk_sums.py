@@ -24,6 +24,7 @@ from fbed.matrix.candidate_steps import extremes, predictors, remainder, steps
 from fbed.matrix.counted_columns import CountedColumns, counted
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks, Sums
+from fbed.matrix.scattered_columns import scattered
 from fbed.models.base import Indices
 from fbed.models.engines.tall import rare_at_risk
 from fbed.models.engines.tall.answers import Looked, Sweep
@@ -33,6 +34,8 @@ from fbed.models.engines.tall.explained_columns import FarOut
 from fbed.models.engines.tall.information_at_risk import InformationAtRisk
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
+
+_MANY_LEVELS = 64  # columns of a model with categories that are quicker counted than multiplied
 
 Columns = Callable[[slice], Floats]
 """What reads columns, of some rows."""
@@ -204,14 +207,28 @@ class RiskSums:
 
         Those are steps of the model's coefficients and then the column's own, on the scale of its standardised values.
         """
-        which = self.design.positions(candidates)
+        which, model = self.design.positions(candidates), self._model_rows(selected)
+        if model is None:
+            nobody = np.full((len(sweep.gradient) + 1, len(which)), np.nan)
+            return np.zeros(len(which)), np.full(len(which), np.inf), nobody
         matrix = cast("DenseColumns | SparseColumns", self.design.matrix)
-        model = self.blocks.model(selected, constant=False), self.blocks.parts(len(sweep.gradient))
         lower, upper, ends = rare_at_risk.enclosed(
             self.course, sweep.rows, self.design.weights, matrix, which, model, sweep.information, short
         )
         ends[-1] *= self.design.scale[which]
         return lower, upper, ends
+
+    def _model_rows(self, selected: Sequence[int]) -> rare_at_risk.ModelRows | None:
+        """The columns of S; None where there are many levels, beside which fits cost less than looks at columns."""
+        width = self.blocks.width(selected)
+        if width == 0:
+            return rare_at_risk.NoColumns()
+        if width > _MANY_LEVELS and counted(self.blocks, selected, constant=False) is not None:
+            return None
+        few = scattered(self.blocks, selected)
+        if few is not None:
+            return rare_at_risk.ByEntries(few)
+        return rare_at_risk.RowByRow(self.blocks.model(selected, constant=False), self.blocks.parts(width))
 
     def enclose_losses(
         self, sweep: Sweep, selected: Sequence[int], places: Indices, coefficients: Floats, reach: Floats, short: float
