@@ -8,7 +8,7 @@ import pytest
 
 import fbed
 from engine_cases import Case, trail_of
-from fbed._kernels import level_information
+from fbed._kernels import information_rows, level_information
 from fbed.families import builders
 from fbed.models.engines.tall import information_at_risk, risk_sums
 from fbed.models.engines.tall.fit import TallFit
@@ -108,6 +108,16 @@ def test_hazards_too_far_apart_for_squares_are_multiplied():
 
     assert found(1e-200) is None
     np.testing.assert_allclose(found(1e-100), [[0.0, 0.0], [0.0, 0.0]], atol=1e-12)
+
+
+def test_deaths_without_a_hazard_count_once():
+    """Hazards may be 0 beside others; the level of such a death may have another one at the same time."""
+    event, hazard, triangle = np.array([0.0, 1.0, 1.0]), np.array([1.0, 0.0, 2.0]), np.array([0.7, -0.3, 0.2])
+    closes, starts, codes, others = np.array([0, 0, 1]), np.array([True, False, False]), [1, 0, 0], [0, 1, 1]
+    course, state = (event, closes, starts), (hazard, np.zeros(3), triangle)
+    found = level_information(*course, *state, np.array(codes), 2, np.array(others), 2)
+    one, other = (np.asfortranarray(np.eye(2)[which]) for which in (codes, others))
+    np.testing.assert_allclose(found, one.T @ information_rows(*course, *state, other), rtol=1e-12)
 
 
 def test_strata_whose_hazards_are_far_smaller_keep_their_information():
