@@ -270,6 +270,8 @@ class TallFit:
             found.score, by[0], found.left, by[1], found.own, reach, self.sums.stretch, self._nearly, _DELICATE
         )
         lower, upper, delicate = ends[:, 0], ends[:, 1], ends[:, 2] > 0.0
+        if hasattr(self.sums, "farthest_addition"):
+            lower[self.sums.stretch * reach * np.abs(found.steps) > self.sums.farthest_addition] = 0.0
         if found.gamma is not None:
             kept = self._keep_steps(candidates, found, found.gamma, lower, upper, critical)
             if not found.is_rough:
@@ -339,7 +341,9 @@ class TallFit:
         levels = self.sums.blocks.codes(variable) is not None
         own = np.abs(delta).max() if levels else np.abs(delta) @ self.sums.blocks.reach([variable])
         furthest = self.sums.stretch * own + self._furthest(along)
-        return *score_interval(score, float(furthest), self._nearly), False
+        lower, upper = score_interval(score, float(furthest), self._nearly)
+        known = furthest <= getattr(self.sums, "farthest_addition", np.inf)
+        return lower if known else 0.0, upper, False
 
     def _group_step(self, variable: int, looked: Looked) -> tuple[Floats, Floats, float] | None:
         """δ = I⁻¹U of several columns, Γδ and the score statistic; None where S leaves too little of them."""
