@@ -328,7 +328,7 @@ class TallFit:
         """Variables of several columns, one after another, or together where every question is a pass over files."""
         together = getattr(self.sums, "look_at_groups", None)
         if together is not None:
-            found: list[Looked] = together(self.sweep.rows, self.selected, variables) if len(variables) else []
+            found: Iterable[Looked] = together(self.sweep.rows, self.selected, variables) if len(variables) else ()
             return found
         return (self.sums.look_at_group(self.sweep.rows, self.selected, int(v)) for v in variables)
 
