@@ -299,6 +299,18 @@ def test_a_loss_counts_in_full_what_the_fit_is_short_of_its_maximum(kind):
         assert best - 0.2 <= found <= best + 1e-4  # whose parts are on a grid
 
 
+def test_no_way_up_is_looked_for_once(monkeypatch):
+    """A column that separates the classes takes its climb to the last sweep."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(3000, 3))
+    y = np.array(list("abc"))[np.digitize(X[:, 0], [-0.5, 0.5])]
+    made, began = [], TallClassFit.__init__
+    monkeypatch.setattr(TallClassFit, "__init__", lambda this, *given: made.append(given[1]) or began(this, *given))
+    found = fbed.select(X, y, family="multinomial")
+    assert found.selected[0] == 0
+    assert made.count((0,)) == 1
+
+
 def test_a_column_without_a_slope_has_its_part_of_the_ball():
     rng = np.random.default_rng(7)
     X = rng.normal(size=(3000, 3))
