@@ -21,8 +21,8 @@ from fbed._kernels import (
     softmax_sums,
     softmax_vectors,
 )
-from fbed.families import builders
 from fbed.models.engines.tall.class_fit import TallClassFit
+from fbed.models.engines.tall.model import TallModel
 from fbed.models.engines.tall.movement import Moved
 from fbed.models.engines.tall.ordered_sums import OrderedRows, OrderedSums
 from fbed.models.engines.tall.softmax_sums import SoftmaxSums
@@ -107,15 +107,22 @@ def test_time_limits_hold(family, link):
     assert time.perf_counter() - began < 1.3
 
 
-def test_large_categories_and_sparse_tables_go_elsewhere():
+def test_large_variables_few_rows_and_sparse_tables_go_elsewhere():
     rng = np.random.default_rng(6)
     y = rng.integers(0, 3, 3000).astype(str)
     numbers = pd.DataFrame(rng.normal(size=(3000, 3)))
     large = numbers.assign(city=rng.integers(0, 200, 3000).astype(str))
     rare = pd.DataFrame((rng.uniform(size=(3000, 9)) < 0.02).astype(float))
-    kinds = [type(read_problem(t, y, [fbed.BIC()]).model.fit(())) is TallClassFit for t in (numbers, large, rare)]
-    assert kinds == [True, False, False]
-    assert builders.TALL > 3000  # fewer rows than other outcomes need
+    wide, few = pd.DataFrame(rng.normal(size=(3000, 300))), numbers[:1500]
+
+    def is_tall(table, **groups):
+        model = read_problem(table, y[: len(table)], [fbed.BIC()], **groups).model
+        return isinstance(model, TallModel) and type(model.fit(())) is TallClassFit
+
+    assert is_tall(numbers)
+    assert [is_tall(table) for table in (large, rare, few)] == [False, False, False]
+    assert is_tall(wide, groups={"some": range(250)})
+    assert not is_tall(wide, groups={"most": range(260)})  # each with two coefficients
 
 
 # Kernels

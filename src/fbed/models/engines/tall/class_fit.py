@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.models.base import Bounds, FittedModel, Indices
 from fbed.models.engines.bound_functions import E
 from fbed.models.engines.tall.answers import Looked, Sweep
@@ -173,6 +174,7 @@ class TallClassFit(TallFit):
         self, candidates: Indices, looked: Looked, reach: Floats, line: Floats
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Brackets of variables that have as many coefficients each, and who is delicate."""
+        check_time()
         count, size = looked.score.shape
         gamma = self.factor.solve(looked.cross)
         score = looked.score - (gamma.T @ self.sweep.gradient).reshape(count, size)
