@@ -125,13 +125,13 @@ def test_most_candidates_are_not_fitted(monkeypatch):
     X = sparse.csc_matrix((np.ones(20_000), (np.arange(20_000), level)), shape=(20_000, 400))
     effect = 1.5 * rng.normal(size=400) * (rng.random(400) < 0.3)
     hours = rng.exponential(np.exp(-effect[level]))
-    fitted, begin = [], TallFit._begin
+    fitted, begin = [], TallFit._start_with
 
-    def noted(fit, variable, *rest):
+    def noted(fit, variable):
         fitted.append(variable)
-        begin(fit, variable, *rest)
+        return begin(fit, variable)
 
-    monkeypatch.setattr(TallFit, "_begin", noted)
+    monkeypatch.setattr(TallFit, "_start_with", noted)
     result = fbed.select(X, (hours, np.ones(20_000, dtype=bool)), family="cox", k=0, max_features=8)
     assert len(result.indices) == 8
     assert len(fitted) < 20  # 160 without

@@ -8,11 +8,12 @@ import pytest
 
 import fbed
 from engine_cases import Case, trail_of
-from fbed._kernels import level_information
+from fbed._kernels import information_rows, level_information
 from fbed.families import builders
 from fbed.models.engines.tall import information_at_risk, risk_sums
 from fbed.models.engines.tall.fit import TallFit
 from fbed.models.engines.tall.model import TallModel
+from fbed.models.engines.tall.risk_sums import RiskSums
 from problem_cases import read_problem
 from test_certified import assert_same, combination
 
@@ -110,6 +111,16 @@ def test_hazards_too_far_apart_for_squares_are_multiplied():
     np.testing.assert_allclose(found(1e-100), [[0.0, 0.0], [0.0, 0.0]], atol=1e-12)
 
 
+def test_deaths_without_a_hazard_count_once():
+    """Hazards may be 0 beside others; the level of such a death may have another one at the same time."""
+    event, hazard, triangle = np.array([0.0, 1.0, 1.0]), np.array([1.0, 0.0, 2.0]), np.array([0.7, -0.3, 0.2])
+    closes, starts, codes, others = np.array([0, 0, 1]), np.array([True, False, False]), [1, 0, 0], [0, 1, 1]
+    course, state = (event, closes, starts), (hazard, np.zeros(3), triangle)
+    found = level_information(*course, *state, np.array(codes), 2, np.array(others), 2)
+    one, other = (np.asfortranarray(np.eye(2)[which]) for which in (codes, others))
+    np.testing.assert_allclose(found, one.T @ information_rows(*course, *state, other), rtol=1e-12)
+
+
 def test_strata_whose_hazards_are_far_smaller_keep_their_information():
     rng = np.random.default_rng(8)
     n = 60
@@ -183,3 +194,25 @@ def test_levels_of_a_row_or_two_are_found_by_a_few_sweeps():
     fit = null._with(0)
     assert fit is not None  # no step was too long
     assert fit.deviance == pytest.approx(model.careful.fit((0,)).deviance, rel=1e-8)
+
+
+def test_large_categories_are_not_all_held_at_once(monkeypatch):
+    """What a category has with itself are its levels squared."""
+    rng = np.random.default_rng(2)
+    table, time, event = survival_table(rng, 600, (3,), n_numbers=1)
+    table = pd.DataFrame({f"c{j}": rng.permutation(600) % 60 for j in range(8)}).astype(str).assign(x=table["x0"])
+    sums = tall_model(table, time, event).sums
+    asked, counted_groups = [], RiskSums._counted_groups
+    width = sums.blocks.width([0])
+    monkeypatch.setattr(risk_sums, "_PRODUCTS", 4 * width * (width + 1) + 1)
+    monkeypatch.setattr(
+        RiskSums, "_counted_groups", lambda this, *given: asked.append(given[2]) or counted_groups(this, *given)
+    )
+    sweep, some = sums.sweep((8,), np.zeros(1)), np.arange(8)
+    together = sums.look_at_groups(sweep.rows, (8,), some)
+    assert not asked
+    for variable, found in zip(some.tolist(), together, strict=True):
+        alone = sums.look_at_group(sweep.rows, (8,), variable)
+        for name, value in vars(found).items():
+            np.testing.assert_array_equal(value, vars(alone)[name])
+    assert sorted(map(len, asked)) == [1] * 8 + [4, 4]

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 import fbed
 from fbed.api.options import make_plan
+from fbed.matrix.design import Design
+from fbed.matrix.row_blocks import RowBlocks
+from fbed.tables.table import read_table
 from problem_cases import read_problem
 from search_cases import EVERY_FAMILY, many_columns
 
@@ -102,3 +107,23 @@ def test_threads_share_numpys_generator():
     with ThreadPoolExecutor(4) as pool:
         for result in pool.map(lambda _: run(problem, (0.05, 1, True)), range(16)):
             assert_same_search(result, expected)
+
+
+def test_threads_that_share_blocks_of_models_with_categories():
+    """The few models whose blocks are kept change all the time here."""
+    frame = pd.DataFrame({f"c{j}": np.random.default_rng(j).choice(list("abc"), 20) for j in range(8)})
+    blocks = RowBlocks(Design(read_table(frame), np.ones(20)))
+    everything = slice(0, 20)
+    expected = [blocks.model([j])(everything) for j in range(8)]
+
+    def read(seed):
+        for j in np.random.default_rng(seed).integers(0, 8, 4000).tolist():
+            np.testing.assert_array_equal(blocks.model([j])(everything), expected[j])
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(read, range(8)))
+    finally:
+        sys.setswitchinterval(interval)

@@ -314,3 +314,14 @@ def test_rows_as_clusters_are_clusters_of_one_row(seed):
     np.testing.assert_allclose(found, expected, rtol=1e-9)
     rows = basis, basis[:, -q:], copies.astype(float)
     np.testing.assert_allclose(rows_as_clusters._by_pairs(*rows), rows_as_clusters._by_products(*rows), rtol=1e-12)
+
+
+def test_wide_models_are_summed_many_rows_at_a_time(monkeypatch):
+    """Each time the whole sum is gone through, which is far larger than the rows."""
+    asked, products = [], rows_as_clusters._products
+    monkeypatch.setattr(rows_as_clusters, "_products", lambda rows: asked.append(rows.shape) or products(rows))
+    rng = np.random.default_rng(0)
+    n, k = 200, 300
+    rows = rng.normal(size=(n, k)), rng.normal(size=(n, 2)), np.ones(n)
+    np.testing.assert_allclose(rows_as_clusters._by_products(*rows), rows_as_clusters._by_pairs(*rows), rtol=1e-12)
+    assert sum(shape == (rows_as_clusters._ROWS, k) for shape in asked) == n // rows_as_clusters._ROWS

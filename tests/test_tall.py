@@ -6,8 +6,10 @@ are not of its kind, it says so and leaves them to the ordinary model.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -553,10 +555,31 @@ def test_a_fit_ends_once_enough_is_known_and_goes_on_when_more_is_asked(beside):
         assert statistic <= high * (1 + 1e-9)
     assert 0.0 < max(seen) < np.inf
     assert fit.n_larger == len(candidates)
-    assert len(fit._larger) < len(candidates)
+    assert len(fit._told) < len(candidates)
     found = [fit._gain_until(v, lambda low, high: False, (0.0, np.inf, 1.0))[:2] for v in candidates.tolist()]
     np.testing.assert_allclose(found, np.column_stack([exact, exact]), rtol=1e-9)
-    assert len(fit._larger) == len(candidates)
+    assert len(fit._told) == len(candidates)
+
+
+def test_of_fits_that_a_scan_needed_only_the_best_keeps_its_rows(monkeypatch):
+    """Effects of one size take many fits, and each has the state of all rows."""
+    rng = np.random.default_rng(9)
+    X = rng.normal(size=(3000, 8))
+    y = rng.poisson(np.exp(0.2 * X.sum(axis=1)))
+    fit = read_problem(X, y, [], family="poisson").model.fit(())
+    candidates, made, began = np.arange(8), [], TallFit.__init__
+    monkeypatch.setattr(TallFit, "__init__", lambda this, *given: made.append(weakref.ref(this)) or began(this, *given))
+    for until in (lambda low, high: True, lambda low, high: False):
+        for variable in candidates.tolist():
+            fit._gain_until(variable, until, (0.0, np.inf, 1.0))
+        gc.collect()
+        assert fit.n_larger == 8
+        assert sum(ref() is not None for ref in made) <= 1
+    statistics, count = fit.gains(candidates).statistic, len(made)
+    worst, best = int(statistics.argmin()), int(statistics.argmax())
+    assert fit.known((best,)).resolve_loss(best, 0.0)[0] == statistics[best]
+    assert len(made) == count
+    assert fit.known((worst,)).resolve_loss(worst, 0.0)[0] == statistics[worst]  # fitted again, in one sweep
 
 
 def test_who_is_certain_not_to_be_best_is_not_fitted_to_the_end(beside):

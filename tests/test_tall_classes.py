@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import mpmath
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,10 +21,11 @@ from fbed._kernels import (
     softmax_sums,
     softmax_vectors,
 )
-from fbed.families import builders
 from fbed.models.engines.tall.class_fit import TallClassFit
+from fbed.models.engines.tall.model import TallModel
 from fbed.models.engines.tall.movement import Moved
 from fbed.models.engines.tall.ordered_sums import OrderedRows, OrderedSums
+from fbed.models.engines.tall.softmax_sums import SoftmaxSums
 from fbed.models.likelihoods.multinomial import Multinomial
 from fbed.models.likelihoods.newton import Columns
 from fbed.models.likelihoods.ordinal import Ordinal
@@ -105,15 +107,22 @@ def test_time_limits_hold(family, link):
     assert time.perf_counter() - began < 1.3
 
 
-def test_large_categories_and_sparse_tables_go_elsewhere():
+def test_large_variables_few_rows_and_sparse_tables_go_elsewhere():
     rng = np.random.default_rng(6)
     y = rng.integers(0, 3, 3000).astype(str)
     numbers = pd.DataFrame(rng.normal(size=(3000, 3)))
     large = numbers.assign(city=rng.integers(0, 200, 3000).astype(str))
     rare = pd.DataFrame((rng.uniform(size=(3000, 9)) < 0.02).astype(float))
-    kinds = [type(read_problem(t, y, [fbed.BIC()]).model.fit(())) is TallClassFit for t in (numbers, large, rare)]
-    assert kinds == [True, False, False]
-    assert builders.TALL > 3000  # fewer rows than other outcomes need
+    wide, few = pd.DataFrame(rng.normal(size=(3000, 300))), numbers[:1500]
+
+    def is_tall(table, **groups):
+        model = read_problem(table, y[: len(table)], [fbed.BIC()], **groups).model
+        return isinstance(model, TallModel) and type(model.fit(())) is TallClassFit
+
+    assert is_tall(numbers)
+    assert [is_tall(table) for table in (large, rare, few)] == [False, False, False]
+    assert is_tall(wide, groups={"some": range(250)})
+    assert not is_tall(wide, groups={"most": range(260)})  # each with two coefficients
 
 
 # Kernels
@@ -235,12 +244,43 @@ def test_rate_of_normal_cells():
     assert (rates_of_normal_cells(u, l, -1.0) <= 2.0 * far + 4.0 / gap).all()
 
 
+def rate_far_out(u, l, way):  # noqa: E741
+    """The same in many digits, where differences of float64 would be nothing but rounding; u + l < 0."""
+    p = (mpmath.erfc(-u / mpmath.sqrt(2)) - mpmath.erfc(-l / mpmath.sqrt(2))) / 2
+    a, b = (mpmath.npdf(v) / p for v in (u, l))
+    au, al, bu, bl = -a * (u + a), a * b, -a * b, b * (b - l)
+    by_u = (2 * a + u) * au + a, -(au * b + a * bu), (2 * b - l) * bu
+    by_l = (2 * a + u) * al, -(al * b + a * bl), (2 * b - l) * bl - b
+    uu, ul, ll = a * (a + u), -a * b, b * (b - l)
+    size = uu * ll - ul**2
+    p, q, r = (one + way * other for one, other in zip(by_u, by_l, strict=True))
+    middle, product = (uu * r + ll * p - 2 * ul * q) / (2 * size), (p * r - q**2) / size
+    return abs(middle) + mpmath.sqrt(max(mpmath.mpf(0), middle**2 - product))
+
+
+def test_rate_of_normal_cells_far_out():
+    with mpmath.workdps(60):
+        for gap in map(mpmath.mpf, np.geomspace(1e-5, 60, 24).tolist()):
+            for middle in map(mpmath.mpf, np.linspace(0, -40, 21).tolist()):
+                u, l = middle + gap / 2, middle - gap / 2  # noqa: E741
+                far = max(abs(u), abs(l))
+                assert rate_far_out(u, l, 1) <= far + 0.4
+                assert rate_far_out(u, l, -1) <= 2 * far + 4 / gap
+
+
+def test_rates_are_those_of_many_digits():
+    u, l = np.array([-0.3, 1.0, -2.0]), np.array([-0.8, -1.5, -5.0])  # noqa: E741
+    for way in (1, -1):
+        found = [float(rate_far_out(mpmath.mpf(a), mpmath.mpf(b), way)) for a, b in zip(u, l, strict=True)]
+        np.testing.assert_allclose(found, rates_of_normal_cells(u, l, float(way)), rtol=1e-9)
+
+
 def test_rate_of_normal_cells_with_one_edge():
-    t = np.linspace(-30, 30, 6001)
-    ratio = np.exp(-(t**2) / 2 - 0.5 * np.log(2 * np.pi) - special.log_ndtr(t))
-    left = ratio + t
-    some = left > 1e-2  # further out the closed form cancels; the rate goes to 0
-    assert (np.abs(1.0 / left - (ratio + left))[some] <= np.abs(t[some]) + 0.4).all()
+    with mpmath.workdps(60):
+        for t in map(mpmath.mpf, np.linspace(-70, 70, 1401).tolist()):
+            ratio = mpmath.npdf(t) / (mpmath.erfc(-t / mpmath.sqrt(2)) / 2)
+            left = ratio + t
+            assert abs(1 / left - (ratio + left)) <= abs(t) + 0.4
 
 
 def test_movement_of_gaps():
@@ -252,3 +292,38 @@ def test_movement_of_gaps():
         small, large = (Moved(np.array([t]), np.array([t])) for t in (0.01, 0.26))
         assert np.isfinite(sums.bend(rows, small, small)[0])
         assert np.isinf(sums.bend(rows, large, large)[0])
+
+
+@pytest.mark.parametrize("kind", [SoftmaxSums, OrderedSums])
+def test_a_loss_counts_in_full_what_the_fit_is_short_of_its_maximum(kind):
+    """A step back may be taken in part; what is left to the maximum may not."""
+    sums = kind.__new__(kind)
+    sums.is_normal = False
+    part, one = np.linspace(0.0, 1.0, 2001), np.ones(1)
+    for bend, drift in [(0.2, 0.5), (0.01, 0.3), (1.0, 0.3), (5.0, 0.0)]:
+        best = (2.0 * part - part**2 * sums.above(part * bend + drift)).max()
+        found = sums.lost_by(bend * one, drift * one, one)[0]
+        assert best - 0.2 <= found <= best + 1e-4  # whose parts are on a grid
+
+
+def test_no_way_up_is_looked_for_once(monkeypatch):
+    """A column that separates the classes takes its climb to the last sweep."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(3000, 3))
+    y = np.array(list("abc"))[np.digitize(X[:, 0], [-0.5, 0.5])]
+    made, began = [], TallClassFit.__init__
+    monkeypatch.setattr(TallClassFit, "__init__", lambda this, *given: made.append(given[1]) or began(this, *given))
+    found = fbed.select(X, y, family="multinomial")
+    assert found.selected[0] == 0
+    assert made.count((0,)) == 1
+
+
+def test_a_column_without_a_slope_has_its_part_of_the_ball():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(3000, 3))
+    y = outcome_of(X[:, 0], "ordinal", rng)
+    fit = read_problem(X, y, [fbed.BIC()], family="ordinal", link="probit").model.fit((0,))
+    fit.gain_bounds(np.array([1, 2]), lambda df: np.zeros(df.shape))
+    step, still = fit._looks[1], Moved(np.zeros(1), np.zeros(1))
+    ball = fit._unit_beside(np.zeros(1), still, [step])
+    assert ball.rows[0] == fit._unit_with(step).rows[0] > 1.01 * fit._unit.rows[0]

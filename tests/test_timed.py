@@ -9,7 +9,9 @@ import pytest
 import fbed
 import timed_cases
 from fbed.families import builders
+from fbed.models.engines.bound_functions import E
 from fbed.models.engines.tall.fit import TallFit
+from fbed.models.engines.tall.timed_sums import _BEND, TimedSums
 from problem_cases import read_problem
 from test_certified import assert_same
 
@@ -38,6 +40,26 @@ def test_equals_exhaustive(number):
     trails = timed_cases.searches(number)
     if trails is not None and number not in timed_cases.ILL:
         assert_same(*trails)
+
+
+def test_steps_of_the_shape_count_as_rows_as_far_as_is_known(monkeypatch):
+    """Beyond, z − log(1 + z) is more than E tells, and nothing is said of what a step gains."""
+    z = np.linspace(-1.0, 1.0, 2000)[1:]
+    known = np.abs(z) <= np.log1p(TimedSums.farthest_addition) / _BEND
+    holds = 2.0 * (z - np.log1p(z)) <= z**2 * E(3.0 * np.abs(z)) * (1.0 + 1e-9)
+    assert holds[known].all()
+    assert not holds.all()
+    X, y = mixed(0)
+    fit = read_problem(X, y, [fbed.BIC()], family="weibull").model.fit(())
+    singles, category = np.arange(8), 8
+
+    def lower():
+        found = fit._single_brackets(singles, lambda df: np.zeros(df.shape), 0)[0]
+        return [*found, fit._group_bracket(category, next(iter(fit._looked_at(np.array([category])))))[0]]
+
+    assert max(lower()[:8]) > 0.0 < lower()[8]
+    monkeypatch.setattr(TimedSums, "farthest_addition", 0.0)
+    assert max(lower()) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -42,6 +42,7 @@ struct LevelsAtRisk {
     explicit LevelsAtRisk(int64_t levels) : risk(levels, 0.0), dying(levels, 0.0) {}
 
     void die(int64_t level, double hazard) {
+        if (hazard == 0.0) return;  // adds nothing, and the next death of the level could not tell that it is there
         if (dying[level] == 0.0) touched.push_back(level);
         dying[level] += hazard;
     }

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "elementary.hpp"
-#include "pause.hpp"
 #include "sums.hpp"
 
 namespace fbed {

@@ -348,6 +348,7 @@ def _ordinal(request: Request) -> Model:
 _FEWER = 0.1  # part of the rows from which classes are quicker
 _MOST_PREDICTORS = 12  # of classes whose sums by blocks are quicker: they have all pairs of predictors
 _FEW_ENTRIES = 0.05  # part of all values that are not 0, below which these are quicker than columns of many rows
+_MOST_TOGETHER = 512  # coefficients of a variable, whose products have to be decomposed at a stretch
 _MOST_LEVELS = 32  # of a category that may be written out, as the columns of a model are
 
 
@@ -359,6 +360,7 @@ def _are_tall_classes(request: Request, n_predictors: int, part: float = _FEWER)
     if short or not _answers_by_bounds(request):
         return False
     large = any(len(factor.levels) > _MOST_LEVELS for factor in design.table.factors.values())
+    large |= int(design.width.max(initial=0)) * n_predictors > _MOST_TOGETHER
     return not (large or (is_thin and float(design.stored.mean()) < _FEW_ENTRIES * design.n_rows))
 
 

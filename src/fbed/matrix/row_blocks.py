@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, reduce
+from threading import Lock
 from typing import TypeVar
 
 import numpy as np
@@ -26,6 +27,7 @@ _LEAST_ROWS, _MOST_ROWS = 256, 8192
 _SCATTERED = 0.05  # part of sparse columns that may be other than 0 for their entries to be read one by one
 _CHUNKS = 32  # parts of the rows that threads share
 _KEPT_MODELS, _KEPT_BYTES = 4, 2**25  # blocks that are kept: of so many models, if one of them takes no more than this
+_keeping = Lock()  # searches in several threads may share a problem; of the module, since blocks are copied and sent
 
 Sums = tuple[Floats, ...]
 Indices = NDArray[np.intp]
@@ -73,10 +75,11 @@ class RowBlocks:
     def _blocks_of(self, selected: tuple[int, ...], constant: bool) -> dict[tuple[int, int], Floats]:
         """Where blocks of a model are kept; the model that was not asked for the longest makes room for a new one."""
         key = selected, constant
-        self._kept[key] = self._kept.pop(key, {})
-        while len(self._kept) > _KEPT_MODELS:
-            del self._kept[next(iter(self._kept))]
-        return self._kept[key]
+        with _keeping:
+            blocks = self._kept[key] = self._kept.pop(key, {})
+            while len(self._kept) > _KEPT_MODELS:
+                del self._kept[next(iter(self._kept))]
+        return blocks
 
     def _fill(self, out: Floats, selected: Sequence[int], part: slice) -> None:
         """Write the columns of variables into the rows of an array."""

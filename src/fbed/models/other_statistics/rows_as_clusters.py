@@ -20,6 +20,7 @@ from fbed.models.other_statistics.small_sample import (
 )
 from fbed.rules.p_values import Floats, chi2_of_log_p
 
+_ROWS = 128  # whose products are added up together, or more: the sum is far larger, and takes as long to go through
 _ELEMENTWISE = 100  # multiplications of a product of matrices that take as long as going through what a pair has
 
 
@@ -80,7 +81,7 @@ def _by_products(Q: Floats, F: Floats, copies: Floats) -> float:
     """Σ over all pairs of rows, as the sum of squares of Σ_c (q_c⊗q_c)(f_c⊗f_c)ᵀ."""
     k, q = Q.shape[1], F.shape[1]
     moment = np.zeros((k * (k + 1) // 2, q * (q + 1) // 2))
-    for rows in blocks(len(Q), k**2):
+    for rows in blocks(len(Q), k**2, _ROWS):
         check_time()
         moment += _products(Q[rows]).T @ (copies[rows, None] * _products(F[rows]))
     return float((moment**2).sum())
@@ -89,7 +90,10 @@ def _by_products(Q: Floats, F: Floats, copies: Floats) -> float:
 def _products(rows: Floats) -> Floats:
     """Products of the numbers of each row with each other; those of two different ones stand for both orders."""
     i, j = np.triu_indices(rows.shape[1])
-    return np.asarray(rows[:, i] * rows[:, j] * np.where(i < j, np.sqrt(2.0), 1.0))
+    out = rows[:, i]
+    out *= rows[:, j]
+    out *= np.where(i < j, np.sqrt(2.0), 1.0)
+    return out
 
 
 def _by_pairs(Q: Floats, F: Floats, copies: Floats) -> float:

@@ -277,7 +277,7 @@ def jackknife_covariance(shares: Shares) -> Floats:
     return np.asarray(changes.T @ changes)
 
 
-def blocks(count: int, values: int) -> Iterator[slice]:
-    """Some of the models at a time, so that arrays of so many values a model stay small."""
-    size = max(1, _BLOCK_VALUES // max(values, 1))
+def blocks(count: int, values: int, least: int = 1) -> Iterator[slice]:
+    """Some of the models at a time, `least` or more, so that arrays of so many values a model stay small."""
+    size = max(least, _BLOCK_VALUES // max(values, 1))
     return (slice(first, first + size) for first in range(0, count, size))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import check_time
 from fbed.models.base import Bounds, FittedModel, Indices
 from fbed.models.engines.bound_functions import E
 from fbed.models.engines.tall.answers import Looked, Sweep
@@ -42,6 +43,7 @@ _FEW = 32  # candidates whose steps are kept although they do not pass
 _TOGETHER = 16  # steps whose ends are looked at side by side
 _WORTH_A_STEP = 1e-4  # promise of a step from which another one is followed before a fit begins
 _MOST = 2.0  # how much curvature may change along a step that is followed to its end
+_NOTHING = 1e-200  # promise of a step of which nobody can tell how far it goes for its length
 _LONGEST = 50.0  # beyond, nothing is known
 _SHOWN = 1e-17  # what a fit may be short of its maximum where standard errors are shown
 
@@ -172,6 +174,7 @@ class TallClassFit(TallFit):
         self, candidates: Indices, looked: Looked, reach: Floats, line: Floats
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Brackets of variables that have as many coefficients each, and who is delicate."""
+        check_time()
         count, size = looked.score.shape
         gamma = self.factor.solve(looked.cross)
         score = looked.score - (gamma.T @ self.sweep.gradient).reshape(count, size)
@@ -277,10 +280,10 @@ class TallClassFit(TallFit):
 
     def _unit_beside(self, promised: Floats, moved: Moved, steps: Sequence[_Step]) -> Moved:
         """The same of models with one variable more: of one coefficient, it is what their own steps tell."""
-        if steps[0].left.size > 1:
+        if steps[0].left.size > 1 or not (promised > _NOTHING).all():
             each = [self._unit_with(step) for step in steps]
             return Moved(*(np.concatenate([getattr(one, name) for one in each]) for name in ("rows", "thresholds")))
-        own = moved.times(1.0 / np.sqrt(np.maximum(promised, 1e-300)))
+        own = moved.times(1.0 / np.sqrt(promised))
         return Moved(np.hypot(self._unit.rows, own.rows), np.hypot(self._unit.thresholds, own.thresholds))
 
     def _unit_with(self, step: _Step) -> Moved:
@@ -334,10 +337,10 @@ class TallClassFit(TallFit):
         ways = [self._way_without(int(v)) for v in variables]
         wald = np.array([statistic for _, statistic in ways])
         moved = self.sums.moved(np.column_stack([step for step, _ in ways]), self.reach)
-        bend, further = self._bend(moved), moved.and_then(self._drifted.times(1.0))
+        bend, further = self._bend(moved), moved.and_then(self._drifted)
         charge = 4.0 * np.sqrt(self.short * wald) + 2.0 * self.short
         if self._has_duals:
-            low = self.sums.lost_by(self._bend(further) * (1.0 + self.drift), wald)
+            low = self.sums.lost_by(self._bend(moved, further), self._bend(self._drifted, further), wald)
         else:
             ball = self._unit.times(np.sqrt(wald))
             turned = self._bend(ball)

@@ -1,7 +1,8 @@
 """Newton sweeps up the likelihood of a model, until its deviance is known or what is known of it says enough.
 
-A Newton step that moves no row by more than f leaves between N²P(f) and N²P(−f) to gain, N² what it promises. So every
-sweep encloses the deviance, and whoever only has to be told from others need not be taken to the maximum.
+What a Newton step promises, N², and how far it goes tell what is left to gain: between N²P(f) and N²P(−f) where it
+moves no row by more than f; what classes know instead is in `class_fit` (`left_to_gain`). So every sweep encloses the
+deviance, and whoever only has to be told from others need not be taken to the maximum.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ ordinary model of the family answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
@@ -60,6 +60,15 @@ _LEADERS = 10  # candidates who are looked at together with those who may be bes
 _FEW_COEFFICIENTS = 400  # of a model beside which rare columns are looked at by themselves: a row costs their square
 _ENTRIES = 2**20  # of rare columns that are looked at in one pass over the model
 _FEW = 32  # candidates whose steps are kept although they do not pass: some of them may be looked at more closely
+_SHORT = 1.0  # how far a step may move a row for its end to be higher for certain
+
+
+@dataclass(frozen=True)
+class _Left:
+    """A fit that was left: where another one would go on, and what the deviance is at least and at most."""
+
+    start: Floats
+    enclosed: tuple[float, float]
 
 
 class TallFit:
@@ -83,11 +92,13 @@ class TallFit:
         self.model, self.sums, self.selected = model, model.sums, selected
         start = self._cold() if start is None else start
         self._beside = beside  # deviance of the model that this one will be compared with, if there is one
-        self._climb = Climb(self, start)
-        self._climb.go(until)
-        self._arrive()
-        self._larger: dict[int, TallFit] = {}  # models with one variable more, as far as they were needed
-        self._begun: dict[int, TallFit] = {}  # and those of which enough was known before the maximum
+        climb = Climb(self, start)
+        climb.go(until)
+        self._arrive(climb)
+        self._larger: dict[int, TallFit] = {}  # the best model with one variable more of those that were needed
+        self._begun: dict[int, _Left] = {}  # what is known of the others; their rows would be too much to keep
+        self._told: dict[int, float] = {}  # deviances of those that were fitted to the end
+        self._failed: set[int] = set()  # variables with which there is no way up
         self._smaller: dict[int, TallFit] = {}
         self._ways: dict[int, tuple[Floats, float]] = {}  # how to come near them
         self._lost: dict[int, float] = {}  # what removing a variable costs, where the model was made by adding it
@@ -99,7 +110,7 @@ class TallFit:
     @property
     def n_larger(self) -> int:
         """How many models with one variable more had to be fitted, wholly or in part."""
-        return len(self._larger) + len(self._begun)
+        return len(self._begun)
 
     @property
     def saturated(self) -> bool:
@@ -110,18 +121,12 @@ class TallFit:
         """The model without variables."""
         return np.concatenate([self.sums.start(), np.zeros(self.sums.blocks.width(self.selected))])
 
-    def finish(self) -> None:
-        """To the maximum, if that is not where it is."""
-        if not self.finished:
-            self._climb.go()
-            self._arrive()
-
-    def _arrive(self) -> None:
-        climb = self._climb
+    def _arrive(self, climb: Climb) -> None:
         self.finished = climb.arrived
         self.sweep, self.coefficients, self.factor = climb.here, climb.at, climb.factor
         self.short, self.drift, self.maximum = max(climb.gain, 0.0), climb.drift, climb.at + climb.step
         self.deviance = max(0.0, 2.0 * climb.here.loss - self.short)
+        self.enclosed = (self.deviance, self.deviance) if self.finished else climb.deviance
 
     def sweep_at(self, coefficients: Floats) -> Sweep:
         """A look at the model at some coefficients."""
@@ -148,11 +153,6 @@ class TallFit:
     def enough(self, loss: float, drift: float) -> float:
         """What the last step may promise."""
         return enough_beside(self._beside, loss, drift)
-
-    @property
-    def enclosed(self) -> tuple[float, float]:
-        """What the deviance is at least and at most."""
-        return (self.deviance, self.deviance) if self.finished else self._climb.deviance
 
     def row_scores(self) -> tuple[Floats, Floats | None]:
         """Score of every row (its copies together), and its variance up to a factor, None for 1."""
@@ -271,6 +271,8 @@ class TallFit:
             found.score, by[0], found.left, by[1], found.own, reach, self.sums.stretch, self._nearly, _DELICATE
         )
         lower, upper, delicate = ends[:, 0], ends[:, 1], ends[:, 2] > 0.0
+        if hasattr(self.sums, "farthest_addition"):
+            lower[self.sums.stretch * reach * np.abs(found.steps) > self.sums.farthest_addition] = 0.0
         if found.gamma is not None:
             kept = self._keep_steps(candidates, found, found.gamma, lower, upper, critical)
             if not found.is_rough:
@@ -327,7 +329,7 @@ class TallFit:
         """Variables of several columns, one after another, or together where every question is a pass over files."""
         together = getattr(self.sums, "look_at_groups", None)
         if together is not None:
-            found: list[Looked] = together(self.sweep.rows, self.selected, variables) if len(variables) else []
+            found: Iterable[Looked] = together(self.sweep.rows, self.selected, variables) if len(variables) else ()
             return found
         return (self.sums.look_at_group(self.sweep.rows, self.selected, int(v)) for v in variables)
 
@@ -340,7 +342,9 @@ class TallFit:
         levels = self.sums.blocks.codes(variable) is not None
         own = np.abs(delta).max() if levels else np.abs(delta) @ self.sums.blocks.reach([variable])
         furthest = self.sums.stretch * own + self._furthest(along)
-        return *score_interval(score, float(furthest), self._nearly), False
+        lower, upper = score_interval(score, float(furthest), self._nearly)
+        known = furthest <= getattr(self.sums, "farthest_addition", np.inf)
+        return lower if known else 0.0, upper, False
 
     def _group_step(self, variable: int, looked: Looked) -> tuple[Floats, Floats, float] | None:
         """δ = I⁻¹U of several columns, Γδ and the score statistic; None where S leaves too little of them."""
@@ -463,20 +467,20 @@ class TallFit:
     def _gain(self, variable: int, doubtful: bool = True) -> tuple[float, float]:
         """The statistic of one more variable and its df, by a fit; who may be collinear is looked at first."""
         single = bool(self.model.design.varying[variable])
-        unsure = single and doubtful and variable not in self._larger
+        unsure = single and doubtful and variable not in self._told
         if unsure and self._left_of(variable) <= COLLINEAR:
             return 0.0, 0.0
         whole = single or not doubtful or self._spares_rows((*self.selected, variable))
-        larger = self._with(variable) if whole else None
-        if larger is None:
+        if whole and variable not in self._told:
+            self._with(variable)
+        if not whole or variable not in self._told:
             return gain_of(self._with_care, variable)
-        return max(0.0, self.deviance - larger.deviance), float(self._widths(np.array([variable]))[0])
+        return max(0.0, self.deviance - self._told[variable]), float(self._widths(np.array([variable]))[0])
 
     def _gain_until(self, variable: int, told: Until, known: tuple[float, float, float]) -> tuple[float, float, float]:
         """The statistic of one more variable, or an interval that says what is asked; and its df."""
-        if variable not in self._larger and variable not in self._begun:
-            with suppress(NotTall):
-                self._begin(variable, lambda least, most: told(self.deviance - most, self.deviance - least))
+        if variable not in self._told and variable not in self._begun:
+            self._with(variable, lambda least, most: told(self.deviance - most, self.deviance - least))
         if variable in self._begun:
             least, most = self._begun[variable].enclosed
             lower, upper = max(self.deviance - most, known[0]), min(self.deviance - least, known[1])
@@ -484,11 +488,6 @@ class TallFit:
                 return lower, max(upper, lower), known[2]
         exact, df = self._gain(variable, doubtful=False)
         return exact, exact, df
-
-    def _begin(self, variable: int, until: Until | None = None) -> None:
-        start = self._start_with(variable)
-        begun = type(self)(self.model, (*self.selected, variable), start, self.deviance, until)
-        (self._larger if begun.finished else self._begun)[variable] = begun
 
     @cached_property
     def _with_care(self) -> Fit:
@@ -504,21 +503,31 @@ class TallFit:
         """Which variables of one column S leaves nothing of."""
         return np.array([self._left_of(int(variable)) for variable in variables]) <= COLLINEAR
 
-    def _with(self, variable: int) -> TallFit | None:
-        """The fit with one variable more; None where that is not to be had."""
-        if variable not in self._larger:
-            try:
-                if variable not in self._begun:
-                    self._begin(variable)
-                else:
-                    self._begun[variable].finish()
-                    self._larger[variable] = self._begun.pop(variable)
-            except NotTall:
-                self._begun.pop(variable, None)  # what it said holds for where it was before it was lost
-                return None
-        larger = self._larger[variable]
-        larger._lost.setdefault(variable, max(0.0, self.deviance - larger.deviance))
-        return larger
+    def _with(self, variable: int, until: Until | None = None) -> TallFit | None:
+        """The fit with one variable more, as far as it is needed; None where that is not to be had."""
+        if variable in self._larger or variable in self._failed:
+            return self._larger.get(variable)
+        left = self._begun.get(variable)
+        try:
+            start = self._start_with(variable) if left is None else left.start
+            fit = type(self)(self.model, (*self.selected, variable), start, self.deviance, until)
+        except NotTall:
+            self._failed.add(variable)
+            self._begun.pop(variable, None)  # what it said holds for where it was before it was lost
+            return None
+        self._begun[variable] = fit.left
+        if fit.finished:
+            self._told[variable] = fit.deviance
+            fit._lost[variable] = max(0.0, self.deviance - fit.deviance)
+            if all(fit.deviance < best.deviance for best in self._larger.values()):
+                self._larger = {variable: fit}
+        return fit
+
+    @property
+    def left(self) -> _Left:
+        """What is kept of a fit whose rows are not."""
+        ahead = not self.finished and self.drift <= _SHORT
+        return _Left(self.maximum if ahead else self.coefficients, self.enclosed)
 
     # --- removing a variable ----------------------------------------------------------------------------------------
 
@@ -608,8 +617,16 @@ class TallFit:
         """The fit on a set, if it is this one or was made on the way."""
         if selected == self.selected:
             return self
-        found = [*self._larger.values(), *self._smaller.values()]
-        return next((fit for fit in found if fit.selected == selected), None)
+        if self._is_with_another(selected) and selected[-1] in self._told:
+            return self._with(selected[-1])
+        return next((fit for fit in self._smaller.values() if fit.selected == selected), None)
+
+    def fails(self, selected: tuple[int, ...]) -> bool:
+        """Whether there was no way up to the maximum on a set."""
+        return self._is_with_another(selected) and selected[-1] in self._failed
+
+    def _is_with_another(self, selected: tuple[int, ...]) -> bool:
+        return len(selected) > 0 and selected[:-1] == self.selected
 
     def start(self, selected: tuple[int, ...]) -> Floats | None:
         """Coefficients of the variables that a set has in common with this one, 0 for the others."""

@@ -88,6 +88,8 @@ class TallModel:
         known = near.known(selected) if isinstance(near, TallFit) else None
         if known is not None:
             return known
+        if isinstance(near, TallFit) and near.fails(selected):
+            return self.careful.fit(selected, near)
         try:
             return self._kind(self, selected, near.start(selected) if isinstance(near, TallFit) else None)
         except NotTall:

@@ -40,11 +40,6 @@ class Moved:
         return Moved(self.rows * factor, self.thresholds * factor)
 
 
-def nowhere(steps: int) -> Moved:
-    """Steps that move nothing."""
-    return Moved(np.zeros(steps), np.zeros(steps))
-
-
 def gained_by(bend: Floats, promised: Floats) -> Floats:
     """What steps with some s and squared decrement gain at least."""
     known = np.isfinite(bend)

@@ -169,9 +169,9 @@ class OrderedSums:
             out[inside] = _gap_factor(bend[inside])
         return out
 
-    def lost_by(self, bend: Floats, wald: Floats) -> Floats:
+    def lost_by(self, bend: Floats, drift: Floats, wald: Floats) -> Floats:
         """What it costs at least to take a step back to the nearest model without a variable."""
-        tried = [t * wald * (2.0 - t * self.above(t * bend)) for t in _FALLS]
+        tried = [t * wald * (2.0 - t * self.above(t * bend + drift)) for t in _FALLS]
         return np.maximum(np.max(tried, axis=0), 0.0)
 
     def row_scores(self, rows: OrderedRows) -> tuple[Floats, Floats | None]:

@@ -36,6 +36,7 @@ from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
 
 _MANY_LEVELS = 64  # columns of a model with categories that are quicker counted than multiplied
+_PRODUCTS = 2**23  # of variables of several columns that are held at once
 
 Columns = Callable[[slice], Floats]
 """What reads columns, of some rows."""
@@ -160,14 +161,17 @@ class RiskSums:
 
     def look_at_group(self, rows: RiskState, selected: Sequence[int], variable: int) -> Looked:
         """The same for a variable of several columns; a category's are levels as they are."""
-        return self.look_at_groups(rows, selected, np.array([variable], dtype=np.intp))[0]
+        return next(self.look_at_groups(rows, selected, np.array([variable], dtype=np.intp)))
 
-    def look_at_groups(self, rows: RiskState, selected: Sequence[int], variables: Indices) -> list[Looked]:
-        """The same for several variables."""
-        names = [int(v) for v in variables]
-        pays = [v for v in names if counted(self.blocks, [*selected, v], constant=False) is not None]
-        found = self._counted_groups(rows, selected, pays) if pays else {}
-        return [found[v] if v in found else self._multiplied_group(rows, selected, v) for v in names]
+    def look_at_groups(self, rows: RiskState, selected: Sequence[int], variables: Indices) -> Iterator[Looked]:
+        """The same for several variables, as many together as have so many products with S and with themselves."""
+        width = self.design.width[variables].astype(float)
+        products = np.cumsum(width * (width + self.blocks.width(selected)))
+        for some in np.split(variables, np.flatnonzero(np.diff(products // _PRODUCTS)) + 1):
+            names = [int(v) for v in some]
+            pays = [v for v in names if counted(self.blocks, [*selected, v], constant=False) is not None]
+            found = self._counted_groups(rows, selected, pays) if pays else {}
+            yield from (found[v] if v in found else self._multiplied_group(rows, selected, v) for v in names)
 
     def _counted_groups(self, rows: RiskState, selected: Sequence[int], variables: Sequence[int]) -> dict[int, Looked]:
         information = InformationAtRisk(CountedColumns(self.blocks, selected, constant=False), self.course, rows)

@@ -85,8 +85,11 @@ class ClassVerbs(Verbs, Protocol):
     def above(self, bend: Floats) -> Floats:
         """Factor on what a step promises that is no less than what there is to gain; infinite where nobody knows."""
 
-    def lost_by(self, bend: Floats, wald: Floats) -> Floats:
-        """What it costs at least to remove a variable, given the step to the nearest model without it."""
+    def lost_by(self, bend: Floats, drift: Floats, wald: Floats) -> Floats:
+        """What it costs at least to remove a variable, given the step to the nearest model without it.
+
+        It may be taken in part; what the fit is short of its maximum, `drift`, may not.
+        """
 
     def estimates(self, selected: Sequence[int], coefficients: Floats, covariance: Floats) -> Estimates:
         """Coefficients as people read them."""
@@ -97,6 +100,7 @@ class ShapedVerbs(Protocol):
 
     base: float  # −2·log-likelihood from which deviances are counted
     farthest_removal: float  # how far a step to a model without a variable may go for its upper bound to hold
+    farthest_addition: float  # how far a step to a model with one more may go for its lower bound to hold
 
     def lead_reach(self, coefficients: Floats) -> Floats:
         """How far a unit of each coefficient that belongs to no variable moves a row, or what counts as one."""

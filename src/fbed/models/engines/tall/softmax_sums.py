@@ -147,10 +147,10 @@ class SoftmaxSums:
         inside = bend < 1.0
         return np.where(inside, P(np.where(inside, -bend, 0.0)), np.inf)
 
-    def lost_by(self, bend: Floats, wald: Floats) -> Floats:
+    def lost_by(self, bend: Floats, drift: Floats, wald: Floats) -> Floats:
         """What it costs at least to take a step back to the nearest model without a variable."""
         part = np.where(bend > 0.0, -np.expm1(-bend) / np.where(bend > 0.0, bend, 1.0), 1.0)
-        return wald * (2.0 * part - part**2 * self.above(part * bend))
+        return wald * (2.0 * part - part**2 * self.above(part * bend + drift))
 
     def row_scores(self, rows: Floats) -> tuple[Floats, Floats | None]:
         """y_c − p_c of every class but the first, and their relative variance."""

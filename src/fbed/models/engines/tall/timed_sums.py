@@ -6,7 +6,9 @@ Where 2|z| stands beside the rows' largest |u|, as P and E are increasing in the
 
     2D[−z − log(1 − z)]  ≤  Dz²·P(−2|z|),      2D[z − log(1 + z)]  ≤  Dz²·E(3|z|)  for |z| ≤ 0.8,
 
-so that every bracket of the tall engine holds with it, at gradient D/α and information D/α². For moments it has
+so that every bracket of the tall engine holds with it, at gradient D/α and information D/α². The second is what a step
+takes away: of a way to a model without a variable, and of log(1 + m)/m of a step that moves rows by m, which is what
+gains P(m)·score. Beyond |z| = .8 on these nothing is said (`farthest_removal`, `farthest_addition`). For moments it has
 Dz², −2Dz³ and 12Dz⁴ (what follows is (4/(k + 4))z^k of half of that, less than all of it up to |z| = ½). `_BEND`, 4, is
 enough for all of this and for what a fit is short of its maximum, whose own fourth moment is at most 12z²·Dz².
 """
@@ -51,6 +53,7 @@ class TimedSums:
     constant = True
     stretch = 1.0
     farthest_removal = 0.8 * _BEND  # up to which a step that takes a variable out is known not to end the shape
+    farthest_addition = float(np.expm1(0.8 * _BEND))  # up to which as much of a step as P(m) tells of is
 
     def __init__(self, blocks: RowBlocks, family: Weibull) -> None:
         self.family, self.blocks, self.design = family, blocks, blocks.design
