@@ -102,9 +102,9 @@ def test_time_limits_hold(family, link):
     X = rng.normal(size=(100_000, 60))
     y = outcome_of(X[:, :8].sum(axis=1) / 4, family, rng)
     began = time.perf_counter()
-    found = fbed.select(X, y, family=family, time_limit=0.3, **({"link": link} if link else {}))
-    assert found.status == "time_limit" or time.perf_counter() - began < 0.3
-    assert time.perf_counter() - began < 1.3
+    found = fbed.select(X, y, family=family, time_limit=0.05, **({"link": link} if link else {}))
+    assert found.status == "time_limit"
+    assert time.perf_counter() - began < 1.1
 
 
 def test_large_variables_few_rows_and_sparse_tables_go_elsewhere():
