@@ -71,7 +71,7 @@ class View:
         coefficients = np.zeros((self.Z.shape[1], new.shape[1]))
         for _ in range(2):  # the second time removes what the first left by rounding
             more = self.inverse @ (self.Z.T @ (self.weight[:, None] * new))
-            new, coefficients = new - self.Z @ more, coefficients + more
+            new, coefficients = new - (more.T @ self.Z.T).T, coefficients + more  # each column in one piece, as new is
         return new, coefficients
 
 
