@@ -89,6 +89,34 @@ def test_looks_hold_the_statistic(entries, family, selected):
     assert (high >= statistic[rare] * (1 - 1e-7) - 1e-7).all()
 
 
+@pytest.mark.parametrize("strength", [0.5, 2.5])
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.filterwarnings("ignore")
+def test_looks_at_columns_of_many_rows_hold_the_statistic(entries, family, strength):
+    """Which have more of the information than others leave; and rows that have many of the model's columns."""
+    rng = np.random.default_rng(5)
+    X = rng.binomial(2, rng.uniform(0.1, 0.4, size=24), size=(300, 24)).astype(float)
+    eta = strength * X[:, :6] @ rng.normal(size=(6, 4))
+    y = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1)
+    if family == "ordinal":
+        y = np.digitize(eta[:, 0] - eta[:, 0].mean() + rng.logistic(size=300), [-1.0, 0.5, 2.0])
+    options, selected = {"family": family, "sample_weight": rng.integers(1, 4, 300)}, (0, 1, 2, 3, 4, 8, 9, 10)
+    fit, exact = (
+        read_problem(X, y, [fbed.AIC()], engine=engine, **options).model.fit(selected)
+        for engine in ("certified", "exhaustive")
+    )
+    rest = np.setdiff1d(np.arange(24), selected)
+    statistic, told = exact.gains(rest).statistic, 0
+    fit.prepare(len(rest))
+    for share in (0.3, 0.97, 1.03, 3.0):
+        known = np.zeros(len(rest)), np.full(len(rest), np.inf)
+        low, high, _ = fit._looked(rest, share * statistic, np.inf, *known)
+        assert (low <= statistic * (1 + 1e-7) + 1e-7).all()
+        assert (high >= statistic * (1 - 1e-7) - 1e-7).all()
+        told += int(((low > share * statistic) | (high <= share * statistic)).sum())
+    assert told > 2 * len(rest)
+
+
 @pytest.mark.parametrize("selected", [(0,), (0, 2, 5), (1, 3, 6, 8, 30, 31)])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.filterwarnings("ignore")

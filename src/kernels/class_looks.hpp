@@ -152,10 +152,15 @@ public:
     // it is clear of the line, or below `best`.
     Enclosed look(const std::vector<int32_t>& rows, const std::vector<double>& x, int64_t count, double line, double best, Enclosed known) {
         if (count == 0 || !support.take(rows, x, count)) return known;
+        known.lower = std::max(known.lower, support.certain * (1.0 - kRounding) - from.short_of - kRounding);
+        const double kept = kept_elsewhere();
+        if (!(kept > kCancelled)) {
+            look_from_fit(known, line, best);
+            if (decided(known, line, best)) return known;
+        }
         slope = from.gradient;
         support.move_slope(slope.data());
-        known.lower = std::max(known.lower, support.certain * (1.0 - kRounding) - from.short_of - kRounding);
-        look_roughly(known);
+        look_roughly(known, kept);
         if (!decided(known, line, best)) look_closely(known, line, best);
         return known;
     }
@@ -223,10 +228,51 @@ private:
 
     double charged(double gained, double promised) const { return kRounding * (1.0 + std::abs(gained) + promised) + from.fit.spent; }
 
-    void look_roughly(Enclosed& known) {
+    // What other rows than T have of the information in any direction, at least.
+    double kept_elsewhere() const {
         double taken = 0;
         for (int64_t q = 0; q < support.row_count(); ++q) taken += from.leverage[support.row(q)];
-        const double kept = 1.0 - taken * (1.0 + kRounding);
+        return 1.0 - taken * (1.0 + kRounding);
+    }
+
+    // Newton's step with x from the fit on S: the rows T of a column that has many are not moved far, and the factor of S serves.
+    void look_from_fit(Enclosed& known, double line, double best) {
+        const int64_t K = from.fit.size();
+        support.go_to_fit();
+        hessian.resize(K + support.own());
+        slope = from.gradient;
+        slope.resize(hessian.size);
+        for (int64_t i = 0; i < K; ++i) std::copy_n(from.hessian.row(i) + i, K - i, hessian.row(i) + i);
+        support.border(hessian, slope.data() + K);
+        factor = hessian;
+        for (int64_t i = 0; i < K; ++i) std::copy_n(from.factor.row(i) + i, K - i, factor.row(i) + i);
+        if (is_steady_beside(K)) {
+            step = slope;
+            solve_factorised(factor, step.data());
+            correct();
+            const double missing = length_of(rest), decrement = Bends::product(slope, step), curvature = decrement - Bends::product(rest, step);
+            const double bar = known.lower > line ? best : line;
+            if (solved(missing, decrement, curvature) && decrement < bar) {
+                const double here = support.reach(step.data()), harmless = harmless_for(bar, decrement);
+                narrow(known, missing, decrement, curvature, support.reach_elsewhere(step.data(), length_of_step(), std::min(here, -harmless)));
+            }
+        }
+        support.return_to_maximum();
+    }
+
+    // Factorises what there is beside the first rows, whose factor is there already. Whether it has curvature enough.
+    bool is_steady_beside(int64_t known) {
+        std::vector<double> diagonal;
+        for (int64_t i = known; i < factor.size; ++i) diagonal.push_back(factor.row(i)[i]);
+        factorise(factor, known);
+        for (int64_t i = known; i < factor.size; ++i) {
+            const double root = factor.row(i)[i];
+            if (!(root * root > kPivot * diagonal[i - known])) return false;
+        }
+        return true;
+    }
+
+    void look_roughly(Enclosed& known, double kept) {
         if (!(kept > kCancelled) || support.left > kLeft * std::max(1.0, support.gained)) return;
         step = slope, rest = slope;
         solve_factorised(from.factor, step.data());

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "elementary.hpp"
@@ -207,6 +209,7 @@ class OrderedSupport {
     std::vector<int64_t> at;
     std::vector<double> x, there;  // there: missed at b, [row of T][edge]
     double b = 0, slope = 0, curved = 0, unit = 1;
+    std::tuple<bool, double, std::vector<double>, double, double, double, double, double> at_maximum;
 
 public:
     double gained = 0, certain = 0, left = 0, aside = 0;
@@ -216,6 +219,15 @@ public:
     int64_t own() const { return pure || leaves ? 0 : 1; }
     int64_t row_count() const { return T; }
     int64_t row(int64_t q) const { return at[q]; }
+
+    // Back to where x has no coefficient yet.
+    void go_to_fit() {
+        at_maximum = {pure, b, there, slope, curved, gained, certain, left};
+        pure = false, b = gained = certain = left = 0;
+        std::fill(there.begin(), there.end(), 0.0);
+        look_along();
+    }
+    void return_to_maximum() { std::tie(pure, b, there, slope, curved, gained, certain, left) = std::move(at_maximum); }
 
     bool take(const std::vector<int32_t>& rows, const std::vector<double>& values, int64_t count) {
         T = count, b = 0, left = 0, leaves = false;
@@ -269,7 +281,7 @@ public:
             for (int edge = 0; edge < 2; ++edge) {
                 const int64_t i = at[q];
                 const double here = f.missed[2 * i + edge], now = there[2 * q + edge], w = f.a[i] * now * (1.0 - now);
-                if (here > 0 || w > 0) f.add_block(i, edge, w - f.a[i] * here * (1.0 - here), H);
+                if (here != now) f.add_block(i, edge, w - f.a[i] * here * (1.0 - here), H);
                 if (own() == 0 || !(w > 0)) continue;
                 for (int64_t e = f.z.begin[i]; e < f.z.begin[i + 1]; ++e) H.row(f.z.column[e])[K] += w * x[q] * f.z.value[e];
                 if (const int64_t j = f.threshold(i, edge); j >= 0) H.row(j)[K] -= w * x[q];

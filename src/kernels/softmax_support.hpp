@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "elementary.hpp"
@@ -120,6 +122,21 @@ public:
             }
     }
 
+    // The same of many rows: w[c, d][row], c ≤ d. Where a row has many of the columns, these are multiplied whole.
+    void add_blocks(const std::vector<int64_t>& rows, const std::vector<double>& w, double sign, Symmetric& H) const {
+        constexpr double kTogether = 4.0;  // products in vectors that take as long as one by itself
+        const int64_t m = s.m, k = s.k, count = static_cast<int64_t>(rows.size()), pairs = m * (m + 1) / 2;
+        double apart = 0;
+        for (int64_t i : rows) apart += static_cast<double>(s.entries.count(i) * s.entries.count(i) * m * m);
+        if (kTogether * apart > static_cast<double>(k * k * pairs * count)) return add_products(rows, w, sign, H);
+        std::vector<double> own(m * m);
+        for (int64_t q = 0; q < count; ++q) {
+            for (int64_t c = 0, pair = 0; c < m; ++c)
+                for (int64_t d = c; d < m; ++d, ++pair) own[c * m + d] = own[d * m + c] = w[pair * count + q];
+            add_block(rows[q], own.data(), sign, H);
+        }
+    }
+
     // y_c − p_c and p_c(δ_cd − p_d), with 1 − p to all its digits.
     double residual(const double* row, int64_t c, int64_t code) const { return c == code ? others(row, c) : -row[c]; }
     double curvature(const double* row, int64_t c, int64_t d) const { return c == d ? row[c] * others(row, c) : -row[c] * row[d]; }
@@ -152,6 +169,24 @@ public:
 private:
     std::vector<double> parameters;
 
+    void add_products(const std::vector<int64_t>& rows, const std::vector<double>& w, double sign, Symmetric& H) const {
+        const int64_t m = s.m, k = s.k, count = static_cast<int64_t>(rows.size());
+        thread_local std::vector<double> columns, products;
+        columns.assign(k * count, 0.0), products.resize(k * k);
+        for (int64_t q = 0; q < count; ++q)
+            for (int64_t e = s.entries.begin[rows[q]]; e < s.entries.begin[rows[q] + 1]; ++e) columns[s.entries.column[e] * count + q] = s.entries.value[e];
+        for (int64_t c = 0, pair = 0; c < m; ++c)
+            for (int64_t d = c; d < m; ++d, ++pair) {
+                gram(columns.data(), count, k, nullptr, w.data() + pair * count, products.data());
+                for (int64_t l = 0; l < k; ++l)
+                    for (int64_t j = 0; j <= l; ++j) {
+                        const double t = sign * products[l * k + j];
+                        H.row(j * m + c)[l * m + d] += t;
+                        if (c != d && j != l) H.row(j * m + d)[l * m + c] += t;
+                    }
+            }
+    }
+
     double predict(int64_t i, const std::vector<double>& eta, double* row, int64_t apart) const {
         double top = 0, total = 0;
         for (double v : eta) top = std::max(top, v);
@@ -171,10 +206,12 @@ class SoftmaxSupport {
     const SoftmaxFitted& f;
     int64_t T = 0, n_own = 0;
     std::vector<int64_t> at, place;  // rows; place of a class among own coefficients, -1 for the reference, -2 for those that T lacks
-    std::vector<double> x, a, moved, there, b, slope, curved, step, sums, w, tried, unexplained;  // moved, there: [class][row of T], p̃ and p̃ at b
+    std::vector<double> x, a, moved, there, b, slope, curved, step, sums, w, bend, bent, beside, tried, unexplained;  // moved, there: [class][row of T], p̃ and p̃ at b
     std::vector<int64_t> code, slot, frozen_rows;  // where rows outside T are whose probabilities have changed
     std::vector<double> frozen;
     double unit = 1;  // of x
+    std::tuple<std::vector<int64_t>, int64_t, std::vector<double>, std::vector<double>, std::vector<double>, std::vector<double>, double, double, double>
+        at_maximum;
 
 public:
     double gained = 0, certain = 0;  // along x: what p̃ gains, and what p does
@@ -186,6 +223,16 @@ public:
     int64_t own() const { return n_own; }
     int64_t row_count() const { return T; }
     int64_t row(int64_t q) const { return at[q]; }
+
+    // Back to where x has no coefficient yet, and every class may have one.
+    void go_to_fit() {
+        at_maximum = {place, n_own, b, there, slope, curved, gained, certain, left};
+        for (int64_t c = 0; c < f.n_classes; ++c) place[c] = c - 1;
+        n_own = f.s.m, there = moved, gained = certain = left = 0;
+        b.assign(f.n_classes, 0.0);
+        differentiate_own();
+    }
+    void return_to_maximum() { std::tie(place, n_own, b, there, slope, curved, gained, certain, left) = std::move(at_maximum); }
 
     // False where the maximum along x is not found.
     bool take(const std::vector<int32_t>& rows, const std::vector<double>& values, int64_t count) {
@@ -303,22 +350,29 @@ public:
         const int64_t m = f.s.m, K = f.size();
         const RowEntries& z = f.s.entries;
         std::vector<double> here(f.n_classes), before(f.n_classes);
+        bend.resize(m * (m + 1) / 2 * T), bent.resize(m);
+        beside.assign(n_own * K, 0.0);
+        bool changed = false;
         for (int64_t q = 0; q < T; ++q) {
             for (int64_t c = 0; c <= m; ++c) here[c] = there[c * T + q], before[c] = moved[c * T + q];
-            for (int64_t c = 0; c < m; ++c)
-                for (int64_t d = 0; d < m; ++d)
-                    w[c * m + d] = a[q] * (f.curvature(before.data(), c + 1, d + 1) - f.curvature(here.data(), c + 1, d + 1));
-            f.add_block(at[q], w.data(), -1.0, H);
+            changed = changed || here != before;
+            for (int64_t c = 0, pair = 0; c < m; ++c)
+                for (int64_t d = c; d < m; ++d, ++pair)
+                    bend[pair * T + q] = a[q] * (f.curvature(before.data(), c + 1, d + 1) - f.curvature(here.data(), c + 1, d + 1));
             for (int64_t d = 0; d <= m; ++d) {
                 if (place[d] < 0) continue;
                 const double t = a[q] * x[q];
+                double *to = beside.data() + place[d] * K, *by = bent.data();
+                for (int64_t c = 0; c < m; ++c) by[c] = t * f.curvature(here.data(), c + 1, d);
                 for (int64_t e = z.begin[at[q]]; e < z.begin[at[q] + 1]; ++e)
-                    for (int64_t c = 0; c < m; ++c)
-                        H.row(z.column[e] * m + c)[K + place[d]] += t * z.value[e] * f.curvature(here.data(), c + 1, d);
+                    for (int64_t c = 0; c < m; ++c) to[z.column[e] * m + c] += z.value[e] * by[c];
                 for (int64_t c = 0; c <= m; ++c)
                     if (place[c] >= 0 && place[c] <= place[d]) H.row(K + place[c])[K + place[d]] += t * x[q] * f.curvature(here.data(), c, d);
             }
         }
+        for (int64_t i = 0; i < K; ++i)
+            for (int64_t o = 0; o < n_own; ++o) H.row(i)[K + o] += beside[o * K + i];
+        if (changed) f.add_blocks(at, bend, -1.0, H);
         std::copy(slope.begin(), slope.end(), own_slope);
     }
 

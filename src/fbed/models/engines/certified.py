@@ -48,6 +48,7 @@ _ROUGH = 1e-6  # of a fit that is looked at for bounds only, which know what it 
 _ENOUGH = 1e-11  # and of fits of which only the deviance is wanted
 _CONVERGED = 1e-9  # squared Newton decrement that no finished fit exceeds
 _UNSOUND = 1e-2  # what a fit that has ended may seem short of its maximum: a basis with more has directions of rounding
+CROWD = 10  # contenders for whom a coarser look at the rows pays where columns are mostly 0
 _FEW = 200  # candidates for whom a coarser look at the rows, or a look at several columns at once, does not pay
 _FIRST = 32  # one in so many of many candidates is asked first whether most of them pass
 FAR = 20.0  # linear predictors from which a row may be on its way to infinity
@@ -62,13 +63,13 @@ Tried = tuple[Floats, Floats, float, float, float, bool, int]
 class CertifiedLogistic:
     """The fit on S, and what it tells about models with one variable more or less."""
 
-    crowd: float = (
-        np.inf
-    )  # contenders for whom a coarser look at the rows pays; on a basis it costs as much as it saves
+    crowd: float = np.inf  # contenders for whom a coarser look at the rows pays; of dense columns it costs as much
 
     def __init__(self, model: Binomial, span: Span, start: Sequence[Floats]) -> None:
         self.model = model
         self.span = span
+        if model.design.by_support:
+            self.crowd = CROWD
         self._begin(start)
         self.hints: Hints = {frozenset(span.selected): self.predictor}
         self.coarse: Null | None = None  # for upper bounds only

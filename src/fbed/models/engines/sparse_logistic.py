@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fbed._kernels import LogisticNull, SparseModel, least_rows
 from fbed.models.base import Indices, Span
-from fbed.models.engines.certified import _COARSE, _ENOUGH, FAR, Begin, CertifiedLogistic, Tried
+from fbed.models.engines.certified import _COARSE, _ENOUGH, CROWD, FAR, Begin, CertifiedLogistic, Tried
 from fbed.models.engines.fitted_logistic import Null
 from fbed.models.engines.functionals import OwnFunctionals
 from fbed.models.engines.sparse_span import SparseSpan, sparse_span
@@ -26,7 +26,7 @@ class SparseLogistic(CertifiedLogistic):
     """Coefficients are those of the columns, each divided by its scale, with an intercept first."""
 
     span: SparseSpan
-    crowd = 10
+    crowd = CROWD
     grown: SparseLogistic | None = None  # with one variable more, where that had to be fitted
 
     def _begin(self, start: Sequence[Floats]) -> None:
