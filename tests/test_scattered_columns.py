@@ -7,11 +7,12 @@ import pytest
 from scipy import sparse
 
 import fbed
-from fbed._kernels import RareColumns
+from fbed._kernels import ProductsAtRisk, RareColumns
 from fbed.families import builders
 from fbed.matrix import scattered_columns
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.matrix.scattered_columns import scattered, scattered_products
+from fbed.models.engines.tall.course import Course
 from fbed.models.engines.tall.row_sums import RowSums
 from problem_cases import read_problem
 from rare_cases import compared
@@ -118,3 +119,38 @@ def test_searches_equal_exhaustive(seed, family, monkeypatch):
     monkeypatch.setattr(scattered_columns, "_SMALLEST", 1)
     monkeypatch.setattr(scattered_columns, "_PAYS", np.inf)
     assert compared(seed, family) is None
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_information_of_survival_times_is_that_of_all_rows(seed):
+    """Ties, strata, weights, rows that are never at risk, and hazards that are far apart."""
+    X, rng = table(seed)
+    n = X.shape[0]
+    time, strata = rng.exponential(size=n) + 0.1, np.sort(rng.integers(1 + 2 * (seed % 3 == 0), size=n))
+    time = np.ceil(3.0 * time) if seed % 2 else time
+    order = np.lexsort((-time, strata))
+    event, weights = rng.random(n) < 0.6, rng.integers(1, 4, n).astype(float)
+    course = Course.of(time[order], event[order], strata[order], weights)
+    left = np.where(event[order] | (rng.random(n) < 0.9), weights, 0.0)
+    rows, _ = course.state(rng.normal(size=n) * (1.0 + 6.0 * (seed > 5)), left)
+    blocks = blocks_of(X)
+    few, Z = scattered(blocks, FEW), blocks.model(FEW, constant=False)(slice(0, n))
+    sums = ProductsAtRisk(len(FEW), 0)
+    state = rows.hazard, rows.expected, rows.residual, rows.triangle
+    sums.add(course.event, course.closes, course.starts, *state, Z, np.empty((n, 0), order="F"))
+    expected = sums.found()[1]
+    scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
+    found = few.at_risk(course, rows)
+    np.testing.assert_allclose(found / scale, expected / scale, rtol=0.0, atol=1e-9)
+    assert (found == found.T).all()
+    metric, centre = np.linalg.inv(expected + np.diag(np.diag(expected))), rows.expected @ Z / rows.expected.sum()
+    by_rows = np.einsum("ij,jk,ik->i", Z - centre, metric, Z - centre)
+    np.testing.assert_allclose(few.squares(metric, centre), by_rows, rtol=1e-8, atol=1e-10 * by_rows.max())
+
+
+def test_information_of_survival_times_is_not_told_where_its_numbers_are_too_large():
+    X, _ = table(0)
+    n, few = X.shape[0], scattered(blocks_of(X), FEW)
+    course = Course.of(np.arange(n, 0.0, -1.0), np.ones(n, dtype=bool), None, np.ones(n))
+    rows, _ = course.state(np.where(np.arange(n) < n // 2, -400.0, 0.0))
+    assert few.at_risk(course, rows) is None

@@ -83,6 +83,15 @@ class SparseModel:
     size: int
     """Columns, the intercept included."""
 
+    def taken_at_risk(
+        self,
+        event: Floats,
+        closes: NDArray[np.int64],
+        starts: NDArray[np.bool_],
+        hazard: Floats,
+        triangle: Floats,
+    ) -> Floats | None:
+        """What the tied sets take from the information of the columns but the first (see entries_at_risk.hpp)."""
     def __init__(self, columns: SparseColumns | DenseColumns, which: Which, scale: Floats) -> None: ...
     def with_column(self, columns: SparseColumns | DenseColumns, which: int, scale: float) -> SparseModel:
         """One more column, divided by its scale."""
@@ -113,6 +122,8 @@ class SparseModel:
         """The weighted Gram matrix, of which the lower triangle is told."""
     def products(self, v: Floats) -> Floats:
         """Inner products of the columns with v."""
+    def squares(self, metric: Floats) -> Floats:
+        """zᵀMz of every row z, M symmetric."""
     def crossed(self, columns: SparseColumns, which: Which, weight: Floats) -> Floats:
         """Weighted inner products of the columns with some of a matrix as they are, a column each."""
     def moved(self, coefficients: Floats) -> Floats:

@@ -7,6 +7,7 @@
 
 #include "arrays.hpp"
 #include "coded_models.hpp"
+#include "entries_at_risk.hpp"
 #include "levels_at_risk.hpp"
 #include "risk_tiles.hpp"
 
@@ -122,6 +123,26 @@ inline std::optional<OutMatrix> level_information(Vector event, Which closes, Fl
         for (size_t i = 0; i < out.size(); ++i) out[i] -= taken[i];
     }
     return new_rows(out, levels, n_others);
+}
+
+// What the sets take from the information of columns that are mostly 0, the first of which is constant and left out; nothing where
+// squares of the sets' numbers are none any more.
+inline std::optional<OutMatrix> taken_by_entries(const SparseTerms& columns, Vector event, Which closes, Flags starts, Vector hazard, Vector triangle) {
+    const RiskRows rows = risk_rows(event, closes, starts);
+    const size_t n = event.shape(0), size = triangle.shape(0);
+    require(hazard.shape(0) == n && columns.n == static_cast<int64_t>(n) && columns.r > 1, "sizes");
+    check_range(closes, static_cast<int64_t>(size) / 3 + 1);
+    if (std::any_of(triangle.data(), triangle.data() + size, [](double l) { return !(std::abs(l) <= kSquarable); })) return std::nullopt;
+    const int64_t k = columns.r - 1;
+    std::vector<double> out(k * k);
+    {
+        nb::gil_scoped_release release;
+        EntriesAtRisk sums(columns);
+        sums.take(rows, hazard.data(), triangle.data());
+        for (int64_t i = 0; i < k; ++i)
+            for (int64_t j = 0; j <= i; ++j) out[i * k + j] = out[j * k + i] = sums.M[i * sums.stride() + j] + sums.M[j * sums.stride() + i];
+    }
+    return new_rows(out, k, k);
 }
 
 // What rows in order of risk say of columns, block of rows after block of rows; see `risk_tiles.hpp`.

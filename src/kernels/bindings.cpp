@@ -428,6 +428,20 @@ NB_MODULE(_kernels, m) {
     nb::class_<SparseModel>(m, "SparseModel")
         .def(nb::init<const SparseColumns&, Which, Vector>())
         .def(nb::init<const DenseColumns&, Which, Vector>())
+        .def("squares",
+             [](const SparseModel& s, RowMajor metric) {
+                 const size_t r = static_cast<size_t>(s.terms->r);
+                 require(metric.shape(0) == r && metric.shape(1) == r, "sizes");
+                 double* data;
+                 OutVector out = new_vector(static_cast<size_t>(s.terms->n), data);
+                 nb::gil_scoped_release release;
+                 s.terms->squares(metric.data(), data);
+                 return out;
+             })
+        .def("taken_at_risk",
+             [](const SparseModel& s, Vector event, Which closes, Flags starts, Vector hazard, Vector triangle) {
+                 return taken_by_entries(*s.terms, event, closes, starts, hazard, triangle);
+             })
         .def_prop_ro("pairs", [](const SparseModel& s) { return s.terms->pairs(); })
         .def_prop_ro("size", [](const SparseModel& s) { return s.terms->r; })
         .def("with_column", &SparseModel::with_column<SparseColumns>)

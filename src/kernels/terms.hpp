@@ -77,6 +77,20 @@ struct SparseTerms {
         }
     }
 
+    // z'Az of every row z, of which the lower triangle of A counts.
+    FBED_HOT void squares(const double* A, double* out) const {
+        for (int64_t i = 0; i < n; ++i) {
+            double sum = 0;
+            for (int64_t e = row_start[i]; e < row_start[i + 1]; ++e) {
+                const double* a = A + column_of[e] * r;
+                double beside = 0;
+                for (int64_t f = row_start[i]; f < e; ++f) beside += by_row[f] * a[column_of[f]];
+                sum += by_row[e] * (2.0 * beside + by_row[e] * a[column_of[e]]);
+            }
+            out[i] = sum;
+        }
+    }
+
     // With one more column, last.
     SparseTerms with(const int32_t* rows, const double* values, int64_t count) const {
         std::vector<int64_t> starts(column_start);

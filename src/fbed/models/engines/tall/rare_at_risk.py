@@ -80,13 +80,9 @@ class ByEntries:
         self._columns = columns
 
     def leverage(self, expected: Floats, root: Floats) -> Floats:
-        """As the squares of how far the columns of the inverse root move a row, some of them at a time."""
+        """By pairs of the entries of a row."""
         centre = self._columns.along(expected)[1:] / expected.sum()
-        inverse = linalg.solve_triangular(root, np.eye(len(root)), lower=True, check_finite=False).T
-        out, together = np.zeros(len(expected)), max(1, _HELD // len(expected))
-        for first in range(0, len(root), together):
-            out += np.square(self._columns.moved(inverse[:, first : first + together], centre)).sum(axis=1)
-        return out
+        return self._columns.squares(linalg.cho_solve((root, True), np.eye(len(root)), check_finite=False), centre)
 
     def along(self, residuals: Floats) -> Floats:
         """By entries."""

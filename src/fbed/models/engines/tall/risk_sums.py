@@ -94,6 +94,10 @@ class RiskSums:
         if columns is not None:
             found = InformationAtRisk(columns, self.course, rows)
             return Sweep(loss, found.score(), found.within(), rows)
+        few = scattered(self.blocks, selected)
+        entries = None if few is None else few.at_risk(self.course, rows)
+        if few is not None and entries is not None:
+            return Sweep(loss, few.along(rows.residual)[1:], entries, rows)
         width = self.blocks.width(selected)
         sums = ProductsAtRisk(width, 0)
         if width:
