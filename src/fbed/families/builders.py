@@ -147,7 +147,7 @@ def binomial(request: Request) -> Model:
     """Two classes, or successes out of trials."""
     if request.extras.trials is None:
         _refuse_lone_members(request, request.outcome.zero_one().astype(np.intp), request.outcome.levels)
-    offset, single = request.extras.told_offset, request.extras.several_trials is None
+    offset, single = checked_offset(request), request.extras.several_trials is None
     if single and request.test == "lr" and (request.certified or offset is None):
         y = request.outcome.zero_one() if request.extras.trials is None else _proportions(request)[0]
 
@@ -162,6 +162,24 @@ def binomial(request: Request) -> Model:
             else careful()
         )
     return glm(request, BINOMIAL)
+
+
+_FARTHEST_APART = 700.0  # of two offsets on a log scale: e to the 710 is beyond all numbers
+_FARTHEST = 1e6  # of an offset from 0: beyond, it leaves too few digits to what variables add to it
+
+
+def checked_offset(request: Request) -> Floats | None:
+    """The offset beside a log or logit link, if it says anything; refuses one that is on another scale."""
+    offset = request.extras.told_offset
+    if offset is None:
+        return None
+    low, high = float(offset.min()), float(offset.max())
+    if high - low > _FARTHEST_APART or max(high, -low) > _FARTHEST:
+        raise InvalidInput(
+            f"offset ranges from {low:g} to {high:g}, but it is added to the log of a mean or of odds, and e to the "
+            "710 is beyond all numbers: give counts' exposures (time, area, …) by exposure=, or their logs"
+        )
+    return offset
 
 
 _MOST_PRODUCTS = 4096  # columns of which all products are kept
@@ -207,7 +225,7 @@ def glm(request: Request, distribution: Distribution) -> Model:
     else:
         y, weights = _proportions(request)
     by_halves = request.extras.several_trials is not None and _by_likelihoods(request) and not request.design.is_stored
-    glm = Glm(distribution, y, weights, request.extras.told_offset)
+    glm = Glm(distribution, y, weights, checked_offset(request))
 
     def careful() -> Model:
         if distribution is POISSON and _answers_by_bounds(request) and not request.design.is_stored:
@@ -297,7 +315,7 @@ def negative_binomial(request: Request) -> Model:
     """Counts with a dispersion."""
     y = request.outcome.counts("negative_binomial")
     _refuse_wide_weights(request.design.weights)
-    likelihood = NegativeBinomial(y, request.design.weights, request.extras.offset)
+    likelihood = NegativeBinomial(y, request.design.weights, checked_offset(request))
     return _regression(request, likelihood)
 
 
@@ -471,7 +489,7 @@ def scored(request: Request, scoring: Scoring) -> Model:
 def mixed(request: Request) -> Model:
     """Numbers in clusters, each with an intercept of its own."""
     assert request.extras.cluster is not None
-    return Mixed(request.design, request.outcome.numbers("mixed"), request.extras.cluster)
+    return Mixed(request.design, request.outcome.squarable("mixed"), request.extras.cluster)
 
 
 def gee(request: Request) -> Model:
