@@ -165,6 +165,7 @@ def tune(
         Of folds and bootstrap samples.
     time_limit : float, optional
         Seconds for the folds; settings that were not reached in all of them are left out. Folds are then all in memory.
+        What the choice is worth, and the search by it on all rows, take their time beyond that.
     n_jobs : int, optional
         Folds at the same time, in threads. The answer does not depend on it.
     progress : bool or callable, optional
