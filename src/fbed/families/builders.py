@@ -164,7 +164,7 @@ def binomial(request: Request) -> Model:
     return glm(request, BINOMIAL)
 
 
-_FARTHEST_APART = 700.0  # of two offsets on a log scale: e to the 710 is beyond all numbers
+_FARTHEST_APART = 700.0  # of an offset on a log scale from most others: e to the 710 is beyond all numbers
 _FARTHEST = 1e6  # of an offset from 0: beyond, it leaves too few digits to what variables add to it
 
 
@@ -173,8 +173,8 @@ def checked_offset(request: Request) -> Floats | None:
     offset = request.extras.told_offset
     if offset is None:
         return None
-    low, high = float(offset.min()), float(offset.max())
-    if high - low > _FARTHEST_APART or max(high, -low) > _FARTHEST:
+    low, high, middle = float(offset.min()), float(offset.max()), float(np.median(offset))
+    if max(high - middle, middle - low) > _FARTHEST_APART or max(high, -low) > _FARTHEST:
         raise InvalidInput(
             f"offset ranges from {low:g} to {high:g}, but it is added to the log of a mean or of odds, and e to the "
             "710 is beyond all numbers: give counts' exposures (time, area, …) by exposure=, or their logs"
