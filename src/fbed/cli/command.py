@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             status: int = arguments.run(arguments)
         sys.stdout.flush()
         return status
-    except InvalidInput as error:
+    except (InvalidInput, ImportError) as error:  # what is not installed says how to install it
         return _complain(str(error))
     except MemoryError:
         return _complain("the data do not fit into memory")
