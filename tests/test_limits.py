@@ -21,6 +21,7 @@ from fbed.clock import Clock, OutOfTime, check_time, seconds_left
 from fbed.errors import InvalidInput, SlowSearch
 from fbed.models import long_products
 from fbed.models.engines.linear_products import GaussianByProducts
+from fbed.result import exact_numbers
 from fbed.threads import spread
 
 LATE = 1.0  # seconds that a search may go on, as the documentation promises; a busy machine gets twice that
@@ -319,3 +320,13 @@ def test_a_usual_number_of_classes_is_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fbed.select(X, y)
+
+
+def test_an_interrupt_while_statistics_are_made_exact_loses_nothing(monkeypatch, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 30))).add_prefix("x")
+    table["y"] = np.where(table["x3"] + rng.logistic(size=200) > 0, "yes", "no")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    monkeypatch.setattr(exact_numbers._Work, "done", interrupt)
+    assert main(["select", str(tmp_path / "data.csv"), "--target", "y"]) == 130
+    assert "x3" in capsys.readouterr().out
