@@ -155,7 +155,7 @@ def test_refused_settings(settings, message, door, tmp_path, capsys):
 
 
 HUGE = np.where(np.arange(30) < 1, 1e200, np.round(np.exp(Y)))
-OFFSET = np.where(np.arange(30) < 1, 800.0, 0.0)
+OFFSET, FAR_OFFSET = np.where(np.arange(30) < 1, 800.0, 0.0), np.where(np.arange(30) < 1, 1e9, 0.0)
 COUNTS = np.round(np.exp(Y))
 
 BY_FAMILY = {
@@ -163,9 +163,9 @@ BY_FAMILY = {
     "no counts either": ("negative_binomial", HUGE, {}, "beyond 2^53 numbers do not tell one count from the next"),
     "squares": ("mixed", HUGE, {"cluster": np.arange(30) // 3}, "whose square is beyond all numbers: divide y"),
     "squares in clusters": ("gee", HUGE, {"cluster": np.arange(30) // 3}, "whose square is beyond all numbers"),
-    "offset": ("poisson", COUNTS, {"offset": OFFSET}, "offset ranges from 0 to 800, but it is added to the log"),
+    "offset": ("poisson", COUNTS, {"offset": FAR_OFFSET}, "offset ranges from 0 to 1e+09, but it is added to the log"),
     "offset of few digits": ("gamma", COUNTS + 1, {"offset": np.full(30, -1e9)}, "give counts' exposures"),
-    "offset, classes": ("binomial", LABELS, {"offset": OFFSET}, "added to the log of a mean or of odds"),
+    "offset, classes": ("binomial", LABELS, {"offset": FAR_OFFSET}, "added to the log of a mean or of odds"),
     "offset, dispersion": ("negative_binomial", COUNTS, {"offset": OFFSET}, "offset ranges from 0 to 800"),
     "text": ("gaussian", Y.astype(str), {}, "turn text into numbers (pandas: pd.to_numeric)"),
     "a word": ("poisson", np.array(["many", *np.resize(["1", "2", "3"], 29)]), {}, "categories: 'many', '1', '2'"),

@@ -164,17 +164,19 @@ def binomial(request: Request) -> Model:
     return glm(request, BINOMIAL)
 
 
-_FARTHEST_APART = 700.0  # of an offset on a log scale from most others: e to the 710 is beyond all numbers
+_FARTHEST_APART = (
+    700.0  # of an offset from most others where variances have squares of means: e to the 710 is no number
+)
 _FARTHEST = 1e6  # of an offset from 0: beyond, it leaves too few digits to what variables add to it
 
 
-def checked_offset(request: Request) -> Floats | None:
+def checked_offset(request: Request, apart: float = np.inf) -> Floats | None:
     """The offset beside a log or logit link, if it says anything; refuses one that is on another scale."""
     offset = request.extras.told_offset
     if offset is None:
         return None
     low, high, middle = float(offset.min()), float(offset.max()), float(np.median(offset))
-    if max(high - middle, middle - low) > _FARTHEST_APART or max(high, -low) > _FARTHEST:
+    if max(high - middle, middle - low) > apart or max(high, -low) > _FARTHEST:
         raise InvalidInput(
             f"offset ranges from {low:g} to {high:g}, but it is added to the log of a mean or of odds, and e to the "
             "710 is beyond all numbers: give counts' exposures (time, area, …) by exposure=, or their logs"
@@ -315,7 +317,7 @@ def negative_binomial(request: Request) -> Model:
     """Counts with a dispersion."""
     y = request.outcome.counts("negative_binomial")
     _refuse_wide_weights(request.design.weights)
-    likelihood = NegativeBinomial(y, request.design.weights, checked_offset(request))
+    likelihood = NegativeBinomial(y, request.design.weights, checked_offset(request, _FARTHEST_APART))
     return _regression(request, likelihood)
 
 
