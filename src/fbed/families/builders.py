@@ -164,9 +164,7 @@ def binomial(request: Request) -> Model:
     return glm(request, BINOMIAL)
 
 
-_FARTHEST_APART = (
-    700.0  # of an offset from most others where variances have squares of means: e to the 710 is no number
-)
+_FARTHEST_APART = 700.0  # of an offset from most others where means are squared: e to the 710 is no number
 _FARTHEST = 1e6  # of an offset from 0: beyond, it leaves too few digits to what variables add to it
 
 
