@@ -193,7 +193,7 @@ def seconds_of(door: str, table: Any, y: Any, asked: dict[str, Any], limit: floa
     with (watch or Watch()).after(limit + 0.9):
         try:
             found = DOORS[door](table, y, time_limit=limit, **asked)
-            ended = f"{found.status}, {len(getattr(found, 'selected', ()))}"
+            ended = f"{getattr(found, 'status', 'no status')}, {len(getattr(found, 'selected', ()))}"
         except fbed.InvalidInput as error:
             ended = f"refused: {str(error)[:60]}"
     return time.perf_counter() - started, time.process_time() - used, ended

@@ -93,6 +93,25 @@ def _levels(rng: np.random.Generator, size: float) -> dict[str, Any]:
     return {"X": X, "y": rng.integers(2, size=n), "early_dropping": False, "alpha": 0.5}
 
 
+def _large_levels(family: str, make: Callable[[np.random.Generator, Any], Any], **rest: Any) -> Case:
+    """Categories so large that one product of their columns takes seconds."""
+
+    def case(rng: np.random.Generator, size: float) -> dict[str, Any]:
+        n = int(100_000 * size)
+        X = pd.DataFrame({f"x{j}": pd.Categorical(rng.integers(300, size=n).astype(str)) for j in range(40)})
+        y = make(rng, rng.normal(size=n))
+        return {"X": X, "y": y, "family": family, "early_dropping": False, "alpha": 0.9, **rest}
+
+    return case
+
+
+LARGE_LEVELS: dict[str, Case] = {
+    "HC3, large categories": _large_levels("gaussian", _normal, cov="HC3"),
+    "negative_binomial, large categories": _large_levels("negative_binomial", _counts),
+    "gamma, large categories": _large_levels("gamma", _positive),
+    "ordinal, large categories": _large_levels("ordinal", _ordered(4)),
+}
+
 CASES: dict[str, Case] = {
     "gaussian": _with_outcome(_normal, 100_000, 600, criterion="aic"),
     "gaussian, exhaustive": _with_outcome(_normal, 50_000, 600, criterion="aic", engine="exhaustive"),
@@ -121,6 +140,7 @@ CASES: dict[str, Case] = {
     "robust": _with_outcome(_normal, 200_000, 300, family="robust"),
     "spearman": _with_outcome(_normal, 100_000, 600, family="spearman"),
     "gsquare": _coded,
+    **LARGE_LEVELS,
     "one's own": _with_outcome(_normal, 500, 2000, family=slow_test),
 }
 

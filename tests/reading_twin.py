@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 
 from fbed.errors import InvalidInput
-from fbed.tables.columns import _DATE, _MANY_DATES, _MANY_NUMBERS, _are_markers, _reads_as_number, listing
+from fbed.tables.columns import _DATE, _MANY_DATES, _MANY_NUMBERS, _are_markers, listing, reads_as_number
 
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
@@ -82,7 +82,7 @@ def _refuse_times(name, present):
 
 def _refuse_numbers_with_text(name, present):
     different = set(present)
-    words = sorted(value for value in different if isinstance(value, str) and not _reads_as_number(value))
+    words = sorted(value for value in different if isinstance(value, str) and not reads_as_number(value))
     n_numbers = len(different) - len(words)
     if not words or n_numbers == 0 or (n_numbers <= _MANY_NUMBERS and not _are_markers(words)):
         return

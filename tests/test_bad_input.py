@@ -6,6 +6,7 @@ Every case has one defined answer, and every door gives it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,40 @@ def test_refused_settings(settings, message, door, tmp_path, capsys):
     answer = door(Case(table(), Y, ""), tmp_path, capsys, **settings)
     assert isinstance(answer, str), "accepted"
     assert message in answer
+
+
+HUGE = np.where(np.arange(30) < 1, 1e200, np.round(np.exp(Y)))
+OFFSET, FAR_OFFSET = np.where(np.arange(30) < 1, 800.0, 0.0), np.where(np.arange(30) < 1, 1e9, 0.0)
+COUNTS = np.round(np.exp(Y))
+
+BY_FAMILY = {
+    "no counts": ("poisson", HUGE, {}, "beyond 2^53 numbers do not tell one count from the next"),
+    "no counts either": ("negative_binomial", HUGE, {}, "beyond 2^53 numbers do not tell one count from the next"),
+    "squares": ("mixed", HUGE, {"cluster": np.arange(30) // 3}, "whose square is beyond all numbers: divide y"),
+    "squares in clusters": ("gee", HUGE, {"cluster": np.arange(30) // 3}, "whose square is beyond all numbers"),
+    "offset": ("poisson", COUNTS, {"offset": FAR_OFFSET}, "offset ranges from 0 to 1e+09, but it is added to the log"),
+    "offset of few digits": ("gamma", COUNTS + 1, {"offset": np.full(30, -1e9)}, "give counts' exposures"),
+    "offset, classes": ("binomial", LABELS, {"offset": FAR_OFFSET}, "added to the log of a mean or of odds"),
+    "offset, dispersion": ("negative_binomial", COUNTS, {"offset": OFFSET}, "offset ranges from 0 to 800"),
+    "text": ("gaussian", Y.astype(str), {}, "turn text into numbers (pandas: pd.to_numeric)"),
+    "a word": ("poisson", np.array(["many", *np.resize(["1", "2", "3"], 29)]), {}, "categories: 'many', '1', '2'"),
+    "times": ("cox", (np.exp(Y).astype(str), np.ones(30)), {}, "time must hold numbers, got categories"),
+}
+
+
+@pytest.mark.parametrize("door", ["select", "selector"])
+@pytest.mark.parametrize(("family", "y", "extras", "message"), BY_FAMILY.values(), ids=BY_FAMILY)
+def test_refused_by_a_family(family, y, extras, message, door):
+    call = partial(fbed.select, family=family) if door == "select" else fbed.FBEDSelector(family=family).fit
+    with pytest.raises(fbed.InvalidInput) as caught:
+        call(table(), y, **extras)
+    assert message in str(caught.value)
+
+
+def test_times_of_any_size():
+    """Beyond what the mean of a Weibull distribution can be, nothing fails."""
+    times = np.where(np.arange(30) < 1, 1e300, np.exp(Y))
+    assert fbed.select(table(), (times, np.ones(30)), family="weibull").status == "converged"
 
 
 @each_door

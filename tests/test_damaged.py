@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 import threading
 import time
 import zipfile
@@ -152,6 +153,23 @@ def test_an_npz_with_a_compression_that_nobody_reads(tmp_path, capsys, method):
 def test_an_npz_whose_names_are_no_list(tmp_path, capsys, names):
     an_npz(tmp_path / "x.npz", feature_names=names)
     assert "one list" in refused(capsys, "select", str(tmp_path / "x.npz"))
+
+
+@pytest.mark.parametrize(("name", "message"), [("x.npz", "no .npz file"), ("x.xlsx", "no Excel file")])
+def test_a_file_of_another_kind_than_its_name_says(tmp_path, capsys, name, message):
+    (tmp_path / name).write_text("a,b\n1,2\n")
+    answer = refused(capsys, "select", str(tmp_path / name), "--target", "b")
+    assert message in answer
+    assert "pickle" not in answer
+
+
+def test_what_is_not_installed_is_told_in_one_line(tmp_path, capsys, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "causallearn"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "causallearn", None)
+    (tmp_path / "x.csv").write_text("a,y\n" + "".join(f"{i},{i * i % 7}.5\n" for i in range(20)))
+    answer = refused(capsys, "select", str(tmp_path / "x.csv"), "--target", "y", "--family", "kernel")
+    assert "pip install causal-learn" in answer
 
 
 def test_an_npz_that_is_a_single_array(tmp_path, capsys):

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from tests.limits import CASES, search
+from tests.limits import CASES, LARGE_LEVELS, search
 
 import fbed
 from fbed._kernels import ask_every
@@ -19,7 +19,9 @@ from fbed.api import problem as problem_module
 from fbed.cli.command import main
 from fbed.clock import Clock, OutOfTime, check_time, seconds_left
 from fbed.errors import InvalidInput, SlowSearch
+from fbed.models import long_products
 from fbed.models.engines.linear_products import GaussianByProducts
+from fbed.result import exact_numbers
 from fbed.threads import spread
 
 LATE = 1.0  # seconds that a search may go on, as the documentation promises; a busy machine gets twice that
@@ -83,6 +85,19 @@ def test_threads_end_when_nobody_waits_for_them():
     assert ended.wait(10)
 
 
+def test_long_products_are_those_of_whole_matrices(monkeypatch):
+    rng = np.random.default_rng(0)
+    left, right, weight = rng.normal(size=(1000, 3)), rng.normal(size=(1000, 4)), rng.random(1000)
+    for rows in (left, np.asfortranarray(left)):
+        inner, moved = long_products.weighted_inner(rows, weight, right), long_products.times(rows, np.eye(3)[:, :2])
+        monkeypatch.setattr(long_products, "_AT_A_STRETCH", 1)
+        np.testing.assert_allclose(long_products.weighted_inner(rows, weight, right), inner, rtol=1e-12, atol=1e-10)
+        np.testing.assert_allclose(long_products.times(rows, np.eye(3)[:, :2]), moved, rtol=1e-12)
+        with Clock(-1.0).running(), pytest.raises(OutOfTime):
+            long_products.times(rows, np.eye(3))
+        monkeypatch.undo()
+
+
 # -- limits ----------------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +131,9 @@ def looks(monkeypatch):
     ask_every(100)
 
 
-@pytest.mark.parametrize("name", sorted(CASES.keys() - {"multinomial, 150 classes", "multinomial, 500 classes"}))
+@pytest.mark.parametrize(
+    "name", sorted(CASES.keys() - LARGE_LEVELS.keys() - {"multinomial, 150 classes", "multinomial, 500 classes"})
+)
 def test_a_search_can_end_at_any_look_at_the_clock(name, looks):
     """An exception in the middle of any loop of the kernels leaves it in order."""
     asked = CASES[name](np.random.default_rng(0), 0.05)
@@ -132,6 +149,19 @@ def test_limits_hold_with_threads():
     over, status, _ = search("multinomial, 26 classes", 1.0, 0.5, False, n_jobs=2)
     assert status == "time_limit"
     assert over < 2 * LATE
+
+
+def test_the_model_is_told_where_no_time_is_left_for_how_its_variables_go_together(monkeypatch, tmp_path):
+    def late(*_):
+        raise OutOfTime
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 4))
+    monkeypatch.setattr(problem_module, "associated", late)
+    result = fbed.select(X, X[:, 2] + rng.normal(size=100))
+    assert result.model.terms == ("(intercept)", "2")
+    assert "no time left to tell how the selected variables go together" in result.notes[-1]
+    assert_presentable(result, tmp_path)
 
 
 def test_what_was_found_before_the_limit_is_returned():
@@ -206,7 +236,7 @@ def interrupt(*args, **kwargs):
 
 @pytest.mark.parametrize(
     "place, keeps_model",
-    [("describe", False), ("overview", False), ("build", True)],
+    [("describe", False), ("overview", True), ("associated", True), ("build", True)],
 )
 def test_an_interrupt_while_the_result_is_described_does_not_lose_it(monkeypatch, tmp_path, place, keeps_model):
     rng = np.random.default_rng(0)
@@ -215,8 +245,8 @@ def test_an_interrupt_while_the_result_is_described_does_not_lose_it(monkeypatch
     whole = fbed.select(X, y)
     if place == "describe":
         monkeypatch.setattr(GaussianByProducts, "describe", interrupt)
-    elif place == "overview":
-        monkeypatch.setattr(problem_module, "overview", interrupt)
+    elif place in ("overview", "associated"):
+        monkeypatch.setattr(problem_module, place, interrupt)
     else:
         build, calls = problem_module.build, []
 
@@ -290,3 +320,13 @@ def test_a_usual_number_of_classes_is_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fbed.select(X, y)
+
+
+def test_an_interrupt_while_statistics_are_made_exact_loses_nothing(monkeypatch, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(200, 30))).add_prefix("x")
+    table["y"] = np.where(table["x3"] + rng.logistic(size=200) > 0, "yes", "no")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    monkeypatch.setattr(exact_numbers._Work, "done", interrupt)
+    assert main(["select", str(tmp_path / "data.csv"), "--target", "y"]) == 130
+    assert "x3" in capsys.readouterr().out

@@ -17,6 +17,7 @@ from tests.tuning_cases import FAMILIES, SMALL, extras, outcome, table, tuned
 import fbed
 from fbed.errors import InvalidInput
 from fbed.result.fitted.likelihoods import Observed
+from fbed.tuning import grid
 from fbed.tuning.bbc import bootstrapped, distinct
 from fbed.tuning.calibration import calibrate
 from fbed.tuning.choice import choose
@@ -223,6 +224,8 @@ def test_families_without_a_predictive_likelihood_are_refused_with_the_reason(fa
     X = frame[["kind"]].assign(other=RNG(0).choice(list("uv"), size=len(frame))) if family == "gsquare" else frame
     with pytest.raises(InvalidInput, match=r"no likelihood|no model that predicts"):
         fbed.tune(X, y, family=family, **more, **SMALL)
+    with pytest.raises(InvalidInput, match=r"no likelihood|no model that predicts"):
+        fbed.tune(X, y, family=family, **more)  # not because of criteria that nobody has asked for
 
 
 # -- defaults that follow the data -----------------------------------------------------------------------------------
@@ -441,3 +444,18 @@ def test_names_of_columns_are_outcome_groups_and_weights():
     assert all(not set(groups[train]) & set(groups[test]) for train, test in made.cross.folds)
     assert isinstance(made.cv_results()["params"][0], dict)
     assert pd.DataFrame(made.cv_results()).shape[0] == 2
+
+
+@pytest.mark.parametrize("time_limit", [None, 100.0])
+def test_no_fold_begins_after_one_that_was_interrupted(time_limit, monkeypatch):
+    begun = []
+
+    def step(worker, limit):
+        begun.append(worker.run.number)
+        return "interrupted"
+
+    monkeypatch.setattr(grid._Worker, "step", step)
+    frame = table()
+    with pytest.raises(KeyboardInterrupt):
+        fbed.tune(frame, outcome("gaussian", frame), time_limit=time_limit, **SMALL)
+    assert len(begun) == 1

@@ -8,7 +8,7 @@
 #include "concordance.hpp"
 #include "counts.hpp"
 #include "cox_brackets.hpp"
-#include "cox_fits.hpp"
+#include "cox_models.hpp"
 #include "fit.hpp"
 #include "group_gains.hpp"
 #include "linear.hpp"
@@ -516,7 +516,7 @@ NB_MODULE(_kernels, m) {
         return std::make_tuple(found.lower, found.upper);
     });
     bind_at_risk(m);
-    bind_cox_fits(m);
+    bind_cox_models(m);
     bind_cox_brackets(m);
     m.def("fit_logistic", &fit_logistic, "Z"_a, "weight"_a, "y"_a, "starts"_a, "tolerance"_a, "enough"_a,
           "offset"_a = nb::none());

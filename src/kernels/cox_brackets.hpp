@@ -25,7 +25,7 @@
 #include <limits>
 #include <vector>
 
-#include "cox_fits.hpp"
+#include "cox_models.hpp"
 #include "linear.hpp"
 #include "partial_likelihood.hpp"
 #include "pause.hpp"

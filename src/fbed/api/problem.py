@@ -29,8 +29,8 @@ from fbed.models.engines.categories.many_levels import ManyLevels, sparse_catego
 from fbed.models.likelihoods.risk_sets import RiskSets
 from fbed.result.exact_numbers import Closer, closer
 from fbed.result.fitted.columns import Known
-from fbed.result.fitted.make import finish
-from fbed.result.overview import overview
+from fbed.result.fitted.make import finish, with_inflation
+from fbed.result.overview import associated, overview
 from fbed.result.result import Result, build
 from fbed.rules.criteria import Criterion, Rule
 from fbed.rules.p_values import Floats
@@ -275,11 +275,15 @@ class Problem:
         }
         try:
             with clock.running():
-                look = told["overview"] = overview(self.design, self.outcome, trail.selected)
                 if model is not None:
-                    told["model"] = finish(self, model.describe(trail.selected, latest), trail.selected, look)
+                    told["model"] = finish(self, model.describe(trail.selected, latest), trail.selected)
+                look = told["overview"] = overview(self.design, self.outcome, trail.selected)
+                look = told["overview"] = associated(look, self.design, trail.selected)
+                if model is not None:
+                    told["model"] = with_inflation(self, told["model"], trail.selected, look)
         except OutOfTime:
-            told["notes"] += ("there was no time left to describe the model; without a time limit there is",)
+            missed = "describe the model" if told["model"] is None else "tell how the selected variables go together"
+            told["notes"] += (f"there was no time left to {missed}; without a time limit there is",)
         except KeyboardInterrupt:
             trail.status = "interrupted"
         return told

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from fbed import __version__
@@ -38,6 +39,7 @@ from fbed.cli.options import (
     as_options,
 )
 from fbed.errors import InvalidInput, SlowSearch
+from fbed.result.result import Result
 from fbed.show.text import notes, style_of, summary
 from fbed.tables import writers
 from fbed.tables.plink import Genotypes
@@ -108,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             status: int = arguments.run(arguments)
         sys.stdout.flush()
         return status
-    except InvalidInput as error:
+    except (InvalidInput, ImportError) as error:  # what is not installed says how to install it
         return _complain(str(error))
     except MemoryError:
         return _complain("the data do not fit into memory")
@@ -250,7 +252,7 @@ def run_select(arguments: argparse.Namespace) -> int:
         early_dropping=not arguments.fbs,
     )
     result = with_provenance(result, arguments, data)
-    result = result.settled()
+    result, stopped = _settled(result)
     print(result.to_json() if arguments.json else summary(result, style_of(sys.stdout), with_notes=False), flush=True)
     tell(notes(result))
     if arguments.save:
@@ -264,7 +266,15 @@ def run_select(arguments: argparse.Namespace) -> int:
         names = [result.feature_names[j] if result.feature_names else j for j in result.indices.tolist()]
         table = data.table.frame(names) if isinstance(data.table, Genotypes) else data.table
         writers.write(arguments.output, result.transform(table), names, outcome)
-    return INTERRUPTED if result.status == "interrupted" else 0
+    return INTERRUPTED if stopped or result.status == "interrupted" else 0
+
+
+def _settled(result: Result) -> tuple[Result, bool]:
+    """With exact statistics where people look; Ctrl-C leaves them as the search has left them, and is told."""
+    try:
+        return result.settled(), False
+    except KeyboardInterrupt:
+        return replace(result, closer=None), True
 
 
 def run_path(arguments: argparse.Namespace) -> int:

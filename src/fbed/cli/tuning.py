@@ -17,7 +17,7 @@ from fbed.cli.explain import read_result
 from fbed.cli.report import check_path
 from fbed.errors import InvalidInput
 from fbed.result.fitted import FinalModel
-from fbed.result.result import finite
+from fbed.result.json_form import finite
 from fbed.show.performance import performance_text, validation_text
 from fbed.show.text import style_of, summary
 from fbed.tables import readers

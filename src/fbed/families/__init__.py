@@ -1,4 +1,4 @@
-"""Families: one module a kind of outcome, and one table of what each can do.
+"""Families: one table of what each can do and who builds its model.
 
 ``python -m fbed.families`` prints that table.
 """
@@ -9,8 +9,8 @@ import difflib
 from typing import Any
 
 from fbed.errors import InvalidInput
-from fbed.families.builders import FAMILIES, quantile
 from fbed.families.registry import Family, Request, check_abilities, check_stored, markdown
+from fbed.families.table import FAMILIES, quantile
 from fbed.families.users_tests import as_family
 from fbed.models.base import FittedModel, Model
 

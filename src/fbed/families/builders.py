@@ -1,4 +1,4 @@
-"""The table of families: what each can do, and how its model is built from an outcome."""
+"""How the model of every family is built from an outcome, and which engine answers for which table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput, SlowSearch
-from fbed.families.registry import Family, Request
+from fbed.families.registry import Request
 from fbed.matrix.design import Design
 from fbed.matrix.device_blocks import DeviceBlocks
 from fbed.matrix.row_blocks import RowBlocks
@@ -49,27 +49,26 @@ from fbed.models.likelihoods.nested_tests import TESTS
 from fbed.models.likelihoods.ordinal import Ordinal
 from fbed.models.likelihoods.weibull import Weibull
 from fbed.models.other_statistics import scarce_predictors
-from fbed.models.other_statistics.gee import LINKS as GEE_LINKS
 from fbed.models.other_statistics.gee import Gee, gee_outcome
 from fbed.models.other_statistics.gsquare import GSquare
 from fbed.models.other_statistics.kernel import kernel_test, outcome_columns
 from fbed.models.other_statistics.linear import Gaussian
 from fbed.models.other_statistics.mixed import Mixed
-from fbed.models.other_statistics.residual_scores import Huber, Quantile, ResidualScores, Scoring
+from fbed.models.other_statistics.residual_scores import ResidualScores, Scoring
 from fbed.models.other_statistics.sandwich import Clusters, RobustGaussian, clustered_covariance, clustered_wald
 from fbed.models.other_statistics.spearman import Spearman
 from fbed.models.other_statistics.users_test import TestedOneByOne
 from fbed.rules.p_values import Floats
 from fbed.tables.columns import listing
 
-_LIKELIHOOD_TESTS = ("lr", "score", "wald")
 _MANY_CLASSES = 20  # from which the classes are what takes time
 _LONG = 60.0  # seconds of a first scan that a person should know of before
 _SECONDS_A_VALUE = 8e-10  # of the Hessian of a model of two columns, for each row and pair of classes
 _FITS_A_TEST = 3  # Hessians of a model until it is fitted
 
 
-def _gaussian(request: Request) -> Model:
+def gaussian(request: Request) -> Model:
+    """Linear models; robust where asked for, by sums over rows where they are many."""
     y = request.outcome.numbers()
     if request.extras.offset is not None:
         y = y - request.extras.offset
@@ -144,10 +143,11 @@ def binomial_outcome(request: Request) -> tuple[Floats, Floats]:
     return y, request.design.weights
 
 
-def _binomial(request: Request) -> Model:
+def binomial(request: Request) -> Model:
+    """Two classes, or successes out of trials."""
     if request.extras.trials is None:
         _refuse_lone_members(request, request.outcome.zero_one().astype(np.intp), request.outcome.levels)
-    offset, single = request.extras.told_offset, request.extras.several_trials is None
+    offset, single = checked_offset(request), request.extras.several_trials is None
     if single and request.test == "lr" and (request.certified or offset is None):
         y = request.outcome.zero_one() if request.extras.trials is None else _proportions(request)[0]
 
@@ -161,7 +161,25 @@ def _binomial(request: Request) -> Model:
             if _is_tall(request, keeps_codes=True, part=_SPARSE if request.design.is_sparse else 1.0)
             else careful()
         )
-    return _glm(request, BINOMIAL)
+    return glm(request, BINOMIAL)
+
+
+_FARTHEST_APART = 700.0  # of an offset from most others where means are squared: e to the 710 is no number
+_FARTHEST = 1e6  # of an offset from 0: beyond, it leaves too few digits to what variables add to it
+
+
+def checked_offset(request: Request, apart: float = np.inf) -> Floats | None:
+    """The offset beside a log or logit link, if it says anything; refuses one that is on another scale."""
+    offset = request.extras.told_offset
+    if offset is None:
+        return None
+    low, high, middle = float(offset.min()), float(offset.max()), float(np.median(offset))
+    if max(high - middle, middle - low) > apart or max(high, -low) > _FARTHEST:
+        raise InvalidInput(
+            f"offset ranges from {low:g} to {high:g}, but it is added to the log of a mean or of odds, and e to the "
+            "710 is beyond all numbers: give counts' exposures (time, area, …) by exposure=, or their logs"
+        )
+    return offset
 
 
 _MOST_PRODUCTS = 4096  # columns of which all products are kept
@@ -195,7 +213,8 @@ def _tall(name: str, request: Request, y: Floats, weights: Floats, careful: Call
     return TallModel(name, sums, careful)
 
 
-def _glm(request: Request, distribution: Distribution) -> Model:
+def glm(request: Request, distribution: Distribution) -> Model:
+    """Counts, positive numbers, and two classes wherever they need no engine of their own."""
     weights = request.design.weights
     if distribution is POISSON:
         y = request.outcome.counts("poisson")
@@ -206,7 +225,7 @@ def _glm(request: Request, distribution: Distribution) -> Model:
     else:
         y, weights = _proportions(request)
     by_halves = request.extras.several_trials is not None and _by_likelihoods(request) and not request.design.is_stored
-    glm = Glm(distribution, y, weights, request.extras.told_offset)
+    glm = Glm(distribution, y, weights, checked_offset(request))
 
     def careful() -> Model:
         if distribution is POISSON and _answers_by_bounds(request) and not request.design.is_stored:
@@ -292,14 +311,16 @@ def _refuse_wide_weights(weights: Floats) -> None:
         )
 
 
-def _negative_binomial(request: Request) -> Model:
+def negative_binomial(request: Request) -> Model:
+    """Counts with a dispersion."""
     y = request.outcome.counts("negative_binomial")
     _refuse_wide_weights(request.design.weights)
-    likelihood = NegativeBinomial(y, request.design.weights, request.extras.offset)
+    likelihood = NegativeBinomial(y, request.design.weights, checked_offset(request, _FARTHEST_APART))
     return _regression(request, likelihood)
 
 
-def _multinomial(request: Request) -> Model:
+def multinomial(request: Request) -> Model:
+    """Classes without order."""
     codes, labels = request.outcome.classes("multinomial")
     _refuse_lone_members(request, codes, labels)
     slow = _slow_classes(request, len(labels))
@@ -332,7 +353,8 @@ def _slow_classes(request: Request, n_classes: int) -> list[str]:
     ]
 
 
-def _ordinal(request: Request) -> Model:
+def ordinal(request: Request) -> Model:
+    """Ordered classes."""
     codes, labels = request.outcome.ordered_classes()
     _refuse_lone_members(request, codes, labels)
     likelihood = Ordinal(codes, labels, request.design.weights, request.link or "logit")
@@ -387,7 +409,8 @@ def _with_notes(model: Noted, notes: Sequence[str]) -> Noted:
     return model
 
 
-def _cox(request: Request) -> Model:
+def cox(request: Request) -> Model:
+    """Survival times by the partial likelihood."""
     time, event = request.outcome.survival("cox", zero_allowed=True)
     extras = request.extras
     if extras.entry is not None and (extras.entry >= time).any():
@@ -439,7 +462,8 @@ def silent_strata(event: NDArray[np.bool_], strata: NDArray[np.intp] | None) -> 
     return [f"{silent} strata have no event and say nothing"] if silent else []
 
 
-def _weibull(request: Request) -> Model:
+def weibull(request: Request) -> Model:
+    """Survival times by an accelerated failure time model."""
     time, event = request.outcome.survival("weibull", zero_allowed=False)
     likelihood = Weibull(time, event, request.design.weights)
 
@@ -451,173 +475,37 @@ def _weibull(request: Request) -> Model:
     return TallModel("weibull", TimedSums(blocks, likelihood), careful)
 
 
-def _spearman(request: Request) -> Model:
+def spearman(request: Request) -> Model:
+    """Numbers or ordered classes by their ranks."""
     outcome = request.outcome
     return Spearman(request.design, outcome.values if outcome.ordered else outcome.numbers("spearman"))
 
 
-def _scored(request: Request, scoring: Scoring) -> Model:
+def scored(request: Request, scoring: Scoring) -> Model:
+    """Numbers, by scores of the residuals."""
     return ResidualScores(request.design, request.outcome.numbers(scoring.name), scoring)
 
 
-def quantile(level: float = 0.5) -> Family:
-    """Quantile regression at a level other than the median, e.g. ``family=fbed.families.quantile(0.9)``."""
-    return replace(FAMILIES["quantile"], build=lambda request: _scored(request, Quantile(level)))
-
-
-def _mixed(request: Request) -> Model:
+def mixed(request: Request) -> Model:
+    """Numbers in clusters, each with an intercept of its own."""
     assert request.extras.cluster is not None
-    return Mixed(request.design, request.outcome.numbers("mixed"), request.extras.cluster)
+    return Mixed(request.design, request.outcome.squarable("mixed"), request.extras.cluster)
 
 
-def _gee(request: Request) -> Model:
+def gee(request: Request) -> Model:
+    """Estimating equations of rows in clusters."""
     assert request.extras.cluster is not None
     y, link = gee_outcome(request.outcome, request.link)
     return _with_notes(Gee(request.design, y, request.extras.cluster, link), _scarce(request))
 
 
-def _kernel(request: Request) -> Model:
+def kernel(request: Request) -> Model:
+    """Any dependence, one test a candidate."""
     test = kernel_test(request.test)
     return TestedOneByOne(request.design, outcome_columns(request.outcome), test, "kernel")
 
 
-def _gsquare(request: Request) -> Model:
+def gsquare(request: Request) -> Model:
+    """Classes beside categorical predictors, by counts."""
     codes, labels = request.outcome.classes("gsquare")
     return GSquare(request.design, codes, len(labels))
-
-
-_TABLE = (
-    Family(
-        "gaussian",
-        "numbers",
-        _gaussian,
-        ("lr",),
-        extras=("offset",),
-        covs=("HC3", "cluster"),
-        note="p-values of `lr` from the exact F distribution",
-    ),
-    Family(
-        "binomial",
-        "two classes, or successes with `trials`",
-        _binomial,
-        _LIKELIHOOD_TESTS,
-        extras=("trials", "offset"),
-        covs=("cluster",),
-        note="n of the criteria is the number of trials",
-    ),
-    Family("multinomial", "unordered classes", _multinomial, _LIKELIHOOD_TESTS),
-    Family(
-        "ordinal",
-        "ordered classes",
-        _ordinal,
-        _LIKELIHOOD_TESTS,
-        links=("logit", "probit"),
-        note="cumulative model; proportional odds with the logit link",
-    ),
-    Family(
-        "poisson",
-        "counts",
-        lambda request: _glm(request, POISSON),
-        _LIKELIHOOD_TESTS,
-        extras=("offset", "exposure"),
-        covs=("cluster",),
-        note="log link",
-    ),
-    Family(
-        "negative_binomial",
-        "overdispersed counts",
-        _negative_binomial,
-        _LIKELIHOOD_TESTS,
-        extras=("offset", "exposure"),
-        covs=("cluster",),
-        note="log link; the dispersion is estimated in every model",
-    ),
-    Family(
-        "gamma",
-        "positive numbers",
-        lambda request: _glm(request, GAMMA),
-        _LIKELIHOOD_TESTS,
-        extras=("offset", "exposure"),
-        covs=("cluster",),
-        note="log link; the shape is estimated in every model",
-    ),
-    Family(
-        "cox",
-        "survival times: y=(time, event)",
-        _cox,
-        _LIKELIHOOD_TESTS,
-        extras=("strata", "entry"),
-        note="partial likelihood, Efron's ties; n of the criteria is the number of events",
-    ),
-    Family(
-        "weibull",
-        "survival times above 0: y=(time, event)",
-        _weibull,
-        _LIKELIHOOD_TESTS,
-        note="accelerated failure time; n of the criteria counts all rows",
-    ),
-    Family(
-        "quantile",
-        "numbers",
-        lambda request: _scored(request, Quantile()),
-        ("rank score",),
-        likelihood=False,
-        note="median regression; the rank-score test needs no density of the errors",
-    ),
-    Family(
-        "robust",
-        "numbers with outliers",
-        lambda request: _scored(request, Huber()),
-        ("score",),
-        likelihood=False,
-        note="Huber's M-estimate, score (aligned M) test",
-    ),
-    Family(
-        "mixed",
-        "numbers in clusters",
-        _mixed,
-        ("lr",),
-        extras=("cluster",),
-        required=("cluster",),
-        note="random intercept of every cluster, maximum likelihood",
-    ),
-    Family(
-        "gee",
-        "numbers, two classes or counts in clusters",
-        _gee,
-        ("wald",),
-        likelihood=False,
-        extras=("cluster",),
-        required=("cluster",),
-        links=GEE_LINKS,
-        note="estimating equations, exchangeable working correlation, robust variance that holds with few clusters",
-    ),
-    Family(
-        "kernel",
-        "numbers or classes",
-        _kernel,
-        ("kci", "rcit"),
-        likelihood=False,
-        weights=False,
-        note="any dependence; needs causal-learn (`pip install '.[kernel]'`)",
-    ),
-    Family(
-        "spearman",
-        "numbers or ordered classes",
-        _spearman,
-        ("rank correlation",),
-        likelihood=False,
-        note="partial rank correlation, p-values from t",
-    ),
-    Family(
-        "gsquare",
-        "classes",
-        _gsquare,
-        ("g2",),
-        predictors="categorical, or numbers as codes",
-        note="df = Σ over strata of (levels of x − 1)(levels of y − 1), levels that occur there",
-    ),
-)
-
-FAMILIES: dict[str, Family] = {family.name: family for family in _TABLE}
-"""Every family by name."""

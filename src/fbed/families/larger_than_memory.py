@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.errors import InvalidInput
-from fbed.families.builders import binomial_outcome, silent_strata
+from fbed.families.builders import binomial_outcome, checked_offset, silent_strata
 from fbed.families.registry import Family, Request
 from fbed.larger_than_memory.designs import FarDesign
 from fbed.larger_than_memory.gathered import GatheredModel
@@ -86,11 +86,11 @@ def model_elsewhere(kind: Family, request: Request, where: Elsewhere) -> Model:
         return getattr(model, "careful", model)
 
     careful = GatheredModel(kind.name, design, ordinary, where.room)
-    offset = request.extras.told_offset
     if kind.name == "cox":
         return _survival(request, design, where, careful)
     if kind.name == "gaussian":
         return _linear(request, design, where, careful)
+    offset = checked_offset(request)
     counts = kind.name == "poisson"
     y, weights = (request.outcome.counts("poisson"), design.weights) if counts else binomial_outcome(request)
     where.settle(design, y, None if weights is design.weights else weights, offset, counts)

@@ -1,4 +1,4 @@
-"""What every family can do: one table, from which models are built, errors are worded and the documentation is made."""
+"""What a row of the table of families says; errors are worded and the documentation is made from it."""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ when somebody looks, as long as the data are at hand. Bounds say who can be amon
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fbed.clock import Clock, OutOfTime, check_time
 from fbed.models.base import CertifiedFit, Fit, Indices, Model, in_span, is_certified
 from fbed.rules.criteria import Evidence, Rule, exceeds
 from fbed.rules.p_values import ChiSquare, Floats
@@ -35,11 +35,7 @@ RUNNERS_UP = 5
 
 _SECONDS, _PART = 1.0, 0.2  # what looking closer may take: so long at least, or this part of the search
 _BYTES = 2**30  # of data that results keep for this, besides the latest; older ones let go of theirs
-_BATCH = 16  # statistics computed between two looks at the clock
-
-
-class OutOfTime(Exception):  # no error: what has been found is kept
-    """Looking closer has taken long enough."""
+_BATCH = 16  # statistics that are computed together
 
 
 @dataclass(frozen=True)
@@ -75,8 +71,8 @@ class Closer:
         """The result with exact statistics where people look; as far as time and data allow."""
         with self._lock:
             if self._found is None and self._asked is not None:
-                with one_blas_thread():
-                    self._found = _Work(self._asked, result, time.monotonic() + self._budget).done()
+                with one_blas_thread(), Clock(self._budget).running():
+                    self._found = _Work(self._asked, result).done()
                 self._asked = None
         if self._found is None:
             return replace(result, closer=None)
@@ -127,9 +123,8 @@ def closer(
 class _Work:
     """One result's intervals, narrowed part by part."""
 
-    def __init__(self, asked: _Asked, result: Result, deadline: float) -> None:
-        self.asked, self.deadline = asked, deadline
-        self.result = result
+    def __init__(self, asked: _Asked, result: Result) -> None:
+        self.asked, self.result = asked, result
         self.before = asked.sets()
         self.latest: tuple[tuple[int, ...], Fit] | None = None
         self.trace = list(result.trace)
@@ -144,7 +139,7 @@ class _Work:
                 if step.phase == "forward":
                     self._runners_up(i, step.scan)
             self._closest()
-        except OutOfTime:
+        except OutOfTime:  # looking closer has taken long enough; what has been found is kept
             pass
         return tuple(self.trace), self.candidates
 
@@ -160,7 +155,7 @@ class _Work:
         for variable in scan.candidates[_is_open(scan.lower, scan.upper)].tolist():
             lower, upper = fit.resolve_loss(variable, np.inf)
             self.candidates.lower[variable], self.candidates.upper[variable] = lower, upper
-            self._check_time()
+            check_time()
 
     def _runners_up(self, i: int, scan: Scan) -> None:
         """The best few of a scan besides the one that was chosen."""
@@ -216,8 +211,8 @@ class _Work:
         self.candidates.df[where] = df[last]
 
     def _statistics(self, i: int, variables: Indices, lower: Floats, upper: Floats) -> tuple[Floats, Floats, Floats]:
-        """Exact statistics and df of some candidates of a scan; it ends early when time is over."""
-        self._check_time()
+        """Exact statistics and df of some candidates of a scan."""
+        check_time()
         scan = self.asked.trail.steps[i].scan
         fit = self._fit(self.before[i])
         assert is_certified(fit)  # others leave nothing open
@@ -228,10 +223,6 @@ class _Work:
             near = None if self.latest is None else self.latest[1]
             self.latest = selected, self.asked.model.fit(selected, near)
         return self.latest[1]
-
-    def _check_time(self) -> None:
-        if time.monotonic() > self.deadline:
-            raise OutOfTime
 
 
 def _exact(

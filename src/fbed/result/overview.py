@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from fbed.clock import check_time
 from fbed.larger_than_memory.designs import FarDesign
 from fbed.matrix.design import Design
 from fbed.matrix.row_blocks import RowBlocks
@@ -112,18 +113,22 @@ def _as_tuple(value: Any) -> Any:
 
 
 def overview(design: Design, outcome: Outcome, selected: Sequence[int]) -> Overview:
-    """Look at the outcome and at the selected columns."""
-    few = list(selected)[:_MOST]
-    correlations, inflation = _associations(design, few)
+    """Look at the outcome and at the selected columns, each by itself."""
     return Overview(
         _outcome(outcome, design.weights),
         "sparse" if design.is_sparse else "dense",
         len(set(design.table.factors) - design.table.excluded),
         int((np.delete(design.width, list(design.table.excluded | design.table.absorbed)) == 0).sum()),
         _columns(design, selected),
-        correlations,
-        inflation,
+        (),
+        (),
     )
+
+
+def associated(look: Overview, design: Design, selected: Sequence[int]) -> Overview:
+    """With how the selected columns go together, which takes far longer where they are large categories."""
+    correlations, inflation = _associations(design, list(selected)[:_MOST])
+    return replace(look, correlations=correlations, inflation=inflation)
 
 
 def _columns(design: Design, selected: Sequence[int]) -> tuple[Column, ...]:
@@ -318,6 +323,7 @@ def _correlations(inner: Floats, places: Sequence[slice]) -> tuple[tuple[float, 
     whitening = [_inverse_root(inner[place, place]) for place in places]
 
     def between(i: int, j: int) -> float:
+        check_time()
         block = whitening[i] @ inner[places[i], places[j]] @ whitening[j].T
         if i == j or block.size == 0:
             return float(i == j)
@@ -357,6 +363,7 @@ def _beyond_rounding(square: Floats) -> tuple[Floats, Floats]:
 def _inflation(inner: Floats, places: Sequence[slice]) -> tuple[float, ...]:
     """(det R₁₁ · det (R⁻¹)₁₁)^(1/df): 1/(1 − R²) for one column, Fox and Monette's generalisation for several."""
     inner, places = _without_dependent(inner, places)
+    check_time()
     try:
         products = _logs_of_determinants(inner, places)
     except np.linalg.LinAlgError:
@@ -393,6 +400,7 @@ def _logs_of_determinants(inner: Floats, places: Sequence[slice]) -> list[float]
         return [_log_of_positive(inner[place, place]) + _log_of_positive(inverse[place, place]) for place in places]
     out = []
     for place in places:
+        check_time()
         rest = np.delete(np.arange(len(inner)), place)
         parts = [_log_determinant(inner[place, place]), _log_determinant(inner[np.ix_(rest, rest)])]
         out.append(sum(part for part in parts if part is not None) - whole)

@@ -227,7 +227,7 @@ def refuse_numbers_with_text(what: str, column: Encoded, remedy: str) -> None:
     Few different numbers beside other words, such as '1', '2', '3 or more', are categories.
     """
     present = set(column.values)
-    words = sorted(value for value in present if isinstance(value, str) and not _reads_as_number(value))
+    words = sorted(value for value in present if isinstance(value, str) and not reads_as_number(value))
     n_numbers = len(present) - len(words)
     if not words or n_numbers == 0 or (n_numbers <= _MANY_NUMBERS and not _are_markers(words)):
         return
@@ -243,7 +243,8 @@ def _are_markers(words: Sequence[str]) -> bool:
     return all(word.strip().lower() in _MARKERS for word in words)
 
 
-def _reads_as_number(text: str) -> bool:
+def reads_as_number(text: str) -> bool:
+    """Whether a text is a number to people, too."""
     if text.strip().lower() in _MARKERS:  # float('nan') is a number to Python only
         return False
     try:

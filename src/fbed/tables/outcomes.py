@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +13,22 @@ from scipy import sparse
 
 from fbed.errors import InvalidInput
 from fbed.rules.p_values import Floats
-from fbed.tables.columns import EXACT, OBJECTS, as_factor, as_numbers, is_number, listing, refuse_numbers_with_text
+from fbed.tables.columns import (
+    EXACT,
+    OBJECTS,
+    as_factor,
+    as_numbers,
+    is_number,
+    listing,
+    reads_as_number,
+    refuse_numbers_with_text,
+)
 from fbed.tables.encoding import Encoded, encode_coded, encode_objects, encode_series
 from fbed.tables.named import refuse_masked
 
 _SMALL_COUNT = 10  # whole numbers that start above this are prices or years rather than counts
 _FEW = 20  # whole numbers with at most this many different values may be counts or codes
+_SQUARABLE = 1e150  # numbers of which many squares can be added up
 
 
 @dataclass(frozen=True)
@@ -39,7 +50,8 @@ class Outcome:
         self._refuse_survival(family)
         if self.categorical:
             raise InvalidInput(
-                f"family {family!r} needs a numeric outcome, but y holds categories: {listing(self.levels)}"
+                f"family {family!r} needs a numeric outcome, but y holds categories: {_words_first(self.levels)}. "
+                + _TO_DO
             )
         if len(self.levels) < 2:
             raise InvalidInput(_one_value(self))
@@ -53,6 +65,22 @@ class Outcome:
             raise InvalidInput(
                 f"family {family!r} needs counts (0, 1, 2, …), but y holds {bad[0]:g} and {len(bad) - 1} other values "
                 "that are negative or not whole: choose 'gamma' for positive measurements or 'gaussian'"
+            )
+        if values.max() > EXACT:
+            raise InvalidInput(
+                f"family {family!r} needs counts (0, 1, 2, …), but y holds {values.max():g}: beyond 2^53 numbers "
+                "do not tell one count from the next: correct those rows, or choose 'gamma' for positive measurements"
+            )
+        return values
+
+    def squarable(self, family: str) -> Floats:
+        """The outcome as numbers whose squares are numbers as well, or an error."""
+        values = self.numbers(family)
+        largest = float(np.abs(values).max())
+        if largest > _SQUARABLE:
+            raise InvalidInput(
+                f"family {family!r} adds up squares of the outcome, but y holds {largest:g}, whose square is beyond "
+                "all numbers: divide y by a constant, or correct those rows"
             )
         return values
 
@@ -233,7 +261,7 @@ def _time_and_event(y: Any) -> tuple[Any, Any]:
 
 def _survival(times: Outcome, events: Outcome) -> Outcome:
     if times.categorical:
-        raise InvalidInput(f"time must hold numbers, got categories: {listing(times.levels)}")
+        raise InvalidInput(f"time must hold numbers, got categories: {_words_first(times.levels)}. {_TO_DO_IN_TIMES}")
     known = {0, 1} if not events.categorical else {False, True}
     if not set(events.levels) <= known:
         raise InvalidInput(
@@ -362,6 +390,15 @@ def _refuse_rounded(whole: NDArray[Any], values: Floats) -> None:
             "y holds whole numbers beyond 2^53, of which some differ too little to be told apart when computed with: "
             "subtract a constant from them, or make them categories if they are codes"
         )
+
+
+_TO_DO_IN_TIMES = "Correct what is no number, and turn text into numbers (pandas: pd.to_numeric)"
+_TO_DO = f"{_TO_DO_IN_TIMES}; for classes choose 'binomial', 'multinomial' or 'ordinal'"
+
+
+def _words_first(levels: Sequence[Any]) -> str:
+    """The first few levels, what cannot be meant as a number before the others."""
+    return listing(sorted(levels, key=lambda level: isinstance(level, str) and reads_as_number(level)))
 
 
 def _one_value(outcome: Outcome) -> str:

@@ -301,7 +301,12 @@ def _read_feather(source: Source) -> Data:
 
 
 def _read_excel(source: Source) -> Data:
-    return _framed(_with("openpyxl", lambda: pandas_for("Excel files").read_excel(source)))
+    try:
+        return _framed(_with("openpyxl", lambda: pandas_for("Excel files").read_excel(source)))
+    except ValueError as error:
+        if "format cannot be determined" not in str(error):
+            raise
+        raise InvalidInput("this is no Excel file, whatever its name says") from error
 
 
 def _read_stata(source: Source) -> Data:
@@ -348,7 +353,10 @@ def _read_svmlight(source: Source) -> Data:
 
 
 def _read_npz(source: Source) -> Data:
-    loaded = np.load(source, allow_pickle=False)
+    try:
+        loaded = np.load(source, allow_pickle=False)
+    except ValueError as error:  # NumPy takes whatever it does not know for objects, and says how to trust them
+        raise InvalidInput("this is no .npz file, as np.savez and scipy.sparse.save_npz write them") from error
     if isinstance(loaded, np.ndarray):
         raise InvalidInput("this is a single array, expected several with names, as np.savez writes them")
     with loaded as file:

@@ -214,7 +214,8 @@ def read_table(
     if feature_names is not None:
         raise InvalidInput("feature_names is for arrays; this table has column names of its own: leave it out")
     columns = {name: values for name, values in named.items() if name not in set(leave_out)}
-    table = arranged(outline((_common_length(columns), len(columns)), tuple(columns)), groups, exclude)
+    shape = (_common_length(columns), len(columns)) if columns else (len(X) if hasattr(X, "__len__") else 0, 0)
+    table = arranged(outline(shape, tuple(columns)), groups, exclude)
     return from_columns(columns, table, table.find_columns(categorical, "categorical"))
 
 
@@ -231,7 +232,10 @@ def outline(shape: tuple[int, int], names: tuple[str, ...] | None) -> Table:
     """A table without values: what is needed to find columns by name."""
     n, p = shape
     if p == 0:
-        raise InvalidInput(f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required.")
+        raise InvalidInput(
+            f"X has 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required."
+            " Give the outcome and one or more columns beside it"
+        )
     if n < 3:
         raise InvalidInput(
             f"X has {n} row{'s' if n != 1 else ''}, i.e. n_samples={n}; selection needs at least 3: "

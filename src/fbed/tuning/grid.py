@@ -22,6 +22,7 @@ from fbed.api.paths import UNFINISHED, Setting
 from fbed.api.problem import Memos, Problem, searching
 from fbed.api.progress import Progress, display
 from fbed.errors import InvalidInput
+from fbed.families.registry import Family
 from fbed.models.base import Fit, outline
 from fbed.result.fitted.likelihoods import Observed
 from fbed.result.fitted.make import observed
@@ -244,8 +245,7 @@ class CrossPath:
                 store.save(file, self)
             return "converged"
 
-        statuses = list(spread(work, self.runs, n_threads))
-        return next((status for status in statuses if status in UNFINISHED), "converged")
+        return _first_unfinished(spread(work, self.runs, n_threads))
 
     def _setting_by_setting(
         self, deadline: float, n_threads: int, file: Path | None, tell: Callable[[CrossPath], None]
@@ -264,12 +264,11 @@ class CrossPath:
 
         while self.n_settings < len(self.searches.settings):
             behind = [run for run in self.runs if run.done == self.n_settings]
-            statuses = list(spread(work, behind, n_threads))
+            status = _first_unfinished(spread(work, behind, n_threads))
             if file is not None:
                 store.save(file, self)
-            ended = [status for status in statuses if status in UNFINISHED]
-            if ended:
-                return ended[0]
+            if status in UNFINISHED:
+                return status
         return "converged"
 
     # -- what came out -----------------------------------------------------------------------------------------------
@@ -318,18 +317,26 @@ class CrossPath:
 _PARTS = ("risk", "mean", "loss")
 
 
-def check_family(problem: Problem) -> None:
+def _first_unfinished(statuses: Iterator[str]) -> str:
+    """The status of the first fold that was stopped; those after it are not begun, or given up."""
+    return next((status for status in statuses if status in UNFINISHED), "converged")
+
+
+def check_family(kind: Family) -> None:
     """Families that predict and have a likelihood can be tuned; the others are refused with the reason."""
     from fbed.result.fitted.responses import PREDICTING
 
-    kind = problem.kind
+    others = (
+        "choose 'gaussian', 'binomial', 'multinomial', 'ordinal', 'poisson', 'negative_binomial', 'gamma', 'cox', "
+        "'weibull' or 'mixed'"
+    )
     if kind.name not in PREDICTING:
-        raise InvalidInput(f"family {kind.name!r} tests variables, and has no model that predicts: it cannot be tuned")
+        raise InvalidInput(
+            f"family {kind.name!r} tests variables, and has no model that predicts: it cannot be tuned; {others}"
+        )
     if not kind.likelihood:
         raise InvalidInput(
-            f"family {kind.name!r} has no likelihood, so that held-out rows have no deviance to choose by: choose "
-            "'gaussian', 'binomial', 'multinomial', 'ordinal', 'poisson', 'negative_binomial', 'gamma', 'cox', "
-            "'weibull' or 'mixed'"
+            f"family {kind.name!r} has no likelihood, so that held-out rows have no deviance to choose by: {others}"
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from fbed import families
 from fbed.api.larger_than_memory import in_memory
 from fbed.api.options import DataArguments, DataOptions, check_search_options
 from fbed.api.paths import LEVELS, as_several, settings_grid
@@ -165,6 +166,7 @@ def tune(
         Of folds and bootstrap samples.
     time_limit : float, optional
         Seconds for the folds; settings that were not reached in all of them are left out. Folds are then all in memory.
+        What the choice is worth, and the search by it on all rows, take their time beyond that.
     n_jobs : int, optional
         Folds at the same time, in threads. The answer does not depend on it.
     progress : bool or callable, optional
@@ -202,8 +204,10 @@ def tune(
         check_search_options(0 if setting.k is None else setting.k, max_features, time_limit)
     groups, left_out = _fold_groups(X, fold_groups, data)
     exclude = [*exclude, *(name for name in left_out if name not in exclude)]
+    if (family := data.get("family", "auto")) != "auto":
+        check_family(families.find(family))  # before levels and criteria, which others have no use for either
     problem = read_problem(X, y, [s.as_criterion() for s in grid], exclude, DataOptions.of(data), n_jobs)
-    check_family(problem)
+    check_family(problem.kind)
     _check_scale(problem)
     if alphas is None and rows_a_coefficient(problem) >= ENOUGH:
         grid = settings_grid(LEVELS + LOOSE, gammas, ks, fbs)

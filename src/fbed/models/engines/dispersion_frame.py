@@ -20,6 +20,7 @@ from fbed.models.engines.dispersion_tangent import Change
 from fbed.models.engines.dual_points import HIGHEST, Duals, View
 from fbed.models.likelihoods.likelihood import RegressionFit
 from fbed.models.likelihoods.negative_binomial import Floors, NegativeBinomial
+from fbed.models.long_products import times, weighted_inner
 from fbed.rules.p_values import Floats
 
 _ROUNDING = 1e-8  # what bounds are widened by, relative
@@ -147,12 +148,14 @@ class Frame:
         check_time()
         idle, new = new[~self.busy], self._busy_rows(new)
         scores = [self.score, *(self.a * i.s for i in self.intervals), self.turning]
+        check_time()
         solved = _along(self.view, new, np.column_stack(scores))
         if solved is None:
             return np.zeros(1), np.full(1, np.inf)
         moves, gained, step, coefficients = solved
         changes = moves[:, 1:] * self.weight[:, None]
         turn = changes[:, [-1]]
+        check_time()
         upper = [float(self._after(i, changes[:, [j]], turn)[0]) for j, i in enumerate(self.intervals)]
         charge = self.idle.charge(idle @ step[:, :1], coefficients @ step[:, :1], np.ones(1))
         ahead = np.maximum((moves[:, :1] * self.down[:, None]).max(axis=0), 0.0)
@@ -181,7 +184,7 @@ class Frame:
         if found.endless:
             return np.zeros((len(self.y), count)), linear
         coefficients, steps = found.coefficients, np.zeros((view.Z.shape[1], count))
-        information = view.Z.T @ (view.weight[:, None] * view.Z)
+        information = weighted_inner(view.Z, view.weight, view.Z)
         for j, functional in enumerate(functionals):
             solved = view.inverse @ functional
             if not np.abs(information @ solved - functional).max() <= _MET * np.abs(functional).max():
@@ -263,13 +266,14 @@ def _along(view: View, new: Floats, scores: Floats) -> tuple[Floats, Floats, Flo
     decrements of those steps, the steps, and the coefficients of what the model does not leave of the columns.
     """
     left, coefficients = view.parted(new)
-    inner = left.T @ (view.weight[:, None] * left)
+    inner = weighted_inner(left, view.weight, left)
     curvature = np.linalg.eigvalsh(inner)
     if not curvature[0] > _STEADY * curvature[-1]:
         return None
+    check_time()
     slopes = left.T @ scores
-    steps = np.linalg.solve(inner, slopes)
-    return left @ steps, np.asarray(np.einsum("ij,ij->j", slopes, steps)), np.asarray(steps), coefficients
+    steps = np.asarray(np.linalg.solve(inner, slopes))
+    return times(left, steps), np.asarray(np.einsum("ij,ij->j", slopes, steps)), steps, coefficients
 
 
 def _ends(values: Floats) -> tuple[Floats, Floats]:

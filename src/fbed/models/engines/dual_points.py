@@ -15,6 +15,7 @@ import numpy as np
 
 from fbed.clock import check_time
 from fbed.models.likelihoods.negative_binomial import NegativeBinomial
+from fbed.models.long_products import times, weighted_inner
 from fbed.rules.p_values import Floats
 
 _SOLVED = 1e-18  # what residuals may have left along the model, in the metric of its information
@@ -70,8 +71,9 @@ class View:
         """The same, and the coefficients of what it does not leave."""
         coefficients = np.zeros((self.Z.shape[1], new.shape[1]))
         for _ in range(2):  # the second time removes what the first left by rounding
-            more = self.inverse @ (self.Z.T @ (self.weight[:, None] * new))
-            new, coefficients = new - (more.T @ self.Z.T).T, coefficients + more  # each column in one piece, as new is
+            check_time()
+            more = self.inverse @ weighted_inner(self.Z, self.weight, new)
+            new, coefficients = new - times(self.Z, more), coefficients + more
         return new, coefficients
 
 
@@ -161,7 +163,7 @@ class Duals:
 
     def inverse(self, weight: Floats) -> Floats | None:
         """(ZᵀawZ)⁻¹, without directions that move idle rows only; None where one moves others, but hardly."""
-        curvature, directions = np.linalg.eigh(self.Z.T @ ((self.a * weight)[:, None] * self.Z))
+        curvature, directions = np.linalg.eigh(weighted_inner(self.Z, self.a * weight, self.Z))
         kept = curvature > _STEADY * curvature[-1]
         if not kept.all():
             moved = np.abs(self.Z @ directions[:, ~kept]).max(initial=0.0)

@@ -279,6 +279,7 @@ class RegressionFit:
         statistic, df = np.zeros(len(candidates)), np.zeros(len(candidates))
         width = self.model.design.width[candidates]
         for some in self._batches(np.flatnonzero(width == 1)):
+            check_time()
             statistic[some], df[some] = self._single(candidates[some])
         for i in np.flatnonzero(width > 1):
             statistic[i], df[i] = self._group(int(candidates[i]))

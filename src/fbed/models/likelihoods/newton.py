@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fbed.clock import check_time
+from fbed.models.long_products import weighted_inner
 from fbed.rules.p_values import Floats
 
 CONVERGED = 1e-11
@@ -93,7 +94,7 @@ class Columns:
         """ZᵀW_bZ of every model b, as one matrix product of the weights with all products of two columns."""
         k, batch = self.Z.shape[1], weight.shape[1]
         if batch <= _FEW_MODELS or self.Z.shape[0] * k * (k + 1) // 2 > _MOST_PRODUCTS:
-            return np.stack([self.Z.T @ (weight[:, [b]] * self.Z) for b in range(batch)])
+            return np.stack([weighted_inner(self.Z, weight[:, b], self.Z) for b in range(batch)])
         row, column = column_pairs(k)
         if self._products is None:
             self._products = self.Z[:, row] * self.Z[:, column]

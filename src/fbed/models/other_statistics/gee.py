@@ -222,7 +222,7 @@ def gee_outcome(outcome: Outcome, link: str | None) -> tuple[Floats, str]:
     chosen = link or ("logit" if len(outcome.levels) == 2 else "identity")
     if chosen == "logit":
         return outcome.zero_one(), chosen
-    return (outcome.counts("gee") if chosen == "log" else outcome.numbers("gee")), chosen
+    return (outcome.counts("gee") if chosen == "log" else outcome.squarable("gee")), chosen
 
 
 def _evidence(tests: Sequence[tuple[float, float]]) -> Evidence:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fbed.clock import check_time
 from fbed.models.likelihoods.newton import Columns
+from fbed.models.long_products import times, weighted_inner
 from fbed.models.other_statistics.small_sample import (
     FULL_LEVERAGE,
     blocks,
@@ -49,17 +50,19 @@ def group_test(basis: Floats, residual: Floats, estimate: Floats, copies: Floats
     As for single columns, T_i = q_i·f_iᵀ: no K × q matrix of a row is needed.
     """
     q = len(estimate)
+    check_time()
     leverage = (basis**2).sum(axis=1)
     full = leverage > FULL_LEVERAGE
+    check_time()
     tested = testable_directions(basis[full, -q:], q)
     df = tested.shape[1]
     if df == 0:
         return 0.0
-    own = basis[:, -q:] @ tested
+    own = times(basis[:, -q:], tested)
     factor = own / np.where(full, 1.0, 1.0 - leverage)[:, None]
-    known, root = inverse_root((own.T @ (copies[:, None] * factor))[None])
-    scaled = factor @ root[0]
-    each = ((own @ root[0]) * scaled).sum(axis=1)
+    known, root = inverse_root(weighted_inner(own, copies, factor)[None])
+    scaled = times(factor, root[0])
+    each = (times(own, root[0]) * scaled).sum(axis=1)
     pairs = 2.0 * (copies @ each**2 + _row_pairs(basis, scaled, copies))
     eta = np.where(known, df * (df + 1.0) / np.where(known, pairs, 1.0), 1.0)
     log_p = log_p_of(estimate[None] @ tested, (factor * residual[:, None])[None], copies, eta, known)
@@ -70,9 +73,11 @@ def _row_pairs(Q: Floats, F: Floats, copies: Floats) -> float:
     """Σ (q_c·q_d)²(f_c·f_d)² over pairs of different rows, copies of a row among them; the largest one by one."""
     size = (Q**2).sum(axis=1) * (F**2).sum(axis=1)
     large, small, times = large_and_small(size, copies)
+    check_time()
     square = ((Q[large] @ Q.T) * (F[large] @ F.T)) ** 2
     k, q, n = Q.shape[1], F.shape[1], len(small)
     among = _by_products if (k * q) ** 2 / 4 < n * (k + q + _ELEMENTWISE) else _by_pairs
+    check_time()
     total = among(Q[small], F[small], copies[small]) - copies[small] @ size[small] ** 2
     return float(total + (square * times).sum())
 

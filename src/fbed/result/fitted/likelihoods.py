@@ -84,7 +84,7 @@ def mixed(seen: Observed, sd_cluster: float, sd_residual: float) -> float:
     assert seen.cluster is not None  # the family asks for it
     sizes = np.bincount(seen.cluster, seen.weights)
     ratio = (sd_cluster / sd_residual) ** 2 if sd_residual > 0 else math.nan
-    spread = seen.n * (math.log(2.0 * math.pi * sd_residual**2) + 1.0) if sd_residual > 0 else math.nan
+    spread = seen.n * (math.log(2.0 * math.pi) + 2.0 * math.log(sd_residual) + 1.0) if sd_residual > 0 else math.nan
     return -0.5 * (spread + float(np.log1p(sizes * ratio).sum()))
 
 

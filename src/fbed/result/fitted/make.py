@@ -29,13 +29,16 @@ if TYPE_CHECKING:
 _CLASSES = ("multinomial", "ordinal")
 
 
-def finish(problem: Problem, estimates: FittedModel, selected: Sequence[int], overview: Overview) -> FinalModel:
+def finish(problem: Problem, estimates: FittedModel, selected: Sequence[int]) -> FinalModel:
     """The final model of a problem."""
-    names = [str(problem.table.name(variable)) for variable in selected]
-    model = replace(
-        predictive(problem, estimates, selected), inflation=dict(zip(names, overview.inflation, strict=False))
-    )
+    model = predictive(problem, estimates, selected)
     return _with_fit(problem, model, selected) if _predicts(estimates) else model
+
+
+def with_inflation(problem: Problem, model: FinalModel, selected: Sequence[int], overview: Overview) -> FinalModel:
+    """The same with the variance inflation of its variables."""
+    names = [str(problem.table.name(variable)) for variable in selected]
+    return replace(model, inflation=dict(zip(names, overview.inflation, strict=False)))
 
 
 def predictive(problem: Problem, estimates: FittedModel, selected: Sequence[int]) -> FinalModel:

@@ -6,7 +6,6 @@ predicted before.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -122,7 +121,7 @@ def mean(model: FinalModel, eta: Floats) -> Floats:
         if model.family == "cox":
             return np.exp(one - model.center)
         if model.family == "weibull":
-            return np.exp(one) * math.gamma(1.0 + _further(model, "scale"))
+            return np.exp(one) * special.gamma(1.0 + _further(model, "scale"))
         return _INVERSE[model.link](one)
 
 

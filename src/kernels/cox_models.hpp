@@ -60,7 +60,7 @@ struct CoxFits {
     }
 };
 
-inline void bind_cox_fits(nb::module_& m) {
+inline void bind_cox_models(nb::module_& m) {
     nb::class_<CoxFits>(m, "CoxFits")
         .def(nb::init<std::vector<Which>, std::vector<Vector>, double, double, std::vector<double>, int64_t>())
         .def("climb", &CoxFits::climb, nb::arg("Z"), nb::arg("own").none(), nb::arg("start"));
