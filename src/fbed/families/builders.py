@@ -295,7 +295,7 @@ def _refuse_wide_weights(weights: Floats) -> None:
 def _negative_binomial(request: Request) -> Model:
     y = request.outcome.counts("negative_binomial")
     _refuse_wide_weights(request.design.weights)
-    likelihood = NegativeBinomial(y, request.design.weights, request.extras.offset)
+    likelihood = NegativeBinomial(y, request.design.weights, request.extras.told_offset)
     return _regression(request, likelihood)
 
 
