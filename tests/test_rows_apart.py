@@ -46,6 +46,23 @@ def test_a_row_that_a_near_copy_explains_leaves(apart, seed):
     assert reached == pytest.approx(found.deviance, abs=1e-6)
 
 
+@pytest.mark.parametrize("engine", ["certified", "exhaustive"])
+@pytest.mark.parametrize("seed", [4, 16, 28, 30, 51])
+def test_columns_far_from_0_hide_no_rounding(seed, engine):
+    """Beside 10⁷ + x a constant is next to dependent: statistics of thousands were told for near copies."""
+    rng = np.random.default_rng(seed)
+    n = 60
+    far, few, row = 1e7 + rng.normal(size=n), rng.poisson(0.2, n).astype(float), np.arange(n) == 49
+    X = np.column_stack([rng.normal(size=(n, 2)), far, few, few + 1e-3 * row, row])
+    y = (X[:, 0] + rng.logistic(size=n) > 0).astype(int)
+    weights = 10.0 ** rng.uniform(-3, 3, n)
+    fit = read_problem(X, y, [fbed.AIC()], family="binomial", engine=engine, sample_weight=weights).model.fit(
+        [0, 1, 2, 3]
+    )
+    near, alone = fit.gains(np.array([4, 5], dtype=np.intp)).statistic  # the same model
+    assert near == pytest.approx(alone, rel=1e-6, abs=1e-6)
+
+
 def test_rows_that_are_equal_but_for_their_class_are_not_told_apart():
     columns, y, weights, row = copied(0, 1e-4)
     twin = np.vstack([columns, columns[row]])
