@@ -46,6 +46,22 @@ def test_a_row_that_a_near_copy_explains_leaves(apart, seed):
     assert reached == pytest.approx(found.deviance, abs=1e-6)
 
 
+@pytest.mark.parametrize("seed", [3, 6])
+def test_what_a_linear_program_leaves_of_other_rows_moves_none(seed):
+    """It took hundreds of rows a little to either side, and those to the right one left with the row of the copy."""
+    rng = np.random.default_rng([3, seed])
+    n = 400
+    few, row = rng.poisson(0.3, n).astype(float), np.arange(n) == 49
+    wide, tiny = 100.0 * rng.normal(size=n) * np.exp(rng.normal(size=n)), 1e-2 * rng.normal(size=n)
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, 2)), wide, tiny, 1e-3 * (np.arange(n) == 7), few])
+    y = (X[:, 1] + rng.logistic(size=n) > 0).astype(float)
+    weights = 10.0 ** rng.uniform(-3, 3, n)
+    y, weights = np.append(y, 1.0 - y[100:]), np.append(weights, 0.7 * weights[100:])  # most rows of both classes
+    near, alone = (np.column_stack([X, column]) for column in (few + 1e-3 * row, row))  # the same model
+    found, expected = (fitted_apart(np.vstack([Z, Z[100:]]), y, weights) for Z in (near, alone))
+    assert found.deviance == pytest.approx(expected.deviance, abs=1e-6)
+
+
 @pytest.mark.parametrize("engine", ["certified", "exhaustive"])
 @pytest.mark.parametrize("seed", [4, 16, 28, 30, 51])
 def test_columns_far_from_0_hide_no_rounding(seed, engine):
