@@ -28,9 +28,7 @@ iterations end when a margin that grows for ever has come to 25, or close to it.
 
 _DEPENDENT = 1e-8  # a direction that moves unit rows by less moves none
 _CLEAR = 1e-6  # of the largest move: what is less is rounding
-_APART = (
-    10.0  # times what a linear program leaves of a move to the wrong side, beyond which one to the right side is clear
-)
+_APART = 10.0  # times as far as rows go to the wrong side, that those must go which are clearly moved to theirs
 _SURE = 1e-8  # smallest eigenvalue of unit rows, on average, from which their rank is not in question
 _OUT_OF_TIME = 1  # status of a linear program that was ended
 _LONGEST = 1e4  # bound on a direction of the linear program, which is solved to 1e-7

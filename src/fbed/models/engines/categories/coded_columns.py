@@ -35,9 +35,7 @@ INDEPENDENT = 1e-7
 
 _FLAT = 1e-11  # curvature, relative, below which a direction does not move the rows that count
 _NO_PULL = 1e-22  # squared slope, relative to the curvature, of such a direction: rounding, no more
-_DEPENDENT = (
-    1e-13  # norm² left, relative, of what depends on others: next to the 1e-12 of collinear columns, one is in doubt
-)
+_DEPENDENT = 1e-13  # norm² left, relative, of what depends on others: rounding; more may be a near copy
 _DEAD = 1e-16  # curvature of a column, relative to its norm², that rounding may have made: all its rows are certain
 
 _FEW_VALUES = 2**17  # of all columns, with which a matrix product is done sooner than Python with pairs of categories
