@@ -216,3 +216,18 @@ def test_a_near_copy_that_later_variables_leave_little_of_stays_in_the_model():
         for engine in ("certified", "exhaustive")
     ]
     assert fits[0].deviance == pytest.approx(fits[1].deviance, rel=1e-9)  # 727 without the copy, 700 with it
+
+
+def test_a_near_copy_of_a_column_with_an_outlier_stays_in_the_model():
+    """It has 10⁻⁹ of its norm beside the others; the one with the outlier, which is of no use without it, 10⁻¹⁴."""
+    rng = np.random.default_rng(4)
+    n = 600
+    x, noise, row = rng.normal(size=n), rng.normal(size=n), 1.0 * (np.arange(n) == 31)
+    levels = rng.integers(0, 20, n).astype(str)
+    X = pd.DataFrame({"c": levels, "outlier": x + 1e4 * row, "row": row, "near": x + 3e-5 * noise})
+    y = rng.poisson(np.exp(0.4 * noise)) * (X["c"] != "3")
+    fits = [
+        read_problem(X, y, [fbed.AIC()], family="poisson", engine=engine).model.fit([0, 1, 2, 3])
+        for engine in ("certified", "exhaustive")
+    ]
+    assert fits[0].deviance == pytest.approx(fits[1].deviance, rel=1e-9)
