@@ -123,3 +123,15 @@ def test_a_basis_knows_how_much_rounding_it_has():
     assert model.fit([1, 2]).span.least_part > 0.5
     part = model.fit([0, 1, 4]).span.least_part
     assert part == pytest.approx(1e-4 / np.linalg.norm(columns[:, 1] - columns[:, 1].mean()), rel=0.5)
+
+
+def test_a_fit_that_gets_lost_begins_again():
+    """Where rows are certain of the wrong class and none has curvature, no step leads anywhere."""
+    rng = np.random.default_rng(6)
+    Z = np.column_stack([np.ones(80), rng.normal(size=(80, 2))])
+    y = (Z[:, 1] + rng.logistic(size=80) > 0).astype(float)
+    weights = 10.0 ** rng.uniform(-2, 5, 80)
+    far = np.array([[0.0], [-2e3], [1e3]])
+    found, expected = (maximise(Z, None, start, y, weights).deviance for start in (far, np.zeros((3, 1))))
+    assert found == pytest.approx(expected, rel=1e-9)
+    assert maximise(Z[:, :2], Z[:, 2:], far, y, weights).deviance == pytest.approx(expected, rel=1e-9)
