@@ -147,8 +147,9 @@ def test_every_interval_on_the_way_up_holds_the_deviance(seed):
         assert found.most <= most * (1 + 1e-10)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(24), 910809])
 def test_bounds_choose_as_fits_do(seed):
+    """In the last one two categories are so alike that LAPACK had no answer about their correlation."""
     assert differ(seed) is None
 
 

@@ -337,3 +337,20 @@ def test_fits_that_go_on_from_separated_ones(seed):
         fit = model.fit(tuple(range(k)), fit)
         assert np.abs(fit.predictors()).max() < 1e9
         assert fit.deviance == pytest.approx(model.fit(tuple(range(k))).deviance, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.*could not be fitted to the end")
+def test_rounding_far_out_lets_nobody_pass():
+    """A near copy explains a row of little weight with a coefficient of 10⁸: what is left of it has rounding to fit."""
+    rng = np.random.default_rng(17)
+    n = 450
+    far, few = 1e7 + rng.normal(size=n), rng.poisson(0.2, n).astype(float)
+    near = few.copy()
+    near[49] += 10.0 ** rng.integers(-4, 0)
+    X = np.column_stack([rng.normal(size=(n, 2)), far, few, near, np.arange(n) == 49])
+    weights = 10.0 ** rng.uniform(-3, 3, n)
+    y = np.digitize(X[:, 0] + 3 * rng.normal(size=n) + rng.logistic(size=n), [-1, 1])
+    y[49] = 0
+    fit = read_problem(X, y, [fbed.AIC()], family="ordinal", sample_weight=weights).model.fit([0, 1, 2, 3])
+    fit.prepare(2, 3.84)
+    assert (fit.gain_bounds(np.array([4, 5]), lambda df: np.full(len(df), 3.841459)).upper < 1.0).all()

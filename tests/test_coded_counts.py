@@ -200,3 +200,34 @@ def test_levels_in_which_nobody_dies_start_next_to_infinity():
     cold = model.likelihood.maximise(fit.columns, np.zeros((fit.columns.size, 1)))
     assert fit.deviance == pytest.approx(cold.deviance[0], rel=1e-9)
     assert fit.describe().infinite["c[l05]"] == 1  # against the first level, where nobody dies
+
+
+def test_a_near_copy_that_later_variables_leave_little_of_stays_in_the_model():
+    """Beside what entered before it, it had more than the 1e-12 of a collinear column, and less beside all others."""
+    rng = np.random.default_rng(3)
+    n = 600
+    X = pd.DataFrame({"c": rng.integers(0, 20, n).astype(str), "x": rng.normal(size=n)})
+    noise = rng.normal(size=n)
+    X["near"] = X["x"] + 1.2e-6 * noise
+    X["later"] = noise + 0.7 * rng.normal(size=n)
+    y = rng.poisson(np.exp(0.4 * noise)) * (X["c"] != "3")
+    fits = [
+        read_problem(X, y, [fbed.AIC()], family="poisson", engine=engine).model.fit([0, 1, 2, 3])
+        for engine in ("certified", "exhaustive")
+    ]
+    assert fits[0].deviance == pytest.approx(fits[1].deviance, rel=1e-9)  # 727 without the copy, 700 with it
+
+
+def test_a_near_copy_of_a_column_with_an_outlier_stays_in_the_model():
+    """It has 10⁻⁹ of its norm beside the others; the one with the outlier, which is of no use without it, 10⁻¹⁴."""
+    rng = np.random.default_rng(4)
+    n = 600
+    x, noise, row = rng.normal(size=n), rng.normal(size=n), 1.0 * (np.arange(n) == 31)
+    levels = rng.integers(0, 20, n).astype(str)
+    X = pd.DataFrame({"c": levels, "outlier": x + 1e4 * row, "row": row, "near": x + 3e-5 * noise})
+    y = rng.poisson(np.exp(0.4 * noise)) * (X["c"] != "3")
+    fits = [
+        read_problem(X, y, [fbed.AIC()], family="poisson", engine=engine).model.fit([0, 1, 2, 3])
+        for engine in ("certified", "exhaustive")
+    ]
+    assert fits[0].deviance == pytest.approx(fits[1].deviance, rel=1e-9)

@@ -9,6 +9,7 @@ import pytest
 from scipy import optimize, sparse, special, stats
 
 import fbed
+from fbed.models.likelihoods.newton import JITTER, newton_step
 from hostile_references import mixed_least
 
 
@@ -138,3 +139,16 @@ def test_huge_offsets_cause_no_warnings(family, seed):
     X, offset = rng.normal(size=(25, 4)), 200 * rng.normal(size=25)
     y = rng.poisson(2, 25) if family == "poisson" else rng.gamma(2, size=25)
     assert fbed.select(X, y, family=family, offset=offset, alpha=0.5).n_tests.total > 0
+
+
+def test_a_pivot_that_rounding_leaves_at_0_ends_no_search():
+    """Coefficients of ten classes, most of them certain: NumPy refused the Hessian, and the search ended with that."""
+    flat = np.array([[1.0, 1.0 + JITTER], [1.0 + JITTER, 1.0]])  # which the jitter makes singular
+    plain = np.array([[2.0, 0.3], [0.3, 1.0]])
+    gradient = np.array([[1.0, 1.0], [1.0, 0.5]])  # a column each
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.solve(flat + JITTER * np.eye(2), gradient[:, 0])
+    step, decrement = newton_step(gradient, np.array([flat, plain]))
+    assert step[:, 0] == pytest.approx([0.5, 0.5])
+    alone = newton_step(gradient[:, 1:], plain[None])
+    assert (step[:, 1].tolist(), decrement[1]) == (alone[0][:, 0].tolist(), alone[1][0])

@@ -161,6 +161,17 @@ def test_what_says_nothing_changes_nothing(extra, test):
     ]
 
 
+@pytest.mark.parametrize("family", ["poisson", "gamma", "negative_binomial"])
+def test_an_offset_of_zeros_changes_no_digit(family):
+    X, _ = plain()
+    rng = np.random.default_rng(9)
+    mean = np.exp(0.4 * X[:, 0])
+    y = rng.gamma(2.0, mean) if family == "gamma" else rng.negative_binomial(2.0, 2.0 / (2.0 + mean))
+    plainly, beside = (fbed.select(X, y, family=family, offset=offset, alpha=0.3) for offset in (None, np.zeros(150)))
+    assert plainly.model == beside.model
+    assert [row.statistic for row in plainly.trace] == [row.statistic for row in beside.trace]
+
+
 @pytest.mark.parametrize("test", ["lr", "score", "wald"])
 def test_a_constant_offset_moves_the_intercept_only(test):
     X, y = plain()

@@ -46,6 +46,39 @@ def test_a_row_that_a_near_copy_explains_leaves(apart, seed):
     assert reached == pytest.approx(found.deviance, abs=1e-6)
 
 
+@pytest.mark.parametrize("seed", [3, 6])
+def test_what_a_linear_program_leaves_of_other_rows_moves_none(seed):
+    """It took hundreds of rows a little to either side, and those to the right one left with the row of the copy."""
+    rng = np.random.default_rng([3, seed])
+    n = 400
+    few, row = rng.poisson(0.3, n).astype(float), np.arange(n) == 49
+    wide, tiny = 100.0 * rng.normal(size=n) * np.exp(rng.normal(size=n)), 1e-2 * rng.normal(size=n)
+    X = np.column_stack([np.ones(n), rng.normal(size=(n, 2)), wide, tiny, 1e-3 * (np.arange(n) == 7), few])
+    y = (X[:, 1] + rng.logistic(size=n) > 0).astype(float)
+    weights = 10.0 ** rng.uniform(-3, 3, n)
+    y, weights = np.append(y, 1.0 - y[100:]), np.append(weights, 0.7 * weights[100:])  # most rows of both classes
+    near, alone = (np.column_stack([X, column]) for column in (few + 1e-3 * row, row))  # the same model
+    found, expected = (fitted_apart(np.vstack([Z, Z[100:]]), y, weights) for Z in (near, alone))
+    assert found.deviance == pytest.approx(expected.deviance, abs=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["certified", "exhaustive"])
+@pytest.mark.parametrize("seed", [4, 16, 28, 30, 51])
+def test_columns_far_from_0_hide_no_rounding(seed, engine):
+    """Beside 10⁷ + x a constant is next to dependent: statistics of thousands were told for near copies."""
+    rng = np.random.default_rng(seed)
+    n = 60
+    far, few, row = 1e7 + rng.normal(size=n), rng.poisson(0.2, n).astype(float), np.arange(n) == 49
+    X = np.column_stack([rng.normal(size=(n, 2)), far, few, few + 1e-3 * row, row])
+    y = (X[:, 0] + rng.logistic(size=n) > 0).astype(int)
+    weights = 10.0 ** rng.uniform(-3, 3, n)
+    fit = read_problem(X, y, [fbed.AIC()], family="binomial", engine=engine, sample_weight=weights).model.fit(
+        [0, 1, 2, 3]
+    )
+    near, alone = fit.gains(np.array([4, 5], dtype=np.intp)).statistic  # the same model
+    assert near == pytest.approx(alone, rel=1e-6, abs=1e-6)
+
+
 def test_rows_that_are_equal_but_for_their_class_are_not_told_apart():
     columns, y, weights, row = copied(0, 1e-4)
     twin = np.vstack([columns, columns[row]])
@@ -90,3 +123,15 @@ def test_a_basis_knows_how_much_rounding_it_has():
     assert model.fit([1, 2]).span.least_part > 0.5
     part = model.fit([0, 1, 4]).span.least_part
     assert part == pytest.approx(1e-4 / np.linalg.norm(columns[:, 1] - columns[:, 1].mean()), rel=0.5)
+
+
+def test_a_fit_that_gets_lost_begins_again():
+    """Where rows are certain of the wrong class and none has curvature, no step leads anywhere."""
+    rng = np.random.default_rng(6)
+    Z = np.column_stack([np.ones(80), rng.normal(size=(80, 2))])
+    y = (Z[:, 1] + rng.logistic(size=80) > 0).astype(float)
+    weights = 10.0 ** rng.uniform(-2, 5, 80)
+    far = np.array([[0.0], [-2e3], [1e3]])
+    found, expected = (maximise(Z, None, start, y, weights).deviance for start in (far, np.zeros((3, 1))))
+    assert found == pytest.approx(expected, rel=1e-9)
+    assert maximise(Z[:, :2], Z[:, 2:], far, y, weights).deviance == pytest.approx(expected, rel=1e-9)

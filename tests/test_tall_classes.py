@@ -37,8 +37,8 @@ from test_tall import mixed_table
 FAMILIES = [("multinomial", None), ("ordinal", "logit"), ("ordinal", "probit")]
 
 
-# beside the first: normal cells whose balls have to hold the candidate's own column
-@pytest.mark.parametrize("number", [*range(48), 221, 311, 503, 713, 929])
+# beside the first: normal cells whose balls have to hold the candidate's own column, and a Hessian without a pivot
+@pytest.mark.parametrize("number", [*range(48), 221, 311, 503, 713, 929, 700410])
 @pytest.mark.filterwarnings("ignore:.*could not be fitted to the end")
 def test_equals_exhaustive(number):
     trails = searches(number)

@@ -28,6 +28,7 @@ iterations end when a margin that grows for ever has come to 25, or close to it.
 
 _DEPENDENT = 1e-8  # a direction that moves unit rows by less moves none
 _CLEAR = 1e-6  # of the largest move: what is less is rounding
+_APART = 10.0  # times as far as rows go to the wrong side, that those must go which are clearly moved to theirs
 _SURE = 1e-8  # smallest eigenvalue of unit rows, on average, from which their rank is not in question
 _OUT_OF_TIME = 1  # status of a linear program that was ended
 _LONGEST = 1e4  # bound on a direction of the linear program, which is solved to 1e-7
@@ -273,8 +274,12 @@ def unit_rows_moved(rows: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     different = np.unique(np.round(unit, 12), axis=0)
     for longest in (_SHORT, _LONGEST):
         way = _by_linear_program(different, longest)
-        if way is not None and (moves := unit @ way > _CLEAR * max(1.0, float(np.abs(way).max()))).any():
-            return way, moves
+        if way is None:
+            continue
+        moves = unit @ way
+        astray = max(0.0, -float(moves.min()))  # how far rows go that it must not move
+        if (clear := moves > max(_CLEAR * max(1.0, float(np.abs(way).max())), _APART * astray)).any():
+            return way, clear
     return np.zeros(rows.shape[1]), np.zeros(len(rows), dtype=bool)
 
 

@@ -338,7 +338,10 @@ def _largest(block: Floats) -> float:
     """The largest singular value, without the others."""
     square = block @ block.T if block.shape[0] <= block.shape[1] else block.T @ block
     last = len(square) - 1
-    found = linalg.eigh(square, eigvals_only=True, subset_by_index=[last, last], check_finite=False)
+    try:
+        found = linalg.eigh(square, eigvals_only=True, subset_by_index=[last, last], check_finite=False)
+    except np.linalg.LinAlgError:  # LAPACK does not tell one value of many that are the same but for rounding
+        return float(np.linalg.norm(block, 2))
     return float(np.sqrt(max(found[0], 0.0)))
 
 

@@ -19,6 +19,7 @@ _JITTER = 1e-14  # relative to each curvature; changes the path to the optimum, 
 _RIDGE, _GENTLE, _STEEP = 1e-10, 1e-13, 1e12
 _DEAD, _NO_PULL = 1e-16, 1e-22  # curvature and squared slope of a column, over its norm², that rounding may have made
 _FURTHER = 100.0  # times that a step may enlarge the predictors
+_CERTAIN = 40.0  # a predictor that leaves nothing of the other class
 _BLOCK_VALUES = 2**22
 
 
@@ -66,8 +67,17 @@ def maximise(Z: Floats, x: Floats | None, start: Floats, y: Floats, weights: Flo
         ridge = np.where(moved, np.maximum(ridge * 1e-2, _JITTER), np.maximum(ridge * 1e3, _RIDGE))
     for b in np.flatnonzero(stuck):
         columns = Z if x is None else np.column_stack([Z, x[:, b]])
+        if start[:, b].any() and _is_lost(columns @ out_beta[:, b], y):
+            again = maximise(columns, None, np.zeros((len(start), 1)), y, weights)
+            out_beta[:, b], out_value[b] = again.coefficients[:, 0], again.deviance[0]
+            continue
         out_beta[:, b], out_value[b] = _with_care(columns, out_beta[:, b], float(out_value[b]), y, weights)
     return Maximum(out_beta, out_value)
+
+
+def _is_lost(predictor: Floats, y: Floats) -> bool:
+    """Whether some row is certain of the other class: it pulls with all its weight, and no curvature tells how far."""
+    return bool(((1.0 - 2.0 * y) * predictor).max() > _CERTAIN)
 
 
 def _with_care(columns: Floats, beta: Floats, value: float, y: Floats, weights: Floats) -> tuple[Floats, float]:

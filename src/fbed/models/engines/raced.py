@@ -26,6 +26,7 @@ from fbed.rules.p_values import Floats
 
 _REMEMBERED = 2**22  # parameters of unfinished candidates that are kept for the contest
 _WHOLE = 3e8  # products of all pairs of parameters in all rows, up to which looks pay where no entry is 0
+_FAR = 1e4  # a coefficient of a column of unit size, from which rounding of what is left of near copies may be seen
 _MORE = 1e-7  # by which a loss is above a bar that it is said to exceed
 
 
@@ -193,9 +194,17 @@ class RacedFit(BoundedFit):
         lower, upper, ends = self.classes.race(
             columns, width, starts, warm, line, candidates.astype(np.int64, copy=False), *leader, exactly
         )
+        far = self._is_far_out(ends, width)
+        lower, upper = np.where(far, 0.0, lower), np.where(far & (upper > line), np.inf, upper)
         open_ = (lower < upper) & (lower > line)
         self._remember(candidates[open_], ends[open_])
         return lower, upper
+
+    def _is_far_out(self, ends: Floats, width: int) -> NDArray[np.bool_]:
+        """Whose own coefficients have gone so far that the likelihood they attain may be one of rounding."""
+        m = self.model.likelihood.n_predictors
+        first = m * self.columns.size
+        return np.asarray(np.abs(ends[:, first : first + m * width]).max(axis=1, initial=0.0) > _FAR)
 
     def _remember(self, candidates: Indices, ends: Floats) -> None:
         if (len(self._unfinished) + len(candidates)) * ends.shape[1] <= _REMEMBERED:

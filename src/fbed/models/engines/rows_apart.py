@@ -157,13 +157,22 @@ def _far_out(columns: Floats, sign: Floats, coefficients: Floats, stages: list[_
 
 
 def as_they_are(design: Design, variables: Sequence[int]) -> Floats:
-    """A constant and the columns of some variables, those of numbers neither centred nor scaled."""
-    zero, one = np.zeros_like(design.center), np.ones_like(design.scale)
+    """A constant and the columns of some variables, those of numbers not scaled, and centred by what costs no digit."""
+    one = np.ones_like(design.scale)
     columns = [np.ones((design.n_rows, 1))]
     for v in variables:
         plain = design.varying[v]
-        columns.append(design.matrix.gather(design.positions([v]), zero, one) if plain else design.columns(v))
+        columns.append(design.matrix.gather(design.positions([v]), _exact(design), one) if plain else design.columns(v))
     return np.hstack(columns)
+
+
+def _exact(design: Design) -> Floats:
+    """What may be taken off columns far from 0, beside which a constant is next to them.
+
+    Numbers that differ by no more than a factor of 2 have an exact difference.
+    """
+    low, high = design.low, design.high
+    return np.where(high <= 2.0 * low, low, np.where(low >= 2.0 * high, high, 0.0))
 
 
 def largest_terms(Z: Floats, x: Floats | None, coefficients: Floats) -> Floats:

@@ -281,8 +281,18 @@ def newton_step(gradient: Floats, hessian: Floats) -> tuple[Floats, Floats]:
     size = hessian.shape[1]
     diagonal = np.arange(size)
     hessian[:, diagonal, diagonal] += JITTER * np.einsum("bii->b", hessian)[:, None] / max(size, 1) + 1e-300
-    step: Floats = np.linalg.solve(hessian, gradient.T[:, :, None])[:, :, 0].T.astype(np.float64, copy=False)
+    step = _solutions(hessian, gradient.T[:, :, None])[:, :, 0].T.astype(np.float64, copy=False)
     return step, np.einsum("ij,ij->j", gradient, step)
+
+
+def _solutions(hessian: Floats, right: Floats) -> Floats:
+    """H⁻¹g of every model; the shortest step where rounding leaves a pivot of 0, which no jitter rules out."""
+    try:
+        return np.asarray(np.linalg.solve(hessian, right))
+    except np.linalg.LinAlgError:
+        if len(hessian) > 1:  # the others are solved as if they were alone
+            return np.concatenate([_solutions(hessian[[b]], right[[b]]) for b in range(len(hessian))])
+        return np.asarray(np.linalg.lstsq(hessian[0], right[0], rcond=None)[0])[None]
 
 
 def _damped(

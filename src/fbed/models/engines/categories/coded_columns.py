@@ -35,7 +35,7 @@ INDEPENDENT = 1e-7
 
 _FLAT = 1e-11  # curvature, relative, below which a direction does not move the rows that count
 _NO_PULL = 1e-22  # squared slope, relative to the curvature, of such a direction: rounding, no more
-_DEPENDENT = 1e-12  # norm² left, relative, of what depends on others
+_DEPENDENT = 1e-13  # norm² left, relative, of what depends on others: rounding; more may be a near copy
 _DEAD = 1e-16  # curvature of a column, relative to its norm², that rounding may have made: all its rows are certain
 
 _FEW_VALUES = 2**17  # of all columns, with which a matrix product is done sooner than Python with pairs of categories
@@ -224,18 +224,37 @@ class CodedColumns:
 
     def independent(self) -> NDArray[np.intp] | None:
         """Columns and levels that span the model beside the eliminated ones; None where that is doubtful."""
-        kept, weakest = self.ranked()
-        return kept if weakest >= INDEPENDENT else None
+        scaled = self._beside_levels()
+        kept, weakest = _ranked(scaled)
+        return kept if weakest >= INDEPENDENT and self._are_told_by(kept, scaled) else None
 
     def ranked(self) -> tuple[NDArray[np.intp], float]:
         """The same whatever the doubt, and what the weakest of them adds to the others, relative to its norm²."""
+        return _ranked(self._beside_levels())
+
+    def _are_told_by(self, kept: NDArray[np.intp], scaled: Floats) -> bool:
+        """Whether columns of numbers that are left out are combinations of those that are kept, whoever comes last.
+
+        What is missing of a combination is little beside a column with an outlier, and may be much beside another one
+        that has a small part in it.
+        """
+        numbers = self.columns.shape[1]
+        out = np.setdiff1d(np.arange(numbers), kept)
+        if not len(out) or not len(kept):
+            return True
+        part = np.linalg.solve(scaled[np.ix_(kept, kept)], scaled[np.ix_(kept, out)])
+        missing = np.diag(scaled)[out] - np.einsum("ij,ij->j", part, scaled[np.ix_(kept, out)])
+        missing = np.maximum(missing, DIGITS)
+        part = part[kept < numbers]
+        return bool((missing <= _DEPENDENT * part**2)[part**2 > missing].all())
+
+    def _beside_levels(self) -> Floats:
+        """Products of everything beside the levels, in units of their norms, less what the levels have of them."""
         total, cross = self.by_level(self.weight)
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         unit = 1.0 / np.sqrt(np.where(self.norms > 0, self.norms, 1.0))
         root = np.sqrt(inverse)[:, None] * cross
-        scaled = (self.gram(self.weight) - root.T @ root) * (unit[:, None] * unit)
-        factor, kept = pivoted(scaled, _DEPENDENT)
-        return np.sort(kept), float(np.diag(factor).min(initial=1.0)) ** 2
+        return np.asarray((self.gram(self.weight) - root.T @ root) * (unit[:, None] * unit))
 
     @property
     def n_levels(self) -> int:
@@ -263,6 +282,12 @@ class CodedColumns:
                 before += len(earlier.kept)
             place += len(other.kept)
         return out
+
+
+def _ranked(scaled: Floats) -> tuple[NDArray[np.intp], float]:
+    """Columns that span all of them, and what the weakest of these adds to the others."""
+    factor, kept = pivoted(scaled, _DEPENDENT)
+    return np.sort(kept), float(np.diag(factor).min(initial=1.0)) ** 2
 
 
 def pivoted(matrix: Floats, least: float) -> tuple[Floats, NDArray[np.intp]]:

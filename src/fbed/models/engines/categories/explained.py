@@ -19,6 +19,7 @@ from fbed.rules.p_values import Floats
 
 _FIRST = 32  # rows of the other side that most columns differ on
 _APART = 1e-3  # how far rows are moved at least, beside those that are moved furthest: rounding does not tell them
+_MOVED = 1e-7  # of a column's largest value, how far these are moved: columns of a basis tell equal rows apart by less
 
 
 def unexplained(
@@ -70,14 +71,14 @@ def moved_alone(columns: Floats, sides: Floats, weight: Floats) -> NDArray[np.bo
         for j in np.flatnonzero((columns[others[:_FIRST]] == value).all(axis=0)).tolist():
             if (columns[others, j] == value[j]).all():
                 away = np.where(counts, columns[:, j] - value[j], 0.0)
-                out |= (away != 0.0) & _is_to_one_side(away)
+                out |= (away != 0.0) & _is_to_one_side(away, float(np.abs(columns[:, j]).max()))
     return out
 
 
-def _is_to_one_side(away: Floats) -> bool:
-    """Whether rows are moved clearly, and all of them the same way."""
+def _is_to_one_side(away: Floats, largest: float) -> bool:
+    """Whether rows are moved clearly, beside the largest value of the column, and all of them the same way."""
     low, high = float(away.min()), float(away.max())
     if (low < 0.0) == (high > 0.0):
         return False
     size = np.abs(away[away != 0.0])
-    return bool(size.min() > _APART * size.max())
+    return bool(size.min() > _APART * size.max() and size.max() > _MOVED * largest)
