@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,6 +53,28 @@ def trail_of(case, family, criterion, engine, n_threads=1, memo=None, device=Non
     trail = Trail(list(case.forced))
     search(scanner, Plan(candidates, case.forced, **plan), trail)
     return trail
+
+
+def attack(searches, first, last, seconds=1e9):
+    """Random tables by their numbers, searched with both engines; prints which do not agree, and returns how many."""
+    from test_certified import assert_same
+
+    warnings.simplefilter("ignore")
+    compared = different = 0
+    end = time.monotonic() + seconds
+    for number in range(first, last):
+        if time.monotonic() > end:
+            break
+        try:
+            if (trails := searches(number)) is None:
+                continue
+            compared += 1
+            assert_same(*trails)
+        except (AssertionError, np.linalg.LinAlgError) as error:
+            different += 1
+            print(f"{number}: {type(error).__name__} {str(error)[:300]}", flush=True)
+    print(f"{compared} searches, {different} different")
+    return different
 
 
 def outcome(rng, X, family, noise=1.0, positives=None):

@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
 import numpy as np
 
-from engine_cases import ALGORITHMS, CRITERIA, Case, trail_of
+from engine_cases import ALGORITHMS, CRITERIA, Case, attack, trail_of
 from fbed.errors import InvalidInput
 
 
@@ -51,22 +50,9 @@ def searches(number):
         return None
 
 
-def main(first, last):
-    from test_certified import assert_same
-
-    warnings.simplefilter("ignore")
-    compared = different = 0
-    for number in range(first, last):
-        if (trails := searches(number)) is None:
-            continue
-        compared += 1
-        try:
-            assert_same(*trails)
-        except AssertionError as error:
-            different += 1
-            print(f"{number}: {error}", flush=True)
-    print(f"{compared} searches, {different} different")
+def main(first, last, seconds=1e9):
+    return attack(searches, first, last, seconds)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    sys.exit(main(*map(int, sys.argv[1:])) > 0)

@@ -7,14 +7,12 @@ models are taken as their entries, however few columns they have.
 from __future__ import annotations
 
 import sys
-import time
-import warnings
 
 import numpy as np
 from scipy import sparse
 
 import fbed.models.engines.sparse_span as spans
-from engine_cases import ALGORITHMS, CRITERIA, Case, trail_of
+from engine_cases import ALGORITHMS, CRITERIA, Case, attack, trail_of
 from fbed.errors import InvalidInput
 
 FAMILIES = ("multinomial", "ordinal")
@@ -84,25 +82,9 @@ def searches(number):
 
 
 def main(first, last, seconds=1e9):
-    from test_certified import assert_same
-
-    warnings.simplefilter("ignore")
     before = by_entries()
-    compared = different = 0
-    end = time.monotonic() + seconds
-    for number in range(first, last):
-        if time.monotonic() > end:
-            break
-        try:
-            if (trails := searches(number)) is None:
-                continue
-            compared += 1
-            assert_same(*trails)
-        except (AssertionError, np.linalg.LinAlgError) as error:
-            different += 1
-            print(f"{number}: {type(error).__name__} {str(error)[:300]}", flush=True)
+    different = attack(searches, first, last, seconds)
     spans._SMALLEST, spans._PAYS = before
-    print(f"{compared} searches, {different} different")
     return different
 
 

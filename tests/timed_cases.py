@@ -7,15 +7,13 @@ and tells which numbers do not agree.
 from __future__ import annotations
 
 import sys
-import time
-import warnings
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
 from dispersed_cases import COLUMNS
-from engine_cases import ALGORITHMS, CRITERIA, Case, trail_of
+from engine_cases import ALGORITHMS, CRITERIA, Case, attack, trail_of
 from fbed.errors import InvalidInput
 from fbed.families import builders
 
@@ -84,25 +82,8 @@ def searches(number):
 
 
 def main(first, last, seconds=1e9):
-    from test_certified import assert_same
-
     builders.TALL = 0
-    warnings.simplefilter("ignore")
-    compared = different = 0
-    end = time.monotonic() + seconds
-    for number in range(first, last):
-        if time.monotonic() > end:
-            break
-        try:
-            if (trails := searches(number)) is None:
-                continue
-            compared += 1
-            assert_same(*trails)
-        except (AssertionError, np.linalg.LinAlgError) as error:
-            different += 1
-            print(f"{number}: {str(error)[:300]}", flush=True)
-    print(f"{compared} searches, {different} different")
-    return different
+    return attack(searches, first, last, seconds)
 
 
 if __name__ == "__main__":
