@@ -154,3 +154,20 @@ def test_information_of_survival_times_is_not_told_where_its_numbers_are_too_lar
     course = Course.of(np.arange(n, 0.0, -1.0), np.ones(n, dtype=bool), None, np.ones(n))
     rows, _ = course.state(np.where(np.arange(n) < n // 2, -400.0, 0.0))
     assert few.at_risk(course, rows) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_squares_are_never_less_than_they_are(seed):
+    """Beside near copies, where what they have in common cancels: bounds rest on them."""
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(1.0, (400, 12)) * (rng.random((400, 12)) < 0.2).astype(float)
+    X[:, 1] = X[:, 0] + (np.arange(400) == 7) * 1e-4
+    few = scattered(blocks_of(sparse.csc_matrix(X)), np.arange(12))
+    Z = few.columns.moved(np.asfortranarray(np.eye(13)))[:, 1:]
+    metric, centre = np.linalg.inv(Z.T @ Z), rng.random(12)
+    metric = (metric + metric.T) / 2.0
+    away = Z.astype(np.longdouble) - (few.shift[1:] + centre)
+    exact = np.einsum("ij,jk,ik->i", away, metric.astype(np.longdouble), away)
+    found = few.squares(metric, centre)
+    assert (found >= exact).all()
+    assert (found - exact <= 1e-9 * np.diag(metric).max()).all()

@@ -123,7 +123,7 @@ class SparseModel:
     def products(self, v: Floats) -> Floats:
         """Inner products of the columns with v."""
     def squares(self, metric: Floats) -> Floats:
-        """zᵀMz of every row z, M symmetric."""
+        """zᵀMz of every row z, and what rounding may have taken off it; M has no negative squares."""
     def crossed(self, columns: SparseColumns, which: Which, weight: Floats) -> Floats:
         """Weighted inner products of the columns with some of a matrix as they are, a column each."""
     def moved(self, coefficients: Floats) -> Floats:

@@ -77,17 +77,22 @@ struct SparseTerms {
         }
     }
 
-    // z'Az of every row z, of which the lower triangle of A counts.
+    // z'Az of every row z, and what rounding may have taken off it, as |a_ef| is √(a_ee·a_ff) at most; of A, which has no negative
+    // squares, the lower triangle counts.
     FBED_HOT void squares(const double* A, double* out) const {
+        constexpr double kRounded = 1e-13;
+        std::vector<double> root(r);
+        for (int64_t k = 0; k < r; ++k) root[k] = std::sqrt(std::max(A[k * r + k], 0.0));
         for (int64_t i = 0; i < n; ++i) {
-            double sum = 0;
+            double sum = 0, size = 0;
             for (int64_t e = row_start[i]; e < row_start[i + 1]; ++e) {
                 const double* a = A + column_of[e] * r;
                 double beside = 0;
                 for (int64_t f = row_start[i]; f < e; ++f) beside += by_row[f] * a[column_of[f]];
                 sum += by_row[e] * (2.0 * beside + by_row[e] * a[column_of[e]]);
+                size += std::abs(by_row[e]) * root[column_of[e]];
             }
-            out[i] = sum;
+            out[i] = std::max(sum, 0.0) + kRounded * size * size;
         }
     }
 

@@ -104,12 +104,12 @@ class ScatteredColumns:
         return self.columns.moved(raw[:, None])[:, 0]
 
     def squares(self, metric: Floats, centre: Floats) -> Floats:
-        """How far every row is from a centre, squared, by a metric of the columns without the constant."""
+        """How far every row is from a centre, squared, by a metric of the columns without the constant; never less."""
         beside = metric @ (self.shift[1:] + centre)
         whole = np.empty((len(beside) + 1, len(beside) + 1))
         whole[1:, 1:], whole[0, 1:], whole[1:, 0] = metric, -beside, -beside
         whole[0, 0] = (self.shift[1:] + centre) @ beside
-        return np.maximum(self.columns.squares(whole), 0.0)
+        return self.columns.squares(whole)
 
     def along(self, rows: Floats) -> Floats:
         """Products of the columns with one value a row."""
