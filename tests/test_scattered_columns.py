@@ -13,6 +13,7 @@ from fbed.matrix import scattered_columns
 from fbed.matrix.row_blocks import RowBlocks
 from fbed.matrix.scattered_columns import scattered, scattered_products
 from fbed.models.engines.tall.course import Course
+from fbed.models.engines.tall.information_at_risk import information_by_entries
 from fbed.models.engines.tall.row_sums import RowSums
 from problem_cases import read_problem
 from rare_cases import compared
@@ -140,7 +141,7 @@ def test_information_of_survival_times_is_that_of_all_rows(seed):
     sums.add(course.event, course.closes, course.starts, *state, Z, np.empty((n, 0), order="F"))
     expected = sums.found()[1]
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
-    found = few.at_risk(course, rows)
+    found = information_by_entries(few, course, rows)
     np.testing.assert_allclose(found / scale, expected / scale, rtol=0.0, atol=1e-9)
     assert (found == found.T).all()
     metric, centre = np.linalg.inv(expected + np.diag(np.diag(expected))), rows.expected @ Z / rows.expected.sum()
@@ -153,7 +154,7 @@ def test_information_of_survival_times_is_not_told_where_its_numbers_are_too_lar
     n, few = X.shape[0], scattered(blocks_of(X), FEW)
     course = Course.of(np.arange(n, 0.0, -1.0), np.ones(n, dtype=bool), None, np.ones(n))
     rows, _ = course.state(np.where(np.arange(n) < n // 2, -400.0, 0.0))
-    assert few.at_risk(course, rows) is None
+    assert information_by_entries(few, course, rows) is None
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -8,7 +8,6 @@ are mostly 0 have small shifts, so that little cancels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,38 +21,6 @@ from fbed.rules.p_values import Floats
 _SMALLEST = 8  # columns of a model; fewer are as quick side by side
 _FAR = 4.0  # scales that a centre may be away from 0, whose square is what may cancel
 _PAYS = 0.1  # pairs of entries beside those of a matrix without zeros, up to which they are quicker one by one
-
-
-class InOrderOfTime(Protocol):
-    """What is known of rows in order of time."""
-
-    @property
-    def event(self) -> Floats:
-        """1 where a row ends with a death."""
-
-    @property
-    def closes(self) -> NDArray[np.int64]:
-        """Number of the tied set that ends with a row, from 1."""
-
-    @property
-    def starts(self) -> NDArray[np.bool_]:
-        """Whether a row is the first of its stratum."""
-
-
-class AtRisk(Protocol):
-    """What a model of survival times makes of them."""
-
-    @property
-    def hazard(self) -> Floats:
-        """Of every row."""
-
-    @property
-    def expected(self) -> Floats:
-        """Deaths of every row."""
-
-    @property
-    def triangle(self) -> Floats:
-        """Three numbers of every tied set."""
 
 
 def scattered(blocks: RowBlocks, variables: Sequence[int]) -> ScatteredColumns | None:
@@ -120,19 +87,6 @@ class ScatteredColumns:
         """Products of the columns with each other."""
         lower = np.tril(self.columns.gram(weight))
         return self._centred(lower + np.tril(lower, -1).T)
-
-    def at_risk(self, course: InOrderOfTime, rows: AtRisk) -> Floats | None:
-        """The information of the columns in survival times; None where hazards are too far apart for it.
-
-        Shifts of columns make no difference to it, nor does the constant.
-        """
-        check_time()
-        order = course.event, course.closes, course.starts
-        taken = self.columns.taken_at_risk(*order, rows.hazard, rows.triangle)
-        if taken is None:
-            return None
-        lower = np.tril(self.columns.gram(rows.expected))[1:, 1:]
-        return np.asarray(lower + np.tril(lower, -1).T - taken)
 
     def _centred(self, raw: Floats) -> Floats:
         left = raw - self.shift[:, None] * raw[0]

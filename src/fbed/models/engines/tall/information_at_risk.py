@@ -16,6 +16,7 @@ import numpy as np
 from fbed._kernels import information_rows, level_information, sums_by_level
 from fbed.clock import check_time
 from fbed.matrix.counted_columns import Category, CountedColumns
+from fbed.matrix.scattered_columns import ScatteredColumns
 from fbed.models.base import Indices
 from fbed.models.engines.tall.answers import Looked
 from fbed.models.engines.tall.course import Course, RiskState
@@ -23,6 +24,20 @@ from fbed.rules.p_values import Floats
 
 _VALUES = 2**23  # float64 values of columns that are looked at together
 _FEWEST, _MOST = 8, 64  # columns that are
+
+
+def information_by_entries(columns: ScatteredColumns, course: Course, rows: RiskState) -> Floats | None:
+    """That of columns that are mostly 0 with each other; None where hazards are too far apart for it.
+
+    Their constant is left out.
+    """
+    check_time()
+    state = course.event, course.closes, course.starts, rows.hazard, rows.triangle
+    taken = columns.columns.taken_at_risk(*state)
+    if taken is None:
+        return None
+    lower = np.tril(columns.columns.gram(rows.expected))[1:, 1:]
+    return np.asarray(lower + np.tril(lower, -1).T - taken)
 
 
 class InformationAtRisk:

@@ -31,7 +31,7 @@ from fbed.models.engines.tall.answers import Looked, Sweep
 from fbed.models.engines.tall.course import Course, RiskState
 from fbed.models.engines.tall.eventless import Eventless
 from fbed.models.engines.tall.explained_columns import FarOut
-from fbed.models.engines.tall.information_at_risk import InformationAtRisk
+from fbed.models.engines.tall.information_at_risk import InformationAtRisk, information_by_entries
 from fbed.models.engines.tall.rows_left import RowsLeft
 from fbed.rules.p_values import Floats
 
@@ -95,9 +95,8 @@ class RiskSums:
             found = InformationAtRisk(columns, self.course, rows)
             return Sweep(loss, found.score(), found.within(), rows)
         few = scattered(self.blocks, selected)
-        entries = None if few is None else few.at_risk(self.course, rows)
-        if few is not None and entries is not None:
-            return Sweep(loss, few.along(rows.residual)[1:], entries, rows)
+        if few is not None and (within := information_by_entries(few, self.course, rows)) is not None:
+            return Sweep(loss, few.along(rows.residual)[1:], within, rows)
         width = self.blocks.width(selected)
         sums = ProductsAtRisk(width, 0)
         if width:
